@@ -59,6 +59,7 @@ const (
 	FormingHeld         = membership.FormingHeld         // this node remembers a cluster and forms none: Event.Detail
 	NodeSuspended       = membership.NodeSuspended       // this node handles no message any more: Event.Detail says why
 	NodeResumed         = membership.NodeResumed         // this node handles messages again, after Event.For
+	ClusterFormed       = membership.ClusterFormed       // this node has formed the cluster: Event.Detail says why
 	NotUpYet            = membership.NotUpYet            // this node waits to be let in, for 10 s or longer: Event.Waiting
 )
 

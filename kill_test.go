@@ -31,6 +31,9 @@ func child(spec string) {
 	case "keep":
 		keeper(seed)
 		return
+	case "lone":
+		loner(seed)
+		return
 	case "watch":
 		watcher(seed)
 		return

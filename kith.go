@@ -235,6 +235,6 @@ const (
 	EndJoinTimeout = membership.EndJoinTimeout // not admitted within Config.JoinTimeout
 	EndIsolated    = membership.EndIsolated    // heard no member for half of Tuning.TombstoneRetention, or none is left
 	EndRejoin      = membership.EndRejoin      // left its cluster of one to join another (Node.JoinCluster)
-	EndTwin        = membership.EndTwin        // met the older and larger of two clusters of this name
+	EndTwin        = membership.EndTwin        // yields to an older cluster of this name: EndedError.Seeds
 	EndClosed      = shutdown.EndClosed        // Close was called
 )

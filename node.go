@@ -148,6 +148,9 @@ func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
 // A node that is in no cluster yet needs no other incarnation: it is returned itself, and joins through these seeds in
 // place of all that it was given before or is given later by UseSeeds (ErrTold). ErrAsked: a member was asked to admit
 // it; ask again when that has come to something.
+//
+// A node that has ended as the younger of two clusters (EndTwin) has its next incarnation started, with the seeds that
+// its EndedError names or with others: it joins the older one, whatever fences were issued under the younger.
 func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 	cfg := n.cfg
 	cfg.FormNew, cfg.AwaitSeeds = false, false
@@ -159,6 +162,9 @@ func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 		return nil, err
 	}
 	switch err := n.d.JoinAnother(ctx); {
+	case yielded(err):
+		cfg.MinBirth = n.cfg.MinBirth // as after a restart: whoever yields goes back to the older one
+		<-n.Done()
 	case errors.Is(err, ErrNotMember) && len(seeds) > 0:
 		if err := driver.UseSeeds(ctx, n.d, seeds, true); err != nil {
 			return nil, err
@@ -172,6 +178,12 @@ func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 		driver.Tell(next.d, seeds)
 	}
 	return next, err
+}
+
+// yielded reports whether err is that of a node that has ended as the younger of two clusters.
+func yielded(err error) bool {
+	var e *EndedError
+	return errors.As(err, &e) && e.Kind == EndTwin
 }
 
 // SetMetadata sets one key of the small map that the cluster's state carries to every member; nil deletes it. View

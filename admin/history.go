@@ -81,7 +81,8 @@ func gradeOf(k kith.EventKind) string {
 	case kith.UnreachableMember, kith.MemberDowned, kith.MemberQuarantined, kith.ConvergenceBlocked, kith.SelfIndicted,
 		kith.TwinCluster, kith.SplitCluster, kith.SettingsDiffer, kith.FormingHeld, kith.NodeSuspended, kith.NotUpYet:
 		return gradeBad
-	case kith.MemberUp, kith.ReachableMember, kith.ConvergenceRestored, kith.NodeResumed:
+	case kith.MemberUp, kith.ReachableMember, kith.ConvergenceRestored, kith.NodeResumed,
+		kith.ClusterFormed:
 		return gradeGood
 	}
 	return gradeNews

@@ -90,6 +90,9 @@ func (u *upcalls) PeerRefused(*hello.RefusedError) {}
 // Unreached is told of contact points, of which there are none here.
 func (u *upcalls) Unreached(addr kith.Addr, err error) {}
 
+// OtherVisited does nothing.
+func (u *upcalls) OtherVisited(kith.Addr, uint64, uint64) {}
+
 // LinkSink is the receiving end of a bare link.
 type LinkSink struct {
 	t  *transport.Transport

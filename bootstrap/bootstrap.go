@@ -21,6 +21,7 @@ import (
 	"github.com/kith-io/kith/formation"
 	"github.com/kith-io/kith/internal/localname"
 	"github.com/kith-io/kith/internal/logs"
+	"github.com/kith-io/kith/internal/names"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -105,9 +106,9 @@ func begin(n *kith.Node, node kith.Config, cfg Config, l net.Listener) (*Bootstr
 	if server != nil {
 		b.scheme = "https"
 	}
-	b.client = newClient(cfg, client)
-	names := localname.Of(l.Addr(), server != nil, point.String(), n.Addr().String())
-	b.server = &http.Server{Handler: byName(names, b.found, b.log, b.Handler()), ReadHeaderTimeout: cfg.ProbeTimeout,
+	b.client = newClient(cfg, names.New(b.base, nil), client)
+	own := localname.Of(l.Addr(), server != nil, point.String(), n.Addr().String())
+	b.server = &http.Server{Handler: byName(own, b.found, b.log, b.Handler()), ReadHeaderTimeout: cfg.ProbeTimeout,
 		ReadTimeout: serveTime, WriteTimeout: serveTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		TLSConfig: server, ErrorLog: slog.NewLogLogger(b.log.Handler(), slog.LevelDebug)}
 	if !f.Majority() {

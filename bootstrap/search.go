@@ -18,13 +18,13 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/discovery"
 	"github.com/kith-io/kith/formation"
+	"github.com/kith-io/kith/internal/names"
 	"github.com/kith-io/kith/peer"
 )
 
 // newClient returns the client by which contact points are asked. secure is nil without TLS.
-func newClient(cfg Config, secure func(host string) *tls.Config) *http.Client {
-	dialer := &net.Dialer{Timeout: cfg.ProbeTimeout}
-	t := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 1, MaxConnsPerHost: 2,
+func newClient(cfg Config, book *names.Book, secure func(host string) *tls.Config) *http.Client {
+	t := &http.Transport{DialContext: book.DialContext, MaxIdleConnsPerHost: 1, MaxConnsPerHost: 2,
 		IdleConnTimeout: idleTime, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
 		ResponseHeaderTimeout: cfg.ProbeTimeout}
 	if secure != nil {
@@ -33,11 +33,24 @@ func newClient(cfg Config, secure func(host string) *tls.Config) *http.Client {
 			if err != nil {
 				return nil, err
 			}
-			return (&tls.Dialer{NetDialer: dialer, Config: secure(host)}).DialContext(ctx, network, addr)
+			return secured(ctx, book, network, addr, secure(host))
 		}
 	}
 	return &http.Client{Transport: t, Timeout: cfg.ProbeTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// secured dials and makes the connection secure.
+func secured(ctx context.Context, book *names.Book, network, addr string, cfg *tls.Config) (net.Conn, error) {
+	nc, err := book.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	c := tls.Client(nc, cfg)
+	if err := c.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, nc.Close())
+	}
+	return c, nil
 }
 
 // run carries out what the machine wants until the search is over.

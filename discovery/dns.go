@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
+
+	"github.com/kith-io/kith/internal/names"
 )
 
 // DNSConfig says what DNS looks up. Name is needed.
@@ -21,7 +24,8 @@ type DNSConfig struct {
 	Proto string
 	// Port is the port of the contact points of addresses; zero: the caller's own. Service records name their own.
 	Port uint16
-	// Server is the DNS server that is asked, host:port; empty: those of the machine.
+	// Server is the DNS server that is asked, host:port; empty: those of the machine. The names in service records are
+	// then looked up there too, and their addresses are the targets.
 	Server string
 }
 
@@ -77,7 +81,7 @@ func (d *dns) Lookup(ctx context.Context) ([]Target, error) {
 	} else {
 		list, err = d.services(ctx)
 	}
-	if missing := (*net.DNSError)(nil); errors.As(err, &missing) && missing.IsNotFound && ctx.Err() == nil {
+	if names.Missing(err) && ctx.Err() == nil {
 		return nil, nil
 	}
 	if err != nil {
@@ -87,13 +91,21 @@ func (d *dns) Lookup(ctx context.Context) ([]Target, error) {
 }
 
 func (d *dns) addresses(ctx context.Context) ([]Target, error) {
-	found, err := d.resolver.LookupNetIP(ctx, "ip", d.Name)
+	return d.resolve(ctx, d.Name, d.Port)
+}
+
+// secondFamily is how long the other family may take, once one has answered.
+const secondFamily = time.Second
+
+// resolve looks up what a name leads to, in both families apart: one that does not answer holds up nobody.
+func (d *dns) resolve(ctx context.Context, host string, port uint16) ([]Target, error) {
+	found, err := names.Addresses(ctx, d.resolver, host, secondFamily)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]Target, 0, len(found))
 	for _, a := range found {
-		list = append(list, Target{Host: a.Unmap().WithZone("").String(), Port: d.Port})
+		list = append(list, Target{Host: a.String(), Port: port})
 	}
 	return list, nil
 }
@@ -108,7 +120,21 @@ func (d *dns) services(ctx context.Context) ([]Target, error) {
 		if s.Target == "." || s.Port == 0 { // the service is said not to be there
 			continue
 		}
-		list = append(list, Target{Host: s.Target, Port: s.Port})
+		if len(list) > MaxTargets {
+			return nil, tooMany(len(list))
+		}
+		if d.Server == "" {
+			list = append(list, Target{Host: s.Target, Port: s.Port})
+			continue
+		}
+		found, err := d.resolve(ctx, s.Target, s.Port) // whoever asks the machine's own servers may not find it
+		switch {
+		case names.Missing(err): // it is to be there, and does not answer yet
+			found = []Target{{Host: s.Target, Port: s.Port}}
+		case err != nil:
+			return nil, err
+		}
+		list = append(list, found...)
 	}
 	return list, nil
 }

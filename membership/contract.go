@@ -49,6 +49,9 @@ type JoinCommand struct {
 	// Record is what an earlier incarnation at this address remembered. One that names others keeps this node from
 	// forming a cluster until they have said that they are in none; they are asked beside the seeds.
 	Record Record
+	// Former is the address at which Record was kept, when that is not this node's: whoever is there may carry its
+	// cluster on, and is asked. Zero: Record is of this address, or of none.
+	Former peer.Addr
 	// NeverForm has this node join only, never form a cluster.
 	NeverForm bool
 	// Await says that a SeedsCommand brings the seeds. Until then this node looks for nobody but those that its Record

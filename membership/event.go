@@ -52,13 +52,16 @@ const (
 
 	NodeSuspended EventKind = 43 // this node handles no message any more, or has one more reason to; Detail says why
 	NodeResumed   EventKind = 44 // this node handles messages again, after For; Detail says why
+
+	ClusterFormed EventKind = 45 // this node has formed the cluster; Detail says why it did
 )
 
 var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", "member-left", "member-exited",
 	"member-downed", "unreachable-member", "reachable-member", "leader-changed", "role-leader-changed",
 	"member-weakly-up", "member-preparing-for-shutdown", "member-ready-for-shutdown", "metadata-changed",
 	"member-quarantined", 32: "convergence-blocked", "convergence-restored", "self-indicted", "twin-cluster",
-	"settings-differ", 40: "forming-held", "split-cluster", "not-up-yet", "node-suspended", "node-resumed"}
+	"settings-differ", 40: "forming-held", "split-cluster", "not-up-yet", "node-suspended", "node-resumed",
+	"cluster-formed"}
 
 // OfView reports whether the kind tells a difference between two views. Others come without a new view.
 func (k EventKind) OfView() bool { return k < ConvergenceBlocked }
@@ -161,7 +164,7 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s %s", e.Kind, e.Leader)
 	case ConvergenceBlocked:
 		return fmt.Sprintf("%s for %v by %v", e.Kind, e.Convergence.For, e.Convergence.Blockers)
-	case TwinCluster, SplitCluster, SettingsDiffer, FormingHeld, NotUpYet, NodeSuspended:
+	case TwinCluster, SplitCluster, SettingsDiffer, FormingHeld, NotUpYet, NodeSuspended, ClusterFormed:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
 	case NodeResumed:
 		return fmt.Sprintf("%s after %v: %s", e.Kind, e.For, e.Detail)

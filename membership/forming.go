@@ -13,9 +13,7 @@
 package membership
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kith-io/kith/peer"
@@ -41,7 +39,9 @@ type contact struct {
 	may      bool // it might form a cluster itself
 	promised bool // it has pledged itself to the attempt that goes on
 
-	spoke     bool      // it has answered, whatever it said
+	spoke     bool // it has answered, whatever it said
+	unasked   bool // the last attempt could not ask it: its name could not be looked up
+	unaskedAt time.Duration
 	unreached unreached // why it could not be asked since
 }
 
@@ -57,11 +57,12 @@ type forming struct {
 // formState is what a joiner knows of others that are in no cluster, and its own attempt.
 type formState struct {
 	record         Record
-	never          bool // it forms no cluster
-	anew           bool // an operator wants a new one, whatever anybody remembers
-	asked          bool // it asked a cluster to admit it: this incarnation forms none any more
-	othersRemember bool // somebody remembers a cluster
-	looked         bool // the seed timeout has passed
+	former         peer.Addr // where record was kept, if not here
+	never          bool      // it forms no cluster
+	anew           bool      // an operator wants a new one, whatever anybody remembers
+	asked          bool      // it asked a cluster to admit it: this incarnation forms none any more
+	othersRemember bool      // somebody remembers a cluster
+	looked         bool      // the seed timeout has passed
 	contacts       []contact
 	nextAt         int // where the rotation through those that are no seeds goes on
 
@@ -220,8 +221,12 @@ func (f *forming) tryForming() {
 	case !f.agrees():
 		// Alone: at once when every seed has said that it is in none, else when the time to look is over.
 		said := !slices.ContainsFunc(f.contacts[:len(f.joining.seeds)], func(c contact) bool { return !c.nak })
-		if f.pledgedTo.IsZero() && (f.looked || said && !f.anew) {
-			f.joining.form()
+		if c := f.contact(f.former); c != nil && !f.former.IsZero() {
+			said = said && c.nak
+		}
+		silence := f.looked && (f.anew || len(f.unasked()) == 0)
+		if f.pledgedTo.IsZero() && (silence || said && !f.anew) {
+			f.joining.form(f.because())
 		}
 	case f.tries:
 		f.goOnTrying()
@@ -302,8 +307,8 @@ func (f *forming) goOnTrying() {
 		f.giveUpTrying()
 		return
 	}
-	if _, ok := f.missing(func(c *contact) bool { return c.promised }); ok {
-		f.joining.form()
+	if list, ok := f.missing(func(c *contact) bool { return c.promised }); ok {
+		f.joining.form(f.agreed(list))
 	}
 }
 
@@ -340,32 +345,6 @@ func (f *forming) bears(r Record, at map[peer.Addr]bool, list *[]peer.Addr) bool
 		may = f.cfg.MayMiss(all)
 	}
 	return r.More == 0 && lacks <= may
-}
-
-// heldBack returns why this node forms no cluster, empty when it may or has nothing to do with it.
-func (f *forming) heldBack() string {
-	switch {
-	case f.phase != probing || f.anew || f.joining.awaits && !f.record.Known():
-		return ""
-	case f.never:
-		return "this node never forms a cluster, and no seed is in one"
-	case !f.joining.first && !f.record.Known():
-		return ""
-	}
-	list, ok := f.missing(f.fresh)
-	switch {
-	case f.asked || ok || !f.remembers() && !f.othersRemember:
-		return ""
-	}
-	names := make([]string, 0, heldNames)
-	for _, a := range list[:min(len(list), heldNames)] {
-		names = append(names, a.String())
-	}
-	if more := len(list) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
-	}
-	return fmt.Sprintf("members of a cluster that is remembered may live and carry it on: nothing is heard of %s",
-		strings.Join(names, ", "))
 }
 
 // tellHeld tells an operator why no cluster is formed, now and then.

@@ -18,7 +18,9 @@ func TestOneNodeFormsACluster(t *testing.T) {
 	w := newWorld(t, 1)
 	a := w.start(1, "b", "a")
 	w.join(a)
-	require.Equal(t, []EventKind{MemberUp, LeaderChanged, RoleLeaderChanged, RoleLeaderChanged}, kindsOf(a.events))
+	require.Equal(t, []EventKind{MemberUp, LeaderChanged, RoleLeaderChanged, RoleLeaderChanged, ClusterFormed},
+		kindsOf(a.events))
+	require.Equal(t, "this node is the only seed, and remembers no cluster", a.events[4].Detail)
 	m, ok := a.view.SelfMember()
 	require.True(t, ok)
 	require.Equal(t, cluster.Member{ID: a.id, Status: cluster.Up, UpNumber: 1, Roles: []string{"a", "b"}}, m)
@@ -31,7 +33,7 @@ func TestOneNodeFormsACluster(t *testing.T) {
 	w.do(a, LeaveCommand{})
 	require.Equal(t, EndLeft, a.ended.Kind)
 	require.Empty(t, a.view.Members)
-	last := a.events[4]
+	last := a.events[5]
 	require.Equal(t, MemberRemoved, last.Kind)
 	require.ErrorIs(t, a.m.Do(w.now, JoinCommand{}), ErrEnded)
 }

@@ -38,6 +38,7 @@ type joining struct {
 // joinState is what a node knows while it is no member.
 type joinState struct {
 	seeds     []peer.Addr // all but this node, in the given order: the first of the contacts
+	head      peer.Addr   // the first of the list as it was given; zero: there is none
 	first     bool        // this node heads the list: only it may form without a record
 	awaits    bool        // a SeedsCommand is to come
 	ordered   bool        // the seeds are an operator's: no others are taken
@@ -69,21 +70,29 @@ func (j *joining) startJoin(c JoinCommand) error {
 		}
 	}
 	j.awaits = c.Await
+	if len(c.Seeds) > 0 {
+		j.head = c.Seeds[0]
+	}
 	j.first = len(c.Seeds) == 0 && !c.NeverForm && !c.Await || len(c.Seeds) > 0 && c.Seeds[0] == j.self.Addr
 	j.wall, j.nonce = c.WallMillis, j.drawNonce()
-	j.forming.formState = formState{record: c.Record, never: c.NeverForm, anew: c.FormNew && !c.NeverForm}
+	j.forming.formState = formState{record: c.Record, former: c.Former, never: c.NeverForm,
+		anew: c.FormNew && !c.NeverForm}
 	j.forming.record.Others = slices.Clone(c.Record.Others)
 	j.forming.record.Bystanders = slices.Clone(c.Record.Bystanders)
 	j.leading.recorded = j.forming.record
 	j.forming.meet(j.seeds...)
 	j.forming.meet(c.Record.Others...)
 	j.forming.meet(c.Record.Bystanders...)
+	if !c.Former.IsZero() {
+		j.forming.meet(c.Former)
+	}
 	if j.cfg.JoinTimeout > 0 {
 		j.in(timerJoinTimeout, j.cfg.JoinTimeout)
 	}
 	j.in(timerWaiting, waitingAfter)
-	if len(j.seeds) == 0 && !c.Await && j.forming.forms() && (j.forming.anew || !j.forming.remembers()) {
-		j.form()
+	if len(j.seeds) == 0 && !c.Await && c.Former.IsZero() && j.forming.forms() &&
+		(j.forming.anew || !j.forming.remembers()) {
+		j.form(j.forming.because())
 		return nil
 	}
 	j.probe()
@@ -259,11 +268,12 @@ func (j *joining) onWelcome(from peer.ID, body []byte) error {
 
 // form makes a cluster of one: a random id, and a birth above every one under which this node issued fences, or that
 // somebody whom it heard remembers.
-func (j *joining) form() {
+func (j *joining) form(because string) {
 	birth := j.wall<<birthLowBits | j.rng.Uint64N(1<<birthLowBits)
 	s := members.NewState(members.Version{Cluster: j.drawNonce(), Birth: max(birth, j.forming.lowestBirth()+1)})
 	s.Add(cluster.Member{ID: j.self, Status: cluster.Joining, Roles: j.cfg.Roles, AppVersion: j.cfg.AppVersion})
 	j.install(s.Commit(j.self), true)
+	j.tell(Event{Kind: ClusterFormed, Detail: because})
 	j.admitted()
 }
 

@@ -193,6 +193,10 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.down(c.ID, c.Cause)
 	case OtherClusterCommand:
 		m.others.otherCluster(c.Addr, c.ClusterID, c.Birth, true)
+	case OwnAddressCommand:
+		m.joining.ownAddress(c.Addr)
+	case AskedCommand:
+		m.others.askedBy(c)
 	case JoinAnotherCommand:
 		err = m.leaving.joinAnother()
 	case ToldRemovedCommand:

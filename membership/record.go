@@ -106,6 +106,23 @@ func (r Record) Left(last *cluster.View, role string) Record {
 	return next
 }
 
+// Copied returns the record as it is known to a node at self that has a copy of it, kept by a node at another address:
+// that one is among the others, if it could carry the cluster on, and this node could not.
+func (r Record) Copied(from, self peer.Addr) Record {
+	list := slices.DeleteFunc(slices.Clone(r.Others), func(a peer.Addr) bool { return a == self })
+	gone := len(list) < len(r.Others)
+	if r.Counts {
+		list = sortAddrs(append(list, from))
+	}
+	r.Counts = gone // as one of the others it could
+	r.Newcomers = min(r.Newcomers, len(list))
+	if r.More += max(0, len(list)-MaxRemembered); len(list) > MaxRemembered {
+		list = list[:MaxRemembered]
+	}
+	r.Others = list
+	return r
+}
+
 // Equal reports whether both remember the same.
 func (r Record) Equal(o Record) bool {
 	return r.ClusterID == o.ClusterID && r.Birth == o.Birth && r.Highest == o.Highest && r.Counts == o.Counts &&

@@ -39,7 +39,7 @@ func (j *joining) useSeeds(c SeedsCommand) error {
 	case c.Told:
 		j.forget()
 	}
-	j.awaits = false
+	j.awaits, j.head = false, c.Seeds[0]
 	if c.Seeds[0] == j.self.Addr && !j.forming.never && !j.first {
 		j.first, j.forming.looked = true, false
 		j.in(timerSeed, j.cfg.SeedTimeout)
@@ -65,7 +65,7 @@ func (j *joining) forget() {
 	if f.tries {
 		f.giveUpTrying()
 	}
-	j.ordered, j.first, j.seeds, f.contacts = true, false, nil, nil
+	j.ordered, j.first, j.head, j.seeds, f.contacts = true, false, peer.Addr{}, nil, nil
 	f.meet(f.record.Others...)
 }
 
@@ -85,4 +85,28 @@ func (f *forming) seedsFirst(seeds []peer.Addr) {
 		}
 	}
 	f.contacts = next
+}
+
+// OwnAddressCommand tells that an address among the seeds is this node's own, spelled otherwise than the one that it
+// goes by: it is asked no more, and when it heads the list, this node is the first seed.
+type OwnAddressCommand struct{ Addr peer.Addr }
+
+func (OwnAddressCommand) command() {}
+
+// ownAddress takes an address of this node out of its seeds.
+func (j *joining) ownAddress(a peer.Addr) {
+	i := slices.Index(j.seeds, a)
+	if i < 0 || j.phase == idle {
+		return
+	}
+	j.seeds = slices.Delete(j.seeds, i, i+1)
+	j.forming.contacts = slices.DeleteFunc(j.forming.contacts, func(c contact) bool { return c.addr == a })
+	if j.phase != probing {
+		return
+	}
+	if j.head == a && !j.first {
+		j.first, j.forming.looked = true, false
+		j.in(timerSeed, j.cfg.SeedTimeout)
+	}
+	j.forming.tryForming()
 }

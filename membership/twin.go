@@ -77,7 +77,8 @@ type others struct {
 	joining *joining
 
 	twins  []twin // by seed
-	seedAt int    // the seed that was asked last
+	askers []asker
+	seedAt int // the seed that was asked last
 }
 
 type twin struct {
@@ -130,7 +131,7 @@ func (o *others) askSeed() {
 // otherCluster takes note that a node at addr, an address that this node asks, belongs to that cluster. met: this node
 // dialled it, and it showed what members must show.
 func (o *others) otherCluster(addr peer.Addr, cluster, birth uint64, met bool) {
-	if o.phase != member || cluster == 0 || cluster == o.st.Cluster || o.forming.contact(addr) == nil {
+	if o.phase != member || cluster == 0 || cluster == o.st.Cluster || !o.asks(addr) {
 		return
 	}
 	t := twin{Twin: Twin{cluster, birth, addr}, again: o.now + twinAgain, at: o.now, met: met}
@@ -165,13 +166,27 @@ func (o *others) lower(birth uint64) string {
 	return ": this is the older one, and stores that check fences refuse its writes once they have seen the other's"
 }
 
+// older reports whether another cluster is older than this one. Birth zero: not known.
+func (o *others) older(cluster, birth uint64) bool {
+	return birth != 0 && (birth < o.st.Birth || birth == o.st.Birth && cluster < o.st.Cluster)
+}
+
+// own counts the members of this cluster that are not Down.
+func (o *others) own() (n int) {
+	for i := range o.st.Members {
+		if o.st.Members[i].Status != cluster.Down {
+			n++
+		}
+	}
+	return n
+}
+
 // elders returns the addresses at which this node has lately met the same older cluster, the one met last.
 func (o *others) elders() (list []peer.Addr) {
 	last := -1
 	for i := range o.twins {
 		t := &o.twins[i]
-		older := t.Birth != 0 && (t.Birth < o.st.Birth || t.Birth == o.st.Birth && t.ClusterID < o.st.Cluster)
-		if t.met && older && o.now-t.at <= twinFresh && (last < 0 || t.at > o.twins[last].at) {
+		if t.met && o.older(t.ClusterID, t.Birth) && o.now-t.at <= twinFresh && (last < 0 || t.at > o.twins[last].at) {
 			last = i
 		}
 	}
@@ -185,18 +200,12 @@ func (o *others) elders() (list []peer.Addr) {
 }
 
 // yield ends this node when its cluster is the younger of two and the smaller: when the older was met at more addresses
-// than its own has members. Only what this node dialled itself counts, at its seeds and at addresses that were
-// remembered, so no stranger can bring it about by asking. The older one never yields, and a younger one that is not
-// smaller waits for an operator.
+// than its own has members; of a cluster of one, at any. Only what this node dialled itself counts: at its seeds, at
+// addresses that were remembered, and, alone, at those from where it was asked; so no stranger can bring it about by
+// asking. The older one never yields, and a younger one of several that is not smaller waits for an operator.
 func (o *others) yield() {
-	met := o.elders()
-	own := 0
-	for i := range o.st.Members {
-		if o.st.Members[i].Status != cluster.Down {
-			own++
-		}
-	}
-	if len(met) <= own {
+	met, own := o.elders(), o.own()
+	if len(met) == 0 || own > 1 && len(met) <= own {
 		return
 	}
 	i := slices.IndexFunc(o.twins, func(t twin) bool { return t.Via == met[0] })
@@ -205,4 +214,46 @@ func (o *others) yield() {
 		"cluster %016x, birth %d, of %d", older, o.twins[i].Birth, len(met), o.st.Cluster, birth, own))
 	o.over.Record = &Record{ClusterID: older, Birth: o.twins[i].Birth, Highest: birth,
 		Others: met[:min(len(met), MaxRemembered)]}
+}
+
+// AskedCommand tells that a node of another cluster of this name has said hello here, as it does at its seeds. Its word
+// proves nothing: when its cluster is the older one and this node is alone in its own, it is dialled back.
+type AskedCommand struct {
+	Addr             peer.Addr
+	ClusterID, Birth uint64
+}
+
+func (AskedCommand) command() {}
+
+// maxAskers is how many nodes of other clusters are dialled back.
+const maxAskers = 8
+
+// asker is a node of an older cluster that has said hello here.
+type asker struct {
+	addr peer.Addr
+	at   time.Duration // when it was dialled back
+}
+
+// askedBy dials a node of an older cluster back. Only a node that is alone does: nobody else would yield for it.
+func (o *others) askedBy(c AskedCommand) {
+	if o.phase != member || !o.older(c.ClusterID, c.Birth) || !o.st.At(c.Addr).IsZero() || o.own() > 1 ||
+		o.cfg.SeedCheckInterval < 0 {
+		return
+	}
+	i := slices.IndexFunc(o.askers, func(a asker) bool { return a.addr == c.Addr })
+	switch {
+	case i >= 0 && o.now-o.askers[i].at < o.cfg.ProbeInterval:
+		return
+	case i >= 0:
+		o.askers = slices.Delete(o.askers, i, i+1)
+	case len(o.askers) == maxAskers:
+		o.askers = slices.Delete(o.askers, 0, 1)
+	}
+	o.askers = append(o.askers, asker{c.Addr, o.now})
+	o.post(peer.ID{Addr: c.Addr}, wire.KindJoinProbe, func(b []byte) []byte { return wire.AppendU64(b, o.joining.nonce) })
+}
+
+// asks reports whether this node has an address to ask: a seed, one that is remembered, or one that was dialled back.
+func (o *others) asks(a peer.Addr) bool {
+	return o.forming.contact(a) != nil || slices.ContainsFunc(o.askers, func(k asker) bool { return k.addr == a })
 }

@@ -91,6 +91,9 @@ type UnreachedCommand struct {
 	Why  string
 
 	Setting, Ours, Theirs string
+
+	// Unasked says that nobody was asked: the name could not be looked up. That is no silence to form a cluster on.
+	Unasked bool
 }
 
 func (UnreachedCommand) command() {}
@@ -107,7 +110,10 @@ type unreached struct {
 func (f *forming) noteUnreached(u UnreachedCommand) {
 	cut := func(s string) string { return strings.Clone(clip(s, maxWhyUnreached)) }
 	if c := f.contact(u.Addr); c != nil && f.phase == probing {
-		c.spoke = false
+		c.spoke, c.unasked = false, u.Unasked
+		if u.Unasked {
+			c.unaskedAt = f.now
+		}
 		c.unreached = unreached{u.Kind, cut(u.Why), cut(u.Setting), cut(u.Ours), cut(u.Theirs)}
 	}
 }
@@ -115,7 +121,7 @@ func (f *forming) noteUnreached(u UnreachedCommand) {
 // heard forgets why a contact could not be reached: it has spoken.
 func (f *forming) heard(a peer.Addr) {
 	if c := f.contact(a); c != nil {
-		c.spoke, c.unreached = true, unreached{}
+		c.spoke, c.unasked, c.unaskedAt, c.unreached = true, false, 0, unreached{}
 	}
 }
 
@@ -268,4 +274,94 @@ func paren(text string) string {
 		return ""
 	}
 	return " (" + text + ")"
+}
+
+// unasked returns the seeds that could not be asked: those whose names could not be looked up, and those of which that
+// was so within the time in which others are looked for.
+func (f *forming) unasked() (list []peer.Addr) {
+	for _, c := range f.contacts[:min(len(f.joining.seeds), len(f.contacts))] {
+		if !c.nak && (c.unasked || c.unaskedAt > 0 && f.now-c.unaskedAt < f.cfg.SeedTimeout) {
+			list = append(list, c.addr)
+		}
+	}
+	return list
+}
+
+// heldUnasked says that no cluster is formed for seeds that could not be asked, empty when that is not so.
+func (f *forming) heldUnasked() string {
+	list := f.unasked()
+	if !f.looked || !f.joining.first || len(list) == 0 {
+		return ""
+	}
+	return "no cluster is formed on the silence of seeds that could not be asked: " + f.withWhy(list)
+}
+
+// withWhy names addresses with the reasons why they could not be reached.
+func (f *forming) withWhy(list []peer.Addr) string {
+	var names []string
+	for _, a := range list {
+		text := a.String()
+		if c := f.contact(a); c != nil {
+			text += paren(c.unreached.why)
+		}
+		names = append(names, text)
+	}
+	return named(names)
+}
+
+// because says why this node forms a cluster alone.
+func (f *forming) because() string {
+	var silent []peer.Addr
+	seeds := f.contacts[:min(len(f.joining.seeds), len(f.contacts))]
+	for i := range seeds {
+		if !seeds[i].nak {
+			silent = append(silent, seeds[i].addr)
+		}
+	}
+	switch {
+	case f.anew:
+		return "an operator has ordered a new one, and none was found"
+	case len(seeds) == 0 && f.record.Known():
+		return "this node is the only seed, and remembers nobody who could carry the last one on"
+	case len(seeds) == 0:
+		return "this node is the only seed, and remembers no cluster"
+	case len(silent) == 0:
+		return "this node is the first seed, and all others say that they are in none"
+	}
+	return "this node is the first seed, and no cluster was found in time: nothing was heard of " + f.withWhy(silent)
+}
+
+// agreed says why this node forms a cluster by agreement; missing are those who are remembered and not there.
+func (f *forming) agreed(missing []peer.Addr) string {
+	text := "those who could carry the remembered cluster on have agreed"
+	if len(missing) > 0 {
+		text += ", without " + f.withWhy(missing)
+	}
+	return text
+}
+
+// heldBack returns why this node forms no cluster, empty when it may or has nothing to do with it.
+func (f *forming) heldBack() string {
+	switch {
+	case f.phase != probing || f.anew || f.joining.awaits && !f.record.Known():
+		return ""
+	case f.never:
+		return "this node never forms a cluster, and no seed is in one"
+	case !f.joining.first && !f.record.Known():
+		return ""
+	}
+	list, ok := f.missing(f.fresh)
+	switch {
+	case f.asked || ok || !f.remembers() && !f.othersRemember:
+		return f.heldUnasked()
+	}
+	names := make([]string, 0, heldNames)
+	for _, a := range list[:min(len(list), heldNames)] {
+		names = append(names, a.String())
+	}
+	if more := len(list) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("members of a cluster that is remembered may live and carry it on: nothing is heard of %s",
+		strings.Join(names, ", "))
 }

@@ -21,6 +21,7 @@ type EndedError struct {
 	At     time.Time        // when it was learnt here
 	Reason string           // the evidence in words
 	Cause  membership.Cause // of the Down; membership.CauseNone when the node was not marked down
+	Seeds  []string         // of EndTwin: where the older cluster was met, host:port; seeds for the next node
 }
 
 var endNames = map[membership.EndKind]string{

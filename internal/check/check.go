@@ -86,7 +86,8 @@ type Checker struct {
 // New returns the checkers of a world, its watcher from now on. It is called before anything runs there.
 func New(w *world.World) *Checker {
 	c := &Checker{
-		w: w, twinSince: -1, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, knows: map[memberKey][]*world.Process{},
+		w: w, twinSince: -1, ups: map[upKey]peer.ID{},
+		upOf: map[memberKey]uint32{}, knows: map[memberKey][]*world.Process{},
 		claimed: map[peer.ID]claim{}, shown: map[reportKey]uint32{}, agreed: map[uint64]string{},
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
 		unsure: map[reportKey]bool{},
@@ -102,6 +103,9 @@ func New(w *world.World) *Checker {
 	}
 	if w.Config.Records {
 		w.After(twinLook, c.twins)
+	}
+	if w.Config.Membership.SeedCheckInterval >= 0 {
+		w.After(twinLook, c.loners(map[*world.Process]time.Duration{}))
 	}
 	return c
 }

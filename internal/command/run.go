@@ -300,6 +300,9 @@ func (c *runCmd) live(ctx context.Context, node *kith.Node, l lifetime) (*kith.N
 			if err := notFound(l.search); err != nil {
 				return nil, err
 			}
+			if next := goesBack(ctx, node, l.log); next != nil {
+				return next, nil
+			}
 			if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind == kith.EndLeft { // it was told to
 				<-node.ShutdownDone()
 				l.log.Info("left", "event", "node-left", "node", node.ID().String())
@@ -324,6 +327,24 @@ func (c *runCmd) live(ctx context.Context, node *kith.Node, l lifetime) (*kith.N
 			return nil, c.leave(node, l.log)
 		}
 	}
+}
+
+// goesBack starts the next node of one that has ended as the younger of two clusters: it joins the older one. Nil: it
+// has ended otherwise, or there is none.
+func goesBack(ctx context.Context, node *kith.Node, log *slog.Logger) *kith.Node {
+	e := (*kith.EndedError)(nil)
+	if !errors.As(node.Err(), &e) || e.Kind != kith.EndTwin || len(e.Seeds) == 0 {
+		return nil
+	}
+	<-node.ShutdownDone()
+	next, err := node.JoinCluster(ctx, e.Seeds)
+	if err != nil {
+		log.Warn("does not go over to the older cluster", "event", "node-stays", "error", err)
+		return nil
+	}
+	log.Warn("goes over to the older cluster of this name", "event", "node-goes-over", "node", node.ID().String(), "next",
+		next.ID().String(), "seeds", fmt.Sprint(e.Seeds), "why", e.Reason)
+	return next
 }
 
 // leave has a node leave, within the limit.

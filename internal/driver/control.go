@@ -212,10 +212,7 @@ func (d *Driver) perform() {
 	}
 	tellShards(d, e.ShardEvents)
 	if end := e.Ended; end != nil {
-		why := &shutdown.EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause}
-		if why.By == d.self {
-			why.By = peer.ID{}
-		}
+		why := endedError(d, end)
 		if d.end(why); d.control.ended == why {
 			d.control.yielded = end.Record
 		}
@@ -249,6 +246,7 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 	for i := range events {
 		e := &events[i]
 		logEvent(d.log, e, v)
+		d.links.warnAlone(e)
 		switch e.Kind {
 		case membership.MemberExited, membership.MemberDowned, membership.MemberRemoved:
 			d.wires.Leaving(e.Member.ID)

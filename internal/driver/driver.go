@@ -122,8 +122,9 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.exec.Gate.Init(nc.GapLimit())
 	d.wires.Start()
 	d.startThreads()
-	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli()), Record: keeps.known(),
+	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli()),
 		NeverForm: cfg.NeverForm, FormNew: cfg.FormNew, Await: cfg.AwaitSeeds}
+	join.Record, join.Former = keeps.known(d.self.Addr)
 	d.lastCluster = join.Record.ClusterID
 	keeps.start(d.self.Addr.String(), func(rec membership.Record) {
 		d.inbox.post(func() { _ = d.command(membership.RecordedCommand{Record: rec}) })

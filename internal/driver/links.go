@@ -88,7 +88,9 @@ func (t *links) lost(c membership.LinkLostCommand) {
 // PeerRefused takes a refusal for good. Being refused as removed is the end of this incarnation, by those whom the
 // membership believes.
 func (t *links) PeerRefused(err *hello.RefusedError) {
-	logRefusal(t.log, err)
+	if !t.own(err) {
+		logRefusal(t.log, err)
+	}
 	if err.Reason == hello.RefusedIncarnation && err.Peer.Inc != 0 {
 		t.lost(membership.LinkLostCommand{ID: err.Peer, Replaced: true})
 	}
@@ -98,6 +100,26 @@ func (t *links) PeerRefused(err *hello.RefusedError) {
 	if err.Reason == hello.RefusedRemoved {
 		t.inbox.post(func() { t.removed(err) })
 	}
+}
+
+// own reports whether a seed has turned out to be this node itself, spelled otherwise than its address, and says so.
+func (t *links) own(err *hello.RefusedError) bool {
+	if err.Reason != hello.RefusedSelf || err.Key != "" || err.Peer.Inc != 0 || !transport.Own(t.wires, err.Peer.Addr) {
+		return false
+	}
+	t.log.Info("a seed is this node itself, spelled otherwise than its address", "seed", err.Peer.Addr.String(), "address",
+		t.view().Self.Addr.String())
+	t.inbox.post(func() {
+		// A node that has ended meanwhile needs to know nothing.
+		_ = t.command(membership.OwnAddressCommand{Addr: err.Peer.Addr})
+	})
+	return true
+}
+
+// OtherVisited tells the membership that a node of another cluster has said hello here. An upcall of the transport, at
+// most one a second.
+func (t *links) OtherVisited(from peer.Addr, clusterID, birth uint64) {
+	t.inbox.post(func() { _ = t.command(membership.AskedCommand{Addr: from, ClusterID: clusterID, Birth: birth}) })
 }
 
 // Unreached tells the membership why a contact point could not be asked for a cluster. An upcall of the transport, from
@@ -117,6 +139,11 @@ func unreachedBy(addr peer.Addr, err error) membership.UnreachedCommand {
 	var system *net.OpError
 	c := membership.UnreachedCommand{Addr: addr, Kind: membership.WaitSeeds, Why: err.Error()}
 	switch {
+	case errors.As(err, &refused) && refused.Reason == hello.RefusedSelf:
+		if c.Why = "it leads to this node itself"; refused.Key != "" {
+			c.Kind, c.Setting = membership.WaitSettings, "advertised address"
+			c.Ours, c.Theirs = addr.String(), "the same: each node needs one of its own"
+		}
 	case errors.As(err, &refused):
 		if refused.Differs() {
 			c.Kind, c.Setting, c.Ours, c.Theirs = membership.WaitSettings, refused.Key, refused.Ours, refused.Theirs
@@ -127,6 +154,8 @@ func unreachedBy(addr peer.Addr, err error) membership.UnreachedCommand {
 		c.Kind, c.Setting, c.Ours, c.Theirs = membership.WaitSettings, "tls", "on", "off"
 	case errors.As(err, &secure) && secure.Reason.Certificate():
 		c.Kind = membership.WaitCertificate
+	case transport.Unasked(err):
+		c.Unasked = true
 	case errors.As(err, &system):
 		c.Why = system.Err.Error()
 	}

@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/kith-io/kith/internal/fileid"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/shutdown"
@@ -32,7 +34,8 @@ const (
 // cannot be used.
 var ErrRecord = errors.New("kith: record of the membership")
 
-// recordFile is the file. Checksum is of all other fields as they are written.
+// recordFile is the file. Checksum is of all other fields as they are written. Node is who kept it: the address, and
+// behind a blank the name of the directory (package fileid) where that is known.
 type recordFile struct {
 	Format    int      `json:"format"`
 	Name      string   `json:"cluster_name"`
@@ -57,6 +60,8 @@ func (f recordFile) sum() string {
 // recordKeeper keeps the record of one node. All but note and finish belongs to its goroutine.
 type recordKeeper struct {
 	dir, name, node, role string
+	home                  string // of the directory, empty where that is not known
+	was                   keptBy
 	log                   *slog.Logger
 	lock                  *os.File
 	memory                *membership.Memory
@@ -82,11 +87,13 @@ func openRecord(cfg Config) (*recordKeeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: directory %s: %w", ErrRecord, r.dir, err)
 	}
-	rec, err := readRecord(r.path(), r.name)
+	r.home = fileid.Of(r.lock)
+	rec, was, err := readRecord(r.path(), r.name)
 	if err != nil {
 		r.release()
 		return nil, err
 	}
+	r.was = was
 	r.memory = membership.NewMemory(rec, r.role)
 	return r, nil
 }
@@ -101,10 +108,10 @@ func (r *recordKeeper) release() {
 
 // readRecord reads the file at path, of a cluster of that name; one that is not there remembers nothing. One by which
 // nobody could carry its cluster on is read whatever the name: a cluster that has ended may get another.
-func readRecord(path, name string) (rec membership.Record, err error) {
+func readRecord(path, name string) (rec membership.Record, was keptBy, err error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return rec, nil
+		return rec, was, nil
 	}
 	var f recordFile
 	if err == nil && len(b) > recordMost {
@@ -120,16 +127,46 @@ func readRecord(path, name string) (rec membership.Record, err error) {
 	case f.Checksum != f.sum():
 		err = errors.New("the checksum is wrong")
 	case f.Name != name && (f.Counts || len(f.Others) > 0 || f.More > 0):
-		return rec, fmt.Errorf("%w: %s is of the cluster %q, this node's is %q: give the node a directory of its own, or "+
-			"remove the file if nothing of that cluster lives", ErrRecord, path, f.Name, name)
+		return rec, was, fmt.Errorf("%w: %s is of the cluster %q, this node's is %q: give the node a directory of its own, "+
+			"or remove the file if nothing of that cluster lives", ErrRecord, path, f.Name, name)
 	default:
 		rec, err = f.read()
+		var node string
+		node, was.home, _ = strings.Cut(f.Node, " ")
+		was.addr, _ = peer.ParseAddr(node)
 	}
 	if err != nil {
-		return rec, fmt.Errorf("%w: %s is damaged: %w; remove it, and start the node with NeverForm (--never-form) while "+
-			"its cluster may live", ErrRecord, path, err)
+		return rec, was, fmt.Errorf("%w: %s is damaged: %w; remove it, and start the node with NeverForm (--never-form) "+
+			"while its cluster may live", ErrRecord, path, err)
 	}
-	return rec, nil
+	return rec, was, nil
+}
+
+// keptBy is who kept a record: at which address, and in which directory.
+type keptBy struct {
+	addr peer.Addr // zero: not known
+	home string    // empty: not known
+}
+
+// known returns what the file held when the node started that is at self, and where it was kept if that was elsewhere.
+// A directory that has come with its node to another address is its own still. A copy is not: the node that kept the
+// record may live and carry its cluster on, alone, so it counts as one of those who could, and this node as none.
+func (r *recordKeeper) known(self peer.Addr) (rec membership.Record, former peer.Addr) {
+	if r == nil {
+		return rec, former
+	}
+	rec = r.memory.Kept()
+	if !rec.Known() || r.was.addr.IsZero() || r.was.addr == self {
+		return rec, former
+	}
+	if r.home == r.was.home || r.home == "" || r.was.home == "" {
+		return rec, r.was.addr
+	}
+	r.log.Warn("the directory is a copy of another node's, whose cluster may live", "directory", r.dir, "kept_by",
+		r.was.addr.String(), "cluster", clusterName(rec.ClusterID))
+	rec = rec.Copied(r.was.addr, self)
+	r.memory = membership.NewMemory(rec, r.role)
+	return rec, r.was.addr
 }
 
 func (f recordFile) read() (rec membership.Record, err error) {
@@ -160,14 +197,6 @@ func addresses(texts []string) (list []peer.Addr, err error) {
 	}
 	slices.SortFunc(list, peer.Addr.Compare)
 	return list, nil
-}
-
-// known returns what the file held when the node started.
-func (r *recordKeeper) known() membership.Record {
-	if r == nil {
-		return membership.Record{}
-	}
-	return r.memory.Kept()
 }
 
 // start begins to write what the node at that address notes, and tells written of each record that is.
@@ -265,8 +294,9 @@ func (r *recordKeeper) replace(rec membership.Record) error {
 		}
 		return syncDirectory(r.dir)
 	}
-	f := recordFile{Format: recordFormat, Name: r.name, Node: r.node, ClusterID: strconv.FormatUint(rec.ClusterID, 16),
-		Birth: rec.Birth, Highest: rec.Highest, Counts: rec.Counts, Newcomers: rec.Newcomers,
+	f := recordFile{Format: recordFormat, Name: r.name, Node: strings.TrimSpace(r.node + " " + r.home),
+		ClusterID: strconv.FormatUint(rec.ClusterID, 16),
+		Birth:     rec.Birth, Highest: rec.Highest, Counts: rec.Counts, Newcomers: rec.Newcomers,
 		More: rec.More, Others: []string{}}
 	for _, a := range rec.Others {
 		f.Others = append(f.Others, a.String())

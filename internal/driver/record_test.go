@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -50,7 +51,7 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 	want := membership.Record{}.Next(seen(3), "")
 	require.Len(t, want.Others, 2)
 	read := func() membership.Record {
-		rec, err := readRecord(filepath.Join(dir, recordName), "market")
+		rec, _, err := readRecord(filepath.Join(dir, recordName), "market")
 		require.NoError(t, err)
 		return rec
 	}
@@ -91,7 +92,7 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 	keepAll(t, dir, seen(3), crash, nil)
 	r, err := openRecord(recordConfig(dir))
 	require.NoError(t, err)
-	require.True(t, want.Equal(r.known()))
+	require.True(t, want.Equal(r.memory.Kept()))
 	r.start("10.0.0.1:7355", func(membership.Record) {})
 	r.finish(recordAfter(left, nil, &membership.View{}, ""))
 	require.True(t, want.Equal(read()))
@@ -115,14 +116,20 @@ func TestRecordFilesStayReadable(t *testing.T) {
 		file := filepath.Join("testdata", "record", name)
 		golden, err := os.ReadFile(file)
 		require.NoError(t, err)
-		rec, err := readRecord(file, "market")
+		rec, _, err := readRecord(file, "market")
 		require.NoError(t, err)
 		require.True(t, c.want.Equal(rec), "%s: %+v", name, rec)
 		dir := t.TempDir()
 		keepAll(t, dir, seen(3), c.why, c.last)
 		wrote, err := os.ReadFile(filepath.Join(dir, recordName))
 		require.NoError(t, err)
-		require.Equal(t, string(golden), string(wrote), name)
+		var f recordFile
+		require.NoError(t, json.Unmarshal(wrote, &f))
+		f.Node, _, _ = strings.Cut(f.Node, " ") // the name of this directory is none of the file's
+		f.Checksum = f.sum()
+		wrote, err = json.MarshalIndent(f, "", "  ")
+		require.NoError(t, err)
+		require.Equal(t, string(golden), string(wrote)+"\n", name)
 	}
 }
 
@@ -158,7 +165,7 @@ func TestBadRecords(t *testing.T) {
 	_, err = openRecord(cfg)
 	require.ErrorIs(t, err, ErrRecord)
 	require.ErrorContains(t, err, `of the cluster "market", this node's is "shop"`)
-	ended, err := readRecord(filepath.Join("testdata", "record", "left.json"), "shop")
+	ended, _, err := readRecord(filepath.Join("testdata", "record", "left.json"), "shop")
 	require.NoError(t, err, "nobody of the other cluster is left")
 	require.EqualValues(t, 1<<60, ended.Highest, "its fences are")
 	r, err := openRecord(recordConfig(dir))
@@ -186,11 +193,58 @@ func FuzzRecord(f *testing.F) {
 	path := filepath.Join(f.TempDir(), recordName)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		require.NoError(t, os.WriteFile(path, b, 0o600))
-		rec, err := readRecord(path, "market")
+		rec, _, err := readRecord(path, "market")
 		if err != nil {
 			require.ErrorIs(t, err, ErrRecord)
 			return
 		}
 		require.LessOrEqual(t, len(rec.Others), membership.MaxRemembered)
 	})
+}
+
+// A directory is its node's wherever that is; a copy says that the node that kept the record may live (AVL-3).
+func TestRecordIsOfItsDirectory(t *testing.T) {
+	dir := t.TempDir()
+	keepAll(t, dir, seen(3), &shutdown.EndedError{Kind: shutdown.EndClosed}, nil)
+	kept, own, elsewhere := membership.Record{}.Next(seen(3), ""), seen(3).Self.Addr, peer.MustAddr("10.0.0.9:7355")
+	open := func(dir string, self peer.Addr) (membership.Record, peer.Addr) {
+		r, err := openRecord(recordConfig(dir))
+		require.NoError(t, err)
+		defer r.release()
+		return r.known(self)
+	}
+	rec, former := open(dir, own)
+	require.True(t, kept.Equal(rec))
+	require.True(t, former.IsZero())
+	rec, former = open(dir, elsewhere)
+	require.True(t, kept.Equal(rec), "it has moved")
+	require.Equal(t, own, former)
+
+	b, err := os.ReadFile(filepath.Join(dir, recordName))
+	require.NoError(t, err)
+	var f recordFile
+	require.NoError(t, json.Unmarshal(b, &f))
+	if f.Node == own.String() {
+		t.Skip("this file system does not say when a file was made")
+	}
+	copied := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(copied, recordName), b, 0o600))
+	rec, former = open(copied, elsewhere)
+	require.Equal(t, own, former)
+	require.True(t, rec.Names(own))
+	require.Len(t, rec.Others, 3)
+	require.False(t, rec.Counts, "it is none of those who could carry the cluster on")
+	rec, former = open(copied, own)
+	require.True(t, kept.Equal(rec), "nobody else is at its address")
+	require.True(t, former.IsZero())
+
+	// Builds before this one wrote the address alone.
+	f.Node = own.String()
+	f.Checksum = f.sum()
+	b, err = json.Marshal(f)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(copied, recordName), b, 0o600))
+	rec, former = open(copied, elsewhere)
+	require.True(t, kept.Equal(rec), "nothing is known: it may have moved")
+	require.Equal(t, own, former)
 }

@@ -17,10 +17,12 @@ import (
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/logs"
 	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shutdown"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -168,11 +170,7 @@ func (c *badFrames) note(from peer.ID, kind wire.Kind, err error) {
 func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 	switch e.Kind {
 	case membership.LeaderChanged:
-		leader := "none"
-		if !e.Leader.IsZero() {
-			leader = e.Leader.String()
-		}
-		log.Info("leader changed", "leader", leader, "view", v.Seq)
+		log.Info("leader changed", "leader", leaderName(e.Leader), "view", v.Seq)
 	case membership.MetadataChanged:
 		log.Debug("metadata changed", "keys", len(v.Metadata), "view", v.Seq)
 	case membership.RoleLeaderChanged:
@@ -209,6 +207,8 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 		log.Info("handling messages again", "node", v.Self, "why", e.Detail, "suspended", e.For)
 	case membership.NotUpYet:
 		log.Warn("this node is not up yet", "waits_for", e.Waiting.For, "why", e.Detail)
+	case membership.ClusterFormed:
+		log.Info("cluster formed", "cluster", clusterName(v.ClusterID), "birth", v.Birth, "because", e.Detail)
 	case membership.SettingsDiffer:
 		log.Warn("a join was let through with other settings", "difference", e.Detail)
 	case membership.ConvergenceBlocked:
@@ -223,6 +223,13 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 		}
 		log.Info("member changed", about...)
 	}
+}
+
+func leaderName(id peer.ID) string {
+	if id.IsZero() {
+		return "none"
+	}
+	return id.String()
 }
 
 // clusterName writes the id of a cluster as all records and events do.
@@ -299,4 +306,33 @@ func logShard(log *slog.Logger, start time.Time, types *regionTable, e *shard.Ev
 	default:
 		log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Term, "home", e.Home, "fence", e.Fence)
 	}
+}
+
+// endedError is what a node leaves behind whose membership has ended.
+func endedError(d *Driver, end *membership.Ended) *shutdown.EndedError {
+	why := &shutdown.EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause}
+	if why.By == d.self {
+		why.By = peer.ID{}
+	}
+	if end.Kind == membership.EndTwin && end.Record != nil {
+		for _, a := range end.Record.Others {
+			why.Seeds = append(why.Seeds, a.String())
+		}
+	}
+	return why
+}
+
+// warnAlone warns of a cluster that was formed by a node that has no seed but itself, and keeps no record: nothing can
+// keep it from forming another one when it is started again.
+func (t *links) warnAlone(e *membership.Event) {
+	if e.Kind != membership.ClusterFormed || t.cfg.Directory != "" || len(t.cfg.Seeds) == 0 {
+		return
+	}
+	for _, s := range t.cfg.Seeds {
+		if a, err := peer.ParseAddr(s); err != nil || a != t.view().Self.Addr && !transport.Own(t.wires, a) {
+			return
+		}
+	}
+	t.log.Warn("this node is its own only seed and keeps no record: started again it forms a second cluster", "seeds",
+		fmt.Sprint(t.cfg.Seeds))
 }

@@ -36,6 +36,7 @@ func (sink) LinkLost(peer.ID)                                  {}
 func (sink) LinkSilent(peer.ID, wire.Lane, int, time.Duration) {}
 func (sink) PeerRefused(*hello.RefusedError)                   {}
 func (sink) Unreached(peer.Addr, error)                        {}
+func (sink) OtherVisited(peer.Addr, uint64, uint64)            {}
 
 // sinkRegion is a region of a type whose shards lead to a sink: all of them, or, of a large type, those of the ids.
 func sinkRegion(t testing.TB, shards uint32, ids ...string) (*Region, *transport.Link) {

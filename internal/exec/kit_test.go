@@ -39,6 +39,7 @@ func (quiet) LinkLost(peer.ID)                                  {}
 func (quiet) LinkSilent(peer.ID, wire.Lane, int, time.Duration) {}
 func (quiet) PeerRefused(*hello.RefusedError)                   {}
 func (quiet) Unreached(peer.Addr, error)                        {}
+func (quiet) OtherVisited(peer.Addr, uint64, uint64)            {}
 
 // refusal is one call of Needs.Refused.
 type refusal struct {

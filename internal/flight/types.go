@@ -43,7 +43,7 @@ var commands = []any{
 	membership.LinkLostCommand{}, membership.ToldRemovedCommand{}, membership.JoinAnotherCommand{},
 	membership.RecordedCommand{}, membership.SetMetadataCommand{}, membership.PrepareShutdownCommand{},
 	membership.QuarantineCommand{}, membership.ReconfirmCommand{}, membership.OtherClusterCommand{},
-	membership.UnreachedCommand{}, membership.SeedsCommand{},
+	membership.UnreachedCommand{}, membership.SeedsCommand{}, membership.OwnAddressCommand{}, membership.AskedCommand{},
 	shard.RegisterCommand{}, shard.WantCommand{}, shard.EagerCommand{}, shard.StoppedCommand{}, shard.RefusedCommand{},
 	shard.LeaveCommand{}, shard.DrainCommand{}, shard.SuspendCommand{}, shard.DeathCommand{}, shard.MoveCommand{},
 	shard.AskMoveCommand{}, shard.ReadyCommand{}, shard.WishesCommand{}, shard.LoadsCommand{}, shard.MarkedCommand{},

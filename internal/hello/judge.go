@@ -96,6 +96,12 @@ func (a *Acceptor) differs(h *Hello) *RefusedError {
 	return nil
 }
 
+// Elsewhere reports whether h, which was refused for that reason, comes from another cluster of the acceptor's name.
+func (a *Acceptor) Elsewhere(h *Hello, why *RefusedError) bool {
+	return (why.Reason == RefusedCluster || why.Reason == RefusedIncarnation) && h.ClusterID != 0 && a.ClusterID != 0 &&
+		h.ClusterID != a.ClusterID
+}
+
 // Answer is what the acceptor says to a hello that it lets in.
 func (a *Acceptor) Answer(h *Hello) Ack {
 	version, _ := h.Versions.Common(a.Speaks)

@@ -17,7 +17,7 @@ import (
 // the context that it was made with.
 type Book struct {
 	resolver Resolver
-	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
+	dial     Dial
 	ctx      context.Context
 
 	lock  sync.Mutex
@@ -48,14 +48,26 @@ func New(ctx context.Context, r Resolver) *Book {
 // takes longer than ctx goes on, and the next dial has what it finds. Errors: *LookupError when no address was known,
 // which joins the errors of remembered addresses that did not answer; those of the dials.
 func (b *Book) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	return b.by(ctx, b.dial, network, addr)
+}
+
+// DialBy is DialContext over TCP with a way of one's own to dial an IP address and port.
+func (b *Book) DialBy(ctx context.Context, dial Dial, addr string) (net.Conn, error) {
+	return b.by(ctx, dial, "tcp", addr)
+}
+
+// Dial dials an IP address and port, as a net.Dialer does.
+type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+func (b *Book) by(ctx context.Context, dial Dial, network, addr string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := netip.ParseAddr(host); err == nil || host == "" {
-		return b.dial(ctx, network, addr)
+		return dial(ctx, network, addr)
 	}
-	d := &dialling{b: b, network: network, host: host, port: port}
+	d := &dialling{b: b, dial: dial, network: network, host: host, port: port}
 	return d.run(ctx)
 }
 
@@ -154,6 +166,7 @@ func (b *Book) stood(host string, ip netip.Addr) {
 // dialling is one dial of a name.
 type dialling struct {
 	b                   *Book
+	dial                Dial
 	network, host, port string
 
 	tried []netip.Addr
@@ -250,7 +263,7 @@ func (d *dialling) try(ctx context.Context, list []netip.Addr) (net.Conn, error)
 		list = list[1:]
 		under++
 		go func() {
-			nc, err := d.b.dial(ctx, d.network, net.JoinHostPort(ip.String(), d.port))
+			nc, err := d.dial(ctx, d.network, net.JoinHostPort(ip.String(), d.port))
 			results <- result{nc, ip, err}
 		}()
 	}

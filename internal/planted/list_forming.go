@@ -4,6 +4,24 @@ package main
 
 var formingBugs = []bug{
 	{
+		Name: "who-is-alone-dials-nobody-back", Package: "./sim", Run: "TestScripts/lone_first_seed_restarts",
+		In:  "membership.others.askedBy",
+		Old: "o.askers = append(o.askers, asker{c.Addr, o.now})",
+		New: "return",
+	},
+	{
+		Name: "forms-on-what-was-not-asked", Package: "./membership", Run: "TestNoClusterOnWhatWasNotAsked",
+		In:  "membership.forming.tryForming",
+		Old: "f.looked && (f.anew || len(f.unasked()) == 0)",
+		New: "f.looked",
+	},
+	{
+		Name: "a-copy-counts-as-the-original", Package: "./internal/driver", Run: "TestRecordIsOfItsDirectory",
+		In:  "internal/driver.recordKeeper.known",
+		Old: "rec = rec.Copied(r.was.addr, self)",
+		New: "",
+	},
+	{
 		Name: "record-not-heeded", Package: "./membership", Run: "TestFirstSeedThatRemembersFormsNoSecondCluster",
 		In:  "membership.forming.remembers",
 		Old: "case !r.Known() || !r.Alone():\n\t\treturn r.Known()",

@@ -3,6 +3,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -241,6 +242,7 @@ func (t *Transport) refuse(nc net.Conn, h *hello.Hello, e *hello.RefusedError) {
 		"remote", nc.RemoteAddr(), "peer", h.From, "differs", e.Key, "theirs", e.Ours, "ours", e.Theirs)
 	said := e.Told(h.Versions, t.trust != nil, t.side())
 	_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, hello.AppendRefusal(nil, said)))
+	visited(t, h, e)
 	if half, ok := nc.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
@@ -253,7 +255,7 @@ func (t *Transport) welcome(nc net.Conn, g *pendingConn, h *hello.Hello) error {
 	if refusal := a.Judge(h); refusal != nil {
 		return refusal
 	}
-	if refusal := t.isAt(nc, h); refusal != nil {
+	if refusal := cmp.Or(t.isAt(nc, h), reachable(t, h)); refusal != nil {
 		return refusal
 	}
 	t.mu.Lock()

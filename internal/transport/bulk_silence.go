@@ -43,7 +43,7 @@ func ask(nc net.Conn, f func(fd int)) {
 
 // revive dials once, and gives up the silent connection for what it got unless that was heard meanwhile.
 func (b *Bulk) revive(silent net.Conn) {
-	spare, err := dialTwice(b.ctx, b.t.cfg.DialTimeout, b.to.Addr.String(), wire.LaneBulk)
+	spare, err := dialTwice(b.ctx, b.t, b.to.Addr, wire.LaneBulk)
 	wait := time.Duration(0)
 	if err == nil {
 		wait = b.t.cfg.silentGrace

@@ -149,12 +149,18 @@ type Upcalls interface {
 	// Unreached tells that an attempt to reach a contact point (incarnation zero) failed, and why: a *hello.RefusedError,
 	// a *trust.TLSError, or what the system says. Attempts come at the pace of the back-off. From a goroutine of its own.
 	Unreached(addr peer.Addr, err error)
+	// OtherVisited tells that a node of another cluster of this name has said hello, and was refused: its address and its
+	// cluster, as it says, which proves nothing; birth zero: not said. At most one a second; from a goroutine of its own.
+	OtherVisited(from peer.Addr, clusterID, birth uint64)
 	// MailboxRoom says that something has room again of which a link's Full said that it has none; zero: all of it, as
 	// the connection is over. On the link's loop, no lock held.
 	MailboxRoom(l *Link, f wire.Full)
 	// PeerRefused reports a refusal for good, once per connection and outage: from a goroutine of its own.
 	PeerRefused(err *hello.RefusedError)
 }
+
+// clusterName is the cluster that this node is in.
+type clusterName struct{ id, birth uint64 }
 
 // def and defd give a default to what is zero.
 func def(v *int, d int) {

@@ -70,7 +70,7 @@ func newWorld(t testing.TB, change func(*Config)) *world {
 		t.Fatal(err)
 	}
 	tr := &Transport{cfg: cfg, up: w, self: worldSelf, admission: newAdmission(cfg.MaxPending, cfg.MaxPendingEach),
-		kick: make(chan struct{}, 1), remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{},
+		kick: make(chan struct{}, 1), remotes: map[peer.ID]*remote{}, gone: departed{ids: map[peer.ID]struct{}{}},
 		faults: faults{log: cfg.Logger}}
 	tr.bulk.room.Limit, tr.visits.rate, tr.partials.limit = cfg.BulkRoom, cfg.MaxVisits, cfg.PartialBudget
 	tr.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
@@ -200,6 +200,7 @@ func (w *world) Undelivered(_ peer.ID, frames []byte, _ error)     { w.unsent +=
 func (w *world) MailboxRoom(*Link, wire.Full)                      {}
 func (w *world) LinkRoom(*Link)                                    {}
 func (w *world) Unreached(peer.Addr, error)                        {}
+func (w *world) OtherVisited(peer.Addr, uint64, uint64)            {}
 func (w *world) PeerRefused(*hello.RefusedError)                   { w.refused++ }
 
 // consume gives credit back for the oldest n deliveries.

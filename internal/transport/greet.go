@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/names"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -98,8 +99,8 @@ func (t *Transport) open(ctx context.Context, u opening) (net.Conn, hello.Ack, e
 const secondDial = 500 * time.Millisecond
 
 // dialTwice dials, and once more beside that when nothing is heard for a while; the first that stands is taken.
-func dialTwice(ctx context.Context, timeout time.Duration, addr string, lane wire.Lane) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func dialTwice(ctx context.Context, t *Transport, to peer.Addr, lane wire.Lane) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.DialTimeout)
 	defer cancel()
 	type result struct {
 		nc  net.Conn
@@ -108,7 +109,7 @@ func dialTwice(ctx context.Context, timeout time.Duration, addr string, lane wir
 	results := make(chan result, 2)
 	dial := func() {
 		d := net.Dialer{Control: smallPackets(lane)}
-		nc, err := d.DialContext(ctx, "tcp", addr)
+		nc, err := t.names.DialBy(ctx, d.DialContext, to.String())
 		results <- result{nc, err}
 	}
 	go dial()
@@ -152,7 +153,7 @@ func attend(nc net.Conn, lane wire.Lane) {
 // error nc, if there is one, is still to be closed.
 func (t *Transport) reach(ctx context.Context, u *opening) (nc, carrier net.Conn, err error) {
 	if nc = u.via; nc == nil {
-		nc, err = dialTwice(ctx, t.cfg.DialTimeout, u.to.Addr.String(), u.lane)
+		nc, err = dialTwice(ctx, t, u.to.Addr, u.lane)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("dial %s: %w", u.to, err)
@@ -172,6 +173,30 @@ func (t *Transport) reach(ctx context.Context, u *opening) (nc, carrier net.Conn
 	carrier, err = t.dialled(nc, u.to.Addr)
 	return nc, carrier, err
 }
+
+// astray takes note of a dial that came back to this node, and reports whether it is worth another one: a contact point
+// that is not this node's own address, spelled otherwise, leads to several nodes in turn.
+func astray(t *Transport, to peer.ID, err error) bool {
+	var refused *hello.RefusedError
+	if !errors.As(err, &refused) || refused.Reason != hello.RefusedSelf || refused.Key != "" {
+		return false
+	}
+	t.names.Note(to.Addr.String())
+	if to.Inc != 0 { // it is told when it comes again
+		for _, c := range t.inFrom(nil, to, wire.LaneControl) {
+			c.loop.Post(c)
+		}
+	}
+	return to.Inc == 0 && !t.names.Own(to.Addr.String())
+}
+
+// Unasked reports whether an attempt asked nobody, since the name of the address could not be looked up. That there is
+// no such name is an answer.
+func Unasked(err error) bool { return names.Unasked(err) }
+
+// Own reports whether addr is this node's own address, spelled otherwise: a dial has come back, and it can lead nowhere
+// else.
+func Own(t *Transport, addr peer.Addr) bool { return t.names.Own(addr.String()) }
 
 // expire ends whatever is going on on a connection; nil is none.
 func expire(nc net.Conn) {

@@ -134,8 +134,9 @@ func (r *rider) LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Du
 	}
 }
 
-func (r *rider) Unreached(peer.Addr, error)          {}
-func (r *rider) PeerRefused(err *hello.RefusedError) { r.refused <- err }
+func (r *rider) Unreached(peer.Addr, error)             {}
+func (r *rider) OtherVisited(peer.Addr, uint64, uint64) {}
+func (r *rider) PeerRefused(err *hello.RefusedError)    { r.refused <- err }
 
 var nextInc uint64 = 100
 

@@ -4,11 +4,14 @@
 package transport
 
 import (
+	"fmt"
 	"net"
+	"time"
 
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
 )
 
 // stands reports whether somebody speaks for r now. The transport's lock is held.
@@ -100,4 +103,26 @@ func (t *Transport) isAt(nc net.Conn, h *hello.Hello) *hello.RefusedError {
 			Theirs: err.Error()}
 	}
 	return nil
+}
+
+// reachable returns a refusal for a node whose address leads back here: what is meant for it would never arrive.
+func reachable(t *Transport, h *hello.Hello) *hello.RefusedError {
+	at := h.From.Addr.String()
+	if !t.names.Noted(at) {
+		return nil
+	}
+	return &hello.RefusedError{Reason: hello.RefusedSetting, Key: "advertised address", Ours: at,
+		Theirs: fmt.Sprintf("it leads from %s to %s itself", t.self.Addr, t.self.Addr)}
+}
+
+// visited tells of a hello that was refused to a node of another cluster: for that, or since it meant the process that
+// was here before.
+func visited(t *Transport, h *hello.Hello, why *hello.RefusedError) {
+	if a := t.acceptor(); h.Lane != wire.LaneControl || !a.Elsewhere(h, why) {
+		return
+	}
+	now, last := int64(t.cfg.Now()), t.visits.told.Load()
+	if (last == 0 || now-last >= int64(time.Second)) && t.visits.told.CompareAndSwap(last, now) {
+		t.up.OtherVisited(h.From.Addr, h.ClusterID, h.Birth)
+	}
 }

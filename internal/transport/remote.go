@@ -40,6 +40,24 @@ type remote struct {
 	forgotten bool
 }
 
+// departed is the identities that were removed, the newest of them. The transport's lock is held.
+type departed struct {
+	ids   map[peer.ID]struct{}
+	order []peer.ID
+}
+
+func (g *departed) add(id peer.ID) {
+	if _, known := g.ids[id]; known {
+		return
+	}
+	if len(g.order) == maxForgotten {
+		delete(g.ids, g.order[0])
+		g.order = g.order[1:]
+	}
+	g.ids[id] = struct{}{}
+	g.order = append(g.order, id)
+}
+
 // remote returns the entry of id and makes it if need be. ErrClosed, ErrSelf, ErrForgotten, ErrBusy.
 func (t *Transport) remote(id peer.ID) (*remote, error) {
 	if id.Addr == t.self.Addr {
@@ -67,7 +85,7 @@ func (t *Transport) lockedRemote(id peer.ID) (r *remote, err error) {
 	if r := t.remotes[id]; r != nil {
 		return r, nil
 	}
-	if _, gone := t.forgotten[id]; gone {
+	if _, gone := t.gone.ids[id]; gone {
 		return nil, ErrForgotten
 	}
 	if len(t.remotes) >= t.cfg.MaxPeers {
@@ -182,14 +200,7 @@ func (t *Transport) Forget(id peer.ID) {
 		return
 	}
 	t.mu.Lock()
-	if _, known := t.forgotten[id]; !known {
-		if len(t.forgottenOrder) == maxForgotten {
-			delete(t.forgotten, t.forgottenOrder[0])
-			t.forgottenOrder = t.forgottenOrder[1:]
-		}
-		t.forgotten[id] = struct{}{}
-		t.forgottenOrder = append(t.forgottenOrder, id)
-	}
+	t.gone.add(id)
 	r := t.remotes[id]
 	var conns []*InConn
 	var bulkIn *bulkConn

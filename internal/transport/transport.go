@@ -16,6 +16,7 @@ import (
 
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/loop"
+	"github.com/kith-io/kith/internal/names"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -46,26 +47,24 @@ type Transport struct {
 	kick     chan struct{}                  // capacity 1: sweep thoroughly now
 	bulk     bulk
 	partials partials
+	names    names.Here
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
-	mu             sync.Mutex // never held while an uplink's lock is taken
-	closing        bool       // nothing new is taken; what is queued is flushed
-	ended          bool       // no goroutine is started any more
-	started        bool
-	admission      admission
-	visits         visits
-	remotes        map[peer.ID]*remote
-	nextLoop       int
-	forgotten      map[peer.ID]struct{}
-	forgottenOrder []peer.ID
+	mu        sync.Mutex // never held while an uplink's lock is taken
+	closing   bool       // nothing new is taken; what is queued is flushed
+	ended     bool       // no goroutine is started any more
+	started   bool
+	admission admission
+	visits    visits
+	remotes   map[peer.ID]*remote
+	nextLoop  int
+	gone      departed
 
 	closeOnce sync.Once
 }
-
-type clusterName struct{ id, birth uint64 }
 
 // New binds the listener and starts the event loops. Nothing is accepted before Start; mail and links may be used at
 // once. The error lists all faults of cfg, or names the address that could not be bound.
@@ -93,12 +92,13 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 	t := &Transport{
 		cfg: cfg, up: up, self: peer.ID{Addr: addr, Inc: cfg.Incarnation}, listener: ln, trust: tr,
 		admission: newAdmission(cfg.MaxPending, cfg.MaxPendingEach), kick: make(chan struct{}, 1),
-		remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
+		remotes: map[peer.ID]*remote{}, gone: departed{ids: map[peer.ID]struct{}{}}, faults: faults{log: cfg.Logger},
 	}
 	_, _ = rand.Read(t.secret[:]) // never fails
 	t.bulk.room.Limit, t.visits.rate, t.partials.limit = cfg.BulkRoom, cfg.MaxVisits, cfg.PartialBudget
 	t.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
 	t.ctx, t.cancel = context.WithCancel(context.Background())
+	t.names.Init(names.New(t.ctx, nil), ln.Addr())
 	t.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})
 	t.ctl = loop.New(loop.Config{Lane: wire.LaneControl, Logger: cfg.Logger})
 	for i := range cfg.DataLoops {

@@ -193,14 +193,14 @@ func (u *uplink) gaveUp() {
 func (u *uplink) failed(begin time.Time, err error) (again bool) {
 	var refused *hello.RefusedError
 	var unsent []byte
-	warn := false
+	warn, goesAstray := false, astray(u.t, u.to, err)
 	u.mu.Lock()
 	verify := u.verify
 	u.failures++
 	u.unreached++
 	u.yields = false
 	u.notBefore = begin.Add(u.t.cfg.backoff(u.failures))
-	if errors.As(err, &refused) && refused.Reason.ForGood() {
+	if errors.As(err, &refused) && refused.Reason.ForGood() && !goesAstray {
 		u.refusal, u.refusedAt = refused, time.Now()
 		unsent = u.q.drop()
 		if u.conn != nil {

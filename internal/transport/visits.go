@@ -4,6 +4,7 @@ package transport
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type visits struct {
 	rate  int
 	debt  map[netip.Addr]time.Duration // by visitor: the time at which it has paid for all its visits
 	swept time.Duration
+	told  atomic.Int64 // when one of another cluster was told of last, safe for concurrent use; zero: never
 }
 
 // visitor is whose account a visit from an address goes to: the address, of IPv6 its network of 64 bits, which one host

@@ -163,6 +163,7 @@ func (c *conn) hello(idx int) {
 		return
 	}
 	if why := c.greet(dst); why != nil {
+		c.visited(dst, why)
 		c.turnedAway(idx, why)
 		return
 	}

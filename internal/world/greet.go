@@ -68,6 +68,19 @@ func (c *conn) greet(dst *Process) *hello.RefusedError {
 	return refused
 }
 
+// visited tells a process that a node of another cluster has said hello to it.
+func (c *conn) visited(dst *Process, why *hello.RefusedError) {
+	h, a := c.words(), dst.acceptor()
+	if !c.control() || !a.Elsewhere(&h, why) {
+		return
+	}
+	c.w.queue.push(c.w.Now, func() {
+		dst.Live(func() {
+			dst.Do(membership.AskedCommand{Addr: h.From.Addr, ClusterID: h.ClusterID, Birth: h.Birth})
+		})
+	})
+}
+
 // turnedAway is the arrival of a refusal. What waits for a connection that is refused for good is void.
 func (c *conn) turnedAway(idx int, why *hello.RefusedError) {
 	if c.to.Inc == 0 && c.control() && why.Differs() {

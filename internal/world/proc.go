@@ -98,6 +98,7 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 	skew := w.hostRand.Uint64N(10_000)
 	p.skew = time.Duration(skew) * time.Millisecond
 	wall := WallBase + uint64((w.Now+h.Wall)/time.Millisecond) + skew
+	h.Seeds = seeds
 	join := membership.JoinCommand{Seeds: seeds, WallMillis: wall, Record: h.recall(w)}
 	join.NeverForm, join.FormNew = w.forms.never, w.forms.anew
 	p.memory = membership.NewMemory(join.Record, w.Node().RecordRole())
@@ -336,6 +337,7 @@ func (p *Process) perform(e *node.Effects) {
 func (p *Process) end(e *membership.Ended) {
 	p.Ended = e
 	w := p.World
+	w.Hosts[p.Index].yields(e)
 	w.trace.note(w.Now, p.Index, opEnded, fmt.Sprintf("ended %d by %s: %s", e.Kind, w.Name(e.By), e.Reason))
 	w.tell(p, "ended: %s", endNames[e.Kind])
 	p.leaves(e)

@@ -69,10 +69,18 @@ type World struct {
 type Host struct {
 	Addr    peer.Addr
 	Process *Process      // the latest, nil before the first
+	Seeds   []peer.Addr   // that it was started with
 	resets  bool          // a crashed process's connections are reset; otherwise they fall silent
 	birth   uint64        // highest birth of a cluster that a process here was in: what a node keeps in its store
 	Wall    time.Duration // how far its wall clock was set off
 	record  membership.Record
+}
+
+// yields has the next process go back to an older cluster, whatever this one did in the younger.
+func (h *Host) yields(e *membership.Ended) {
+	if e.Kind == membership.EndTwin {
+		h.birth = 0
+	}
 }
 
 // New returns a world of n hosts on which nothing runs yet, watched by what watch returns for it.
