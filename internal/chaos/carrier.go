@@ -96,3 +96,34 @@ func (*loopback) apply(links) error      { return nil }
 func (*loopback) can(k Kind) bool        { return slices.Contains([]Kind{Kill, KillAll, Pause}, k) }
 func (*loopback) about() string          { return direct + ": nothing between the nodes" }
 func (*loopback) close() error           { return nil }
+
+// Spaces holds a network namespace for each of some processes.
+type Spaces struct{ net carrier }
+
+// NewSpaces makes them; each link carries so many megabits a second each way. It needs root, and the tools ip, nft and
+// tc, on Linux.
+func NewSpaces(processes, mbit int) (*Spaces, error) {
+	net, err := newNamespaces(os.Getpid(), processes)
+	if err != nil {
+		return nil, fmt.Errorf("make network namespaces: %w", err)
+	}
+	s := &Spaces{net}
+	l := newLinks(processes)
+	l.each(func(int, int) bool { return true }, func(k *link) { k.MBit = mbit })
+	if err := net.apply(l); err != nil {
+		return nil, fmt.Errorf("narrow the links: %w", errors.Join(err, s.Close()))
+	}
+	return s, nil
+}
+
+// Addr returns the address of a process, by its number from zero on.
+func (s *Spaces) Addr(slot int) (string, error) {
+	listen, _, err := s.net.place(slot)
+	return listen, err
+}
+
+// Wrap has a process started in its namespace.
+func (s *Spaces) Wrap(slot int, o *cli.Options) { s.net.wrap(slot, o) }
+
+// Close removes the namespaces.
+func (s *Spaces) Close() error { return s.net.close() }

@@ -28,6 +28,7 @@ const (
 	Reset      Kind = "reset"       // connections are reset right behind a chunk, PerMille of the chunks
 	Loss       Kind = "loss"        // PerMille of what is sent is lost, everywhere
 	Delay      Kind = "delay"       // everything takes Extra longer, everywhere
+	SlowLink   Kind = "slow-link"   // every link carries MBit megabits a second, both ways; one leaves meanwhile
 	Leave      Kind = "leave"       // one leaves gracefully and is started again
 	Rolling    Kind = "rolling"     // each in turn leaves and is started again
 	LeaveLate  Kind = "leave-late"  // one leaves, and its handlers take so long that the leave is over its limit
@@ -44,7 +45,7 @@ const (
 
 // Kinds are all that a round begins with, in a fixed order.
 var Kinds = []Kind{Kill, KillAll, Pause, Restart, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset,
-	Loss, Delay, Leave, Rolling, LeaveLate, Close, Move}
+	Loss, Delay, Leave, Rolling, LeaveLate, Close, Move, SlowLink}
 
 // Beside are the kinds that come beside a round's faults, and only there unless they are asked for: who leaves them out
 // has the same rounds. They give nobody a reason to be downed.
@@ -78,6 +79,7 @@ type Fault struct {
 	Stagger  time.Duration // between one victim and the next
 	Period   time.Duration // of flapping and starving
 	PerMille int
+	MBit     int // of SlowLink
 	Extra    time.Duration
 	Rest     time.Duration // the supervisor waits so long before it starts again who ends
 	Twice    bool          // who leaves is told by SIGTERM, and Again later once more, as the kubelet does
@@ -182,6 +184,9 @@ func (f Fault) String() string {
 	}
 	if f.PerMille > 0 {
 		fmt.Fprintf(&b, " %d per mille", f.PerMille)
+	}
+	if f.MBit > 0 {
+		fmt.Fprintf(&b, " %d Mbit/s", f.MBit)
 	}
 	return b.String()
 }

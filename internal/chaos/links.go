@@ -26,6 +26,7 @@ type link struct {
 	Cut   lanesOf // nothing of these passes
 	Loss  int     // per mille of what is sent
 	Delay time.Duration
+	MBit  int // megabits a second that the links of both carry; zero: all that the machine can
 	Reset int // per mille of the chunks behind which the connection is reset
 }
 
@@ -90,6 +91,8 @@ func linksUnder(faults []struck, nodes int) links {
 			l.each(all, func(k *link) { k.Loss = max(k.Loss, f.PerMille) })
 		case Delay:
 			l.each(all, func(k *link) { k.Delay += f.Extra })
+		case SlowLink:
+			l.each(all, func(k *link) { k.MBit = f.MBit })
 		}
 	}
 	return l

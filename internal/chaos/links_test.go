@@ -34,6 +34,7 @@ func TestLinksUnderFaults(t *testing.T) {
 	require.Len(t, ways(under(Fault{Kind: Reset, PerMille: 3}), func(k link) bool { return k.Reset == 3 }), 12)
 	require.Len(t, ways(under(Fault{Kind: Loss, PerMille: 9}), func(k link) bool { return k.Loss == 9 }), 12)
 	require.Len(t, ways(under(Fault{Kind: Delay, Extra: time.Second}), func(k link) bool { return k.Delay > 0 }), 12)
+	require.Len(t, ways(under(Fault{Kind: SlowLink, MBit: 20}), func(k link) bool { return k.MBit == 20 }), 12)
 	data, control := cut(1<<dataLane|1<<bulkLane), cut(1<<controlLane)
 	require.Equal(t, [][2]int{{3, 1}}, ways(under(Fault{Kind: holdData}, 3, 1), data), "one way")
 	require.Equal(t, [][2]int{{3, 1}}, ways(under(Fault{Kind: holdControl}, 3, 1), control))

@@ -24,6 +24,7 @@ type namespaces struct {
 	nodes   int
 	tunnels *tunnels // nil: the machine has no tunnel devices
 	delay   time.Duration
+	mbit    int // that all links carry; zero: all that the machine can
 	now     links
 }
 
@@ -149,7 +150,37 @@ func (n *namespaces) about() string {
 	return "netns: a network namespace for each node, faults by nft (no tunnel devices here: no delays)"
 }
 
-func (n *namespaces) can(k Kind) bool { return k != Delay || n.tunnels != nil }
+func (n *namespaces) can(k Kind) bool {
+	switch k {
+	case Delay:
+		return n.tunnels != nil
+	case SlowLink:
+		_, err := exec.LookPath("tc")
+		return err == nil
+	}
+	return true
+}
+
+// narrow has the link of every node carry so many megabits a second each way, with 200 ms of what waits; zero: all that
+// the machine can.
+func (n *namespaces) narrow(mbit int) error {
+	if mbit == n.mbit {
+		return nil
+	}
+	verb, how := "replace", fmt.Sprintf(" tbf rate %dmbit burst 64kb latency 200ms", mbit)
+	if mbit == 0 {
+		verb, how = "del", ""
+	}
+	var errs []error
+	for slot := range n.nodes {
+		up := fmt.Sprintf("qdisc %s dev eth0 root%s\n", verb, how)
+		down := fmt.Sprintf("qdisc %s dev w%d root%s\n", verb, slot+1, how)
+		errs = append(errs, n.inside(slot, up, "tc", "-batch", "-"),
+			command(down, "ip", "netns", "exec", n.hub(), "tc", "-batch", "-"))
+	}
+	n.mbit = mbit
+	return errors.Join(errs...)
+}
 
 func (n *namespaces) place(slot int) (listen, advertise string, err error) {
 	at := fmt.Sprintf("%s:%d", n.addr(slot), spacePort)
@@ -169,18 +200,18 @@ func (n *namespaces) wrap(slot int, o *cli.Options) {
 // apply changes the rules of the nodes whose ways change.
 func (n *namespaces) apply(l links) error {
 	var errs []error
-	delay := time.Duration(0)
+	delay, mbit := time.Duration(0), 0
 	for to := range n.nodes {
 		rules := faulting(l, to, n.addr)
 		if rules != faulting(n.now, to, n.addr) {
 			errs = append(errs, n.inside(to, rules, "nft", "-f", "-"))
 		}
 		for from := range n.nodes {
-			delay = max(delay, l[from][to].Delay)
+			delay, mbit = max(delay, l[from][to].Delay), max(mbit, l[from][to].MBit)
 		}
 	}
 	n.now = l
-	return errors.Join(append(errs, n.setDelay(delay))...)
+	return errors.Join(append(errs, n.setDelay(delay), n.narrow(mbit))...)
 }
 
 func (n *namespaces) close() error {

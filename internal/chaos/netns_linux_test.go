@@ -5,8 +5,11 @@ package chaos
 import (
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,4 +112,43 @@ func TestNamespacesCutLanes(t *testing.T) {
 	require.True(t, passes(t, data, dataEnd, ample))
 	require.NoError(t, n.apply(linksUnder([]struck{{Fault{Kind: Cut}, []int{0}}}, 2)))
 	require.False(t, passes(t, control, controlEnd, soon))
+}
+
+// narrow counts the ends of links that carry 20 Mbit/s.
+func narrow(t *testing.T, n *namespaces) (some int) {
+	if !n.can(SlowLink) {
+		t.Skip("no tc")
+	}
+	for slot := range n.nodes {
+		for space, dev := range map[string]string{n.space(slot): "eth0", n.hub(): "w" + strconv.Itoa(slot+1)} {
+			out, err := exec.Command("tc", "-n", space, "qdisc", "show", "dev", dev).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			some += strings.Count(string(out), "rate 20Mbit")
+		}
+	}
+	return some
+}
+
+// A slow link holds for every node, both ways, and is over when it ends.
+func TestNamespacesAreNarrow(t *testing.T) {
+	n, _ := spacesOf(t, os.Getpid())
+	require.Zero(t, narrow(t, n))
+	slow := []struck{{Fault: Fault{Kind: SlowLink, MBit: 20}}}
+	require.NoError(t, n.apply(linksUnder(slow, 2)))
+	require.Equal(t, 4, narrow(t, n))
+	require.NoError(t, n.apply(newLinks(2)))
+	require.Zero(t, narrow(t, n))
+}
+
+// Namespaces of another command are narrow from the begin.
+func TestSpacesOfAnotherCommand(t *testing.T) {
+	s, err := NewSpaces(2, 20)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	require.Equal(t, 4, narrow(t, s.net.(*namespaces)))
+	addr, err := s.Addr(1)
+	require.NoError(t, err)
+	require.Equal(t, "10.77.0.2:7355", addr)
 }

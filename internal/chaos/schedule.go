@@ -42,6 +42,11 @@ func (r *Rounds) Next() Round {
 		f.At = between(rng, 200, 12000)
 		round.Faults = append(round.Faults, f)
 	}
+	if first.Kind == SlowLink { // what is planned hands over states meanwhile
+		f := r.fault(rng, Leave)
+		f.At = between(rng, 500, 3000)
+		round.Faults = append(round.Faults[:1], f)
+	}
 	r.beside(&round)
 	return round
 }
@@ -128,6 +133,8 @@ func (r *Rounds) fault(rng *rand.Rand, k Kind) Fault {
 		f.For, f.PerMille, f.Victims = between(rng, 8000, 25000), []int{10, 50, 200}[rng.IntN(3)], 0
 	case Delay:
 		f.For, f.Extra, f.Victims = between(rng, 8000, 20000), between(rng, 5, 150), 0
+	case SlowLink:
+		f.For, f.MBit, f.Victims = between(rng, 15000, 30000), 20, 0
 	case LeaveLate:
 		f.Extra = between(rng, 1000, 20000)
 	case StuckLog: // one, or all at once: what collects their logs stands still
@@ -195,7 +202,7 @@ const mildLoss = 50
 // harmless reports whether a fault gives nobody a reason to be downed.
 func (f *struck) harmless() bool {
 	switch f.Kind {
-	case DataCut, Reset, Delay, StuckLog, holdData, holdControl:
+	case DataCut, Reset, Delay, StuckLog, SlowLink, holdData, holdControl:
 		return true
 	case Loss:
 		return f.PerMille <= mildLoss
@@ -236,6 +243,9 @@ func obliged(faults []struck, nodes int) []int {
 // explains reports whether a fault may have taken a message from one node to another: it touched sender or owner, or
 // the way between them.
 func (f *struck) explains(from, to int) bool {
+	if f.Kind == SlowLink {
+		return false
+	}
 	if f.Victims == 0 {
 		return true // resets, loss, delay: every way
 	}

@@ -49,7 +49,7 @@ func TestScheduleKeepsItsBounds(t *testing.T) {
 				require.True(t, f.Kind == Kill || !f.away())
 				switch f.Kind {
 				case Pause, Restart, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset, Loss, Delay,
-					StuckLog:
+					StuckLog, SlowLink:
 					require.GreaterOrEqual(t, f.For, time.Second, f.String())
 				}
 				require.True(t, !f.Twice || f.Again > 0 && contains([]Kind{Leave, Rolling, LeaveLate}, f.Kind))
