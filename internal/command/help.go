@@ -98,6 +98,9 @@ var texts = kong.Vars{
 	"demoshards_help": "Shards of the demo entities, 1 to 1048576; the same on all nodes.",
 	"nested_help": "One ask of so many is passed on: the entity asks one of another shard before it answers; 0: none. " +
 		"With --mode=blocking.",
+	"link_help": "What the link of each process carries each way, as tc writes it; network namespaces, which need root, " +
+		"and the tools ip, nft and tc. Without it: loopback.",
+	"stall_help": "A node that stays is stopped (SIGSTOP) for so long during each restart, each time another one.",
 	"state_help": "Padding of the state that each entity carries through its moves, beside a count: bytes, or as 1KiB, " +
 		"up to 1MiB; 0: no state.",
 	"devkill_help": "Kill the newest node instead of having the oldest leave, and wait until its shards live on the " +

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -35,6 +36,8 @@ type rollingCmd struct {
 	State    bytesFlag     `default:"0" help:"${state_help}"`
 	TLS      bool          `name:"tls" help:"Mutual TLS, with a certificate authority that is thrown away."`
 	Pause    time.Duration `default:"0s" help:"Between a restart and the next."`
+	Link     mbitFlag      `placeholder:"20mbit" help:"${link_help}"`
+	Stall    time.Duration `default:"0s" help:"${stall_help}"`
 	Bound    time.Duration `default:"250ms" help:"999 of 1,000 asks must be answered within this time from when due."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
 	Verbose  bool          `short:"v" help:"Show the logs of the node processes on stderr."`
@@ -55,6 +58,20 @@ func (b *bytesFlag) UnmarshalText(text []byte) error {
 	return err
 }
 
+// mbitFlag is megabits a second, as tc writes them: 20mbit.
+type mbitFlag int
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *mbitFlag) UnmarshalText(text []byte) error {
+	number, isMbit := strings.CutSuffix(string(text), "mbit")
+	n, err := strconv.Atoi(number)
+	if err == nil && !isMbit {
+		err = errors.New("a rate is a number and mbit: 20mbit")
+	}
+	*m = mbitFlag(n)
+	return err
+}
+
 // Validate is called by the parser.
 func (c *rollingCmd) Validate() error {
 	cfg := c.config()
@@ -67,7 +84,7 @@ func (c *rollingCmd) config() rolling.Config {
 	job := rolling.Job{Entities: c.Entities, Shards: c.Shards, Mode: rollingModes[c.Mode], Takes: c.Work, Large: c.Large,
 		Nested: c.Nested, State: int(c.State)}
 	return rolling.Config{Job: job, Nodes: c.Nodes, Rounds: c.Rounds, Together: c.Together, Senders: c.Senders,
-		Rate: c.Rate, Asks: c.Asks, TLS: c.TLS, Pause: c.Pause, Bound: c.Bound}
+		Rate: c.Rate, Asks: c.Asks, TLS: c.TLS, Pause: c.Pause, Bound: c.Bound, Link: int(c.Link), Stall: c.Stall}
 }
 
 // Run restarts the nodes and prints the last line.

@@ -24,6 +24,7 @@ type startArgs struct {
 	TLS    files         `json:",omitzero"`
 	Hosts  bool          // it has the role of those that host
 	Zero   time.Duration // of the run's clock
+	Spaces bool          `json:",omitempty"` // it has a network of its own
 }
 
 // child is the state of the process. start comes before every other call.
@@ -58,6 +59,7 @@ func (c *child) start(ctx context.Context, a startArgs) (cli.None, error) {
 	cfg := kith.Config{Name: clusterName, Listen: a.Listen, Seeds: a.Seeds, LeaveTimeout: leaveTime,
 		JoinTimeout: joinLimit, Logger: slog.New(slog.NewTextHandler(c.stderr, nil))}
 	cfg.TLS = kith.TLS{CertFile: a.TLS.Cert, KeyFile: a.TLS.Key, CAFile: a.TLS.CA}
+	cfg.Insecure = a.Spaces
 	if a.Hosts {
 		cfg.Roles = []string{hostRole}
 	}
@@ -74,6 +76,7 @@ func (c *child) start(ctx context.Context, a startArgs) (cli.None, error) {
 	}
 	c.node, c.load = node, newLoad(region, clock, &a.Job)
 	go c.facts.read(node)
+	go c.facts.watch(node)
 	go c.naps.take(context.Background())
 	return cli.None{}, nil
 }
@@ -117,13 +120,14 @@ type lapReply struct {
 	Errs   map[string]uint64
 	Slow   []slowAsk
 	Facts  []fact
+	Downed []string      // members that were, as this node has seen
 	Late   time.Duration // the latest nap of the process
 }
 
 func (c *child) lap(context.Context, cli.None) (lapReply, error) {
 	t := c.load.take()
 	b, err := t.took.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	return lapReply{b, t.failed, t.errs, t.slow, c.facts.take(),
+	return lapReply{b, t.failed, t.errs, t.slow, c.facts.take(), c.facts.lost(),
 		time.Duration(c.naps.told().Max())}, err
 }
 

@@ -40,6 +40,8 @@ type Config struct {
 	Asks     float64       // asks a second of all senders together
 	TLS      bool          // mutual, with a certificate authority that is thrown away
 	Pause    time.Duration // between a restart and the next
+	Link     int           // megabits a second of each process's link, each way; zero: loopback, without a bound
+	Stall    time.Duration // a bystander is stopped for so long during each restart; zero: none is
 	Bound    time.Duration // 999 of 1,000 asks are to be answered within this time
 
 	Child    cli.Options // how a child is started: Path, Args, Env
@@ -72,6 +74,10 @@ func (c *Config) Validate() error {
 		maxLives)
 	check(c.Mode == kith.Blocking || c.Takes == 0 && c.Nested == 0,
 		"--work and --nested need --mode=blocking: others must not wait")
+	check(c.Link >= 0 && c.Link <= 10_000, "--link must be 0 to 10000 mbit")
+	check(c.Stall >= 0 && c.Stall <= time.Minute, "--stall must be 0 to 1m")
+	check(c.Stall == 0 || c.Nodes > c.Together+1, "--stall needs a node beside those that leave, and another one")
+	check(c.Link == 0 || !c.TLS, "--link and --tls do not go together")
 	check(c.Bound > 0, "--bound must be more than 0")
 	return errors.Join(errs...)
 }

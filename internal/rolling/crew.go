@@ -12,6 +12,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/kith-io/kith/internal/chaos"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/ledger"
 	"github.com/kith-io/kith/internal/port"
@@ -34,6 +35,7 @@ type crew struct {
 	zero    time.Duration
 	all     []*process // those that host, then the one that only sends
 	release []func()   // of the addresses
+	spaces  *chaos.Spaces
 	certs   certs
 	started int
 	ids     uint32 // of senders, so far
@@ -45,18 +47,26 @@ type crew struct {
 	took    *hdrhistogram.Histogram
 	failed  uint64
 	facts   []fact
+	downed  map[string]bool // members
+	stalled int             // bystanders, so far
 }
 
 func newCrew(cfg *Config) (*crew, error) {
-	c := &crew{cfg: cfg, zero: cli.MachineTime(), sent: ledger.SentCounts{}, took: newTimes().took}
+	c := &crew{cfg: cfg, zero: cli.MachineTime(), sent: ledger.SentCounts{}, downed: map[string]bool{},
+		took: newTimes().took}
 	c.clock = cli.NewClock(c.zero)
+	if cfg.Link > 0 {
+		var err error
+		if c.spaces, err = chaos.NewSpaces(cfg.Nodes+1, cfg.Link); err != nil {
+			return nil, err
+		}
+	}
 	for i := range cfg.Nodes + 1 {
-		addr, release, err := port.Hold()
+		addr, err := c.place(i)
 		if err != nil {
 			c.end()
-			return nil, fmt.Errorf("keep a port: %w", err)
+			return nil, err
 		}
-		c.release = append(c.release, release)
 		p := &process{name: fmt.Sprintf("n%d", i+1), addr: addr, hosts: i < cfg.Nodes}
 		if !p.hosts {
 			p.name = "proxy"
@@ -78,6 +88,19 @@ func newCrew(cfg *Config) (*crew, error) {
 	return c, nil
 }
 
+// place returns the address of a process, which is kept for it.
+func (c *crew) place(slot int) (addr string, err error) {
+	if c.spaces != nil {
+		return c.spaces.Addr(slot)
+	}
+	addr, release, err := port.Hold()
+	if err != nil {
+		return "", fmt.Errorf("keep a port: %w", err)
+	}
+	c.release = append(c.release, release)
+	return addr, nil
+}
+
 // end ends all processes at once, and gives the addresses back.
 func (c *crew) end() {
 	for _, p := range c.all {
@@ -87,6 +110,11 @@ func (c *crew) end() {
 	}
 	for _, release := range c.release {
 		release()
+	}
+	if c.spaces != nil {
+		if err := c.spaces.Close(); err != nil {
+			c.cfg.Progress.Printf("network namespaces: %v", err)
+		}
 	}
 	c.certs.remove()
 }
@@ -98,6 +126,9 @@ func (c *crew) hosts() []*process { return c.all[:c.cfg.Nodes] }
 func (c *crew) start(ctx context.Context, p *process) error {
 	o := c.cfg.Child
 	o.Name, o.Stderr = p.name, c.cfg.Logs
+	if c.spaces != nil {
+		c.spaces.Wrap(slices.Index(c.all, p), &o)
+	}
 	child, err := cli.Start(o)
 	if err != nil {
 		return err
@@ -109,7 +140,8 @@ func (c *crew) start(ctx context.Context, p *process) error {
 		seeds = append(seeds, h.addr)
 	}
 	return p.call(ctx, "start", startArgs{Job: c.cfg.Job, Listen: p.addr, Seeds: seeds, Hosts: p.hosts, Zero: c.zero,
-		TLS: c.certs.of(p.name)}, nil)
+		Spaces: c.spaces != nil,
+		TLS:    c.certs.of(p.name)}, nil)
 }
 
 func (p *process) call(ctx context.Context, op string, args, result any) error {
@@ -231,6 +263,9 @@ func (c *crew) lap(ctx context.Context, list []*process) (*hdrhistogram.Histogra
 		took.Merge(h)
 		c.failed += r.Failed
 		c.facts = append(c.facts, r.Facts...)
+		for _, id := range r.Downed {
+			c.downed[id] = true
+		}
 		for _, text := range slices.Sorted(maps.Keys(r.Errs)) {
 			c.cfg.Progress.Printf("  %s: %d asks failed: %s", list[i].name, r.Errs[text], text)
 		}

@@ -25,8 +25,9 @@ type facts struct {
 	clock cli.Clock
 	over  chan struct{} // closed when the node has ended
 
-	mu   sync.Mutex
-	list []fact
+	mu     sync.Mutex
+	list   []fact
+	downed []string
 }
 
 // read gathers what a node tells until it ends.
@@ -38,6 +39,24 @@ func (f *facts) read(node *kith.Node) {
 			f.note(fact{e.Kind, e.Shard, f.clock.Now() - time.Since(e.At)})
 		}
 	}
+}
+
+// watch gathers the members that are downed, until the node ends.
+func (f *facts) watch(node *kith.Node) {
+	for e := range node.Events(context.Background()) {
+		if e.Kind == kith.MemberDowned {
+			f.mu.Lock()
+			f.downed = append(f.downed, e.Member.ID.String())
+			f.mu.Unlock()
+		}
+	}
+}
+
+// lost returns the members that were downed so far.
+func (f *facts) lost() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.downed)
 }
 
 func (f *facts) note(x fact) {

@@ -14,13 +14,14 @@ import (
 
 // Result is the last line. Times are in the unit that their name ends with.
 type Result struct {
-	Nodes        int     `json:"nodes"`
-	Restarts     int     `json:"restarts"`
-	Coordinators int     `json:"coordinator_restarts"` // of them, of the process that coordinated
-	Entities     int     `json:"entities"`
-	Shards       uint32  `json:"shards"`
-	Seconds      float64 `json:"seconds"` // under load
-	Rate         float64 `json:"rate"`    // messages a second, asks among them
+	Nodes         int     `json:"nodes"`
+	Restarts      int     `json:"restarts"`
+	Coordinators  int     `json:"coordinator_restarts"` // of them, of the process that coordinated
+	Entities      int     `json:"entities"`
+	Shards        uint32  `json:"shards"`
+	Seconds       float64 `json:"seconds"`        // under load
+	Rate          float64 `json:"rate"`           // messages a second, asks among them
+	HealthyDowned int     `json:"healthy_downed"` // members that were downed, none of which had died
 	Account
 	*States // nil where there are none
 	AskTimes
@@ -121,6 +122,7 @@ func (r *Result) verdict(rounds int, bound time.Duration) error {
 	none(r.Duplicated, "duplicated")
 	none(r.Foreign, "received that were never sent")
 	none(r.AskErrors, "asks without an answer")
+	none(uint64(r.HealthyDowned), "healthy members downed")
 	if s := r.States; s != nil {
 		none(s.StatesLost, "states lost")
 		none(s.StatesOlder, "states other than the last instance had")

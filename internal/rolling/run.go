@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -50,6 +51,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	r.asks(c.took, c.failed)
 	r.messages(t)
 	r.moves(c.facts)
+	r.HealthyDowned = len(c.downed)
 	if r.States, err = c.states(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
@@ -155,6 +157,8 @@ func (c *crew) restart(ctx context.Context, list []*process, n int) (left, joine
 	at := c.clock.Now()
 	limited, cancel := context.WithTimeout(ctx, leaveLimit)
 	defer cancel()
+	goOn := c.stall(list)
+	defer goOn()
 	err = each(list, func(_ int, p *process) error { return p.child.Call(limited, "leave", cli.None{}, nil) })
 	if err != nil {
 		return 0, 0, err
@@ -187,6 +191,29 @@ func (c *crew) restart(ctx context.Context, list []*process, n int) (left, joine
 		millis(time.Duration(took.ValueAtQuantile(99.9))), millis(time.Duration(took.Max())), moves,
 		most(m.whole), most(m.mark), most(m.stop), most(m.start))
 	return left, joined, nil
+}
+
+// stall stops a bystander of those that leave, each time another one, for the time that is set. What it returns waits
+// until that is over.
+func (c *crew) stall(leave []*process) (wait func()) {
+	others := slices.DeleteFunc(slices.Clone(c.hosts()), func(p *process) bool { return slices.Contains(leave, p) })
+	if c.cfg.Stall == 0 || len(others) == 0 {
+		return func() {}
+	}
+	p := others[c.stalled%len(others)]
+	c.stalled++
+	done := make(chan struct{})
+	if err := p.child.Process().Signal(syscall.SIGSTOP); err != nil {
+		c.cfg.Progress.Printf("%s could not be stopped: %v", p.name, err)
+	}
+	go func() {
+		defer close(done)
+		time.Sleep(c.cfg.Stall)
+		if err := p.child.Process().Signal(syscall.SIGCONT); err != nil {
+			c.cfg.Progress.Printf("%s could not go on: %v", p.name, err)
+		}
+	}()
+	return func() { <-done }
 }
 
 // close ends a process whose node has left, and keeps what it has noted.

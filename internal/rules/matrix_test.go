@@ -99,9 +99,10 @@ var matrix = map[string]string{
 	"internal/fileid":     "",                   // a file, told from its copies
 	"internal/names":      "",                   // names that are dialled, and what is remembered of them
 	"internal/shardscale": "root internal/cli",
-	"internal/rolling":    "root internal/cli internal/ledger internal/port internal/pki", // rolling restarts
-	"cmd/loadgen":         "root bench admin metrics latency internal/cli internal/pki internal/hostile",
-	"internal/cli":        "root latency wire", // what both commands share: child processes, last lines, statistics
+	// rolling restarts
+	"internal/rolling": "root internal/chaos internal/cli internal/ledger internal/port internal/pki",
+	"cmd/loadgen":      "root bench admin metrics latency internal/cli internal/pki internal/hostile",
+	"internal/cli":     "root latency wire", // what both commands share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
 	"internal/chaos":  "root admin internal/cli internal/logs",
 	"internal/ledger": "",                      // what entities have received, held against what was sent
