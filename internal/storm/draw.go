@@ -44,13 +44,14 @@ const (
 	OffReadiness   = "readiness"   // regions that declare that they take no shards, and that they do again
 	OffHolds       = "holds"       // pauses of the balance, for the whole cluster
 	OffLeaves      = "leaves"      // planned leaves beside what is aimed at a cluster that is well
+	OffLinks       = "links"       // links that carry little, and states that are large for them
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
-		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves}
+		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -73,6 +74,7 @@ type draws struct {
 	brief    *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
 	truce    time.Duration // until then no fault begins
 
+	pad        int    // bytes that each state has beside its count
 	strategies bool   // types go by strategies that were drawn
 	many       string // the type of very many shards
 }
@@ -134,6 +136,9 @@ func (s *storm) drawMore(cfg *setup.Config) {
 	}
 	if rng, ok := s.draw(OffLarge, 2); ok {
 		s.drawLarge(&cfg.Data, rng)
+	}
+	if rng, ok := s.draw(OffLinks, 3); ok {
+		drawLinks(s, &cfg.Network, rng)
 	}
 }
 

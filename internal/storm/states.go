@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/sim/setup"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -46,6 +47,13 @@ type stateRow struct {
 // losses says what has befallen the world until some moment: while it is the same no state is lost, unless who has it
 // was lost before for those among whom the shard goes on.
 type losses struct{ gone, told int }
+
+// drawLinks draws what the links carry, 8 to 100 Mbit/s, and how large states are: what is planned takes seconds there,
+// and is no reason to take anybody for dead.
+func drawLinks(s *storm, cfg *setup.Network, rng *rand.Rand) {
+	cfg.Rate = []int{1_000_000, 2_500_000, 12_500_000}[rng.IntN(3)]
+	s.pad = []int{0, 16 << 10, 128 << 10}[rng.IntN(3)]
+}
 
 // drawStates gives the entities of some types states.
 func drawStates(s *storm) {
@@ -141,7 +149,7 @@ func (h *statefulEntity) HandOver(c *entity.Context) ([]byte, error) {
 		}
 	}
 	b.gave(h.p, given{key: h.key, shard: c.Shard, fence: c.Fence, count: h.n})
-	return append(wire.AppendU64(nil, uint64(len(b.given))), make([]byte, b.rng.IntN(60))...), nil
+	return append(wire.AppendU64(nil, uint64(len(b.given))), make([]byte, b.rng.IntN(60)+h.s.pad)...), nil
 }
 
 // gave notes what an owner has handed over.

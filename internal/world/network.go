@@ -24,6 +24,7 @@ type Net struct {
 	terms []hello.Term // that all processes say and compare
 	Cuts  [][]bool
 	Slow  [][]time.Duration
+	busy  [][]time.Duration // until then what was sent before leaves; of a network with a rate
 	// swallows, when it is set, says which mail from one host to another never arrives though the connections stand.
 	Swallows func(from, to int, kind wire.Kind) bool
 	// counters
@@ -36,6 +37,7 @@ func newNetwork(n int, cfg setup.Network, seed uint64) *Net {
 	for range n {
 		net.Cuts = append(net.Cuts, make([]bool, n))
 		net.Slow = append(net.Slow, make([]time.Duration, n))
+		net.busy = append(net.busy, make([]time.Duration, n))
 	}
 	return net
 }
@@ -50,6 +52,21 @@ func (n *Net) delay(from, to int) time.Duration {
 		}
 	}
 	return d
+}
+
+// packetExtra is what a packet has beside its body on the wire: headers of the frame and of the network, bytes.
+const packetExtra = wire.HeaderSize + 66
+
+// leaves returns when the last byte of a packet that is given to the network now has left the sender's host. All
+// connections from one host to another share one queue before the wire, as they do at a router that holds megabytes:
+// whatever one of them sends, the heartbeats of another wait behind it.
+func (n *Net) leaves(now time.Duration, from, to int, body []byte) time.Duration {
+	if n.Rate <= 0 {
+		return now
+	}
+	takes := time.Duration(int64(len(body)+packetExtra) * int64(time.Second) / int64(n.Rate))
+	n.busy[from][to] = max(now, n.busy[from][to]) + takes
+	return n.busy[from][to]
 }
 
 // Heal ends all cuts.
@@ -88,7 +105,8 @@ func newPipe(c *conn, src, dst *Process) *pipe {
 
 func (p *pipe) send(kind wire.Kind, body []byte) {
 	w := p.conn.w
-	at := max(p.last, w.Now+w.Net.delay(p.src.Index, p.dst.Index))
+	left := w.Net.leaves(w.Now, p.src.Index, p.dst.Index, body)
+	at := max(p.last, left+w.Net.delay(p.src.Index, p.dst.Index))
 	p.last = at
 	p.flight = append(p.flight, packet{at, kind, body})
 	w.Net.Sent++
@@ -170,7 +188,7 @@ func (w *World) raw(src *Process, to peer.ID, kind wire.Kind, body []byte) {
 			w.Net.lost++
 			continue
 		}
-		at := w.Now + w.Net.delay(src.Index, idx)
+		at := w.Net.leaves(w.Now, src.Index, idx, body) + w.Net.delay(src.Index, idx)
 		if w.Net.Raw.Spread > 0 {
 			at += time.Duration(w.Net.rng.Int64N(int64(w.Net.Raw.Spread)))
 		}

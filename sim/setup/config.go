@@ -50,6 +50,9 @@ type Network struct {
 	// Loss is the chance from 0 to 1 that a packet is lost. A lost packet comes after a retransmission delay (200 ms,
 	// doubling), and holds up what is behind it, as TCP does.
 	Loss float64
+	// Rate is how many bytes a second go from one host to another, over all connections, which share one queue. 0: as
+	// many as there are.
+	Rate int
 	// Break is how long a connection bears silence of the network before it breaks; default 10 s.
 	Break time.Duration
 	// Raw lets the mail of the machines travel without connections: lost, duplicated and reordered for good.
