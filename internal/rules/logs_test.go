@@ -93,3 +93,39 @@ func TestPageOfLogLines(t *testing.T) {
 		require.Equal(t, logged[text], level, "docs/logs.md names %q, which is not logged so", text)
 	}
 }
+
+// behindAQueue are the packages that take a logger of an embedder's, or make one for a node, and put it behind a queue
+// (internal/logs); the others are given theirs by these.
+var behindAQueue = strings.Fields("driver admin bootstrap internal/command internal/chaos")
+
+// given are packages with a Logger in a configuration that one of those fills in, and commands that are no nodes.
+var given = strings.Fields("root exec transport loop bench examples internal/logs")
+
+// TestLoggersStandBehindAQueue: nobody who holds a lock, or carries a node, may wait for somebody else's logger (OPS-1).
+func TestLoggersStandBehindAQueue(t *testing.T) {
+	takes, queued := map[string]bool{}, map[string]bool{}
+	all, err := sources()
+	require.NoError(t, err)
+	for _, s := range all {
+		if s.tests {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if field, ok := n.(*ast.Field); ok && len(field.Names) == 1 && field.Names[0].Name == "Logger" {
+				takes[s.pkgName] = true
+			}
+			if call, ok := n.(*ast.SelectorExpr); ok {
+				x, isName := call.X.(*ast.Ident)
+				queued[s.pkgName] = queued[s.pkgName] ||
+					isName && x.Name == "logs" && (call.Sel.Name == "Behind" || call.Sel.Name == "New")
+			}
+			return true
+		})
+	}
+	for name := range takes {
+		require.Contains(t, append(behindAQueue, given...), name, "it takes a Logger: put it behind a queue (logs.Behind)")
+	}
+	for _, name := range behindAQueue {
+		require.True(t, queued[name], "%s puts no logger behind a queue", name)
+	}
+}
