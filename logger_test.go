@@ -150,8 +150,42 @@ func TestHooksThatStandStill(t *testing.T) {
 		}})
 	require.NoError(t, r.Tell("a", nil))
 	eventually(t, func() bool { return in.Load() > 0 }, "a hook stands still")
+	again := make(chan error, 1)
+	require.NoError(t, r.AskFunc(time.Millisecond, "c", nil, func([]byte, error) { <-held }))
+	require.NoError(t, r.AskFunc(time.Millisecond, "c", nil, func(_ []byte, err error) { again <- err }))
+	require.ErrorIs(t, <-again, kith.ErrTimeout, "though the one before stands still")
 	_, err := r.AskWithin(time.Millisecond, "b", nil, nil)
 	require.ErrorIs(t, err, kith.ErrTimeout, "time limits are kept")
 	eventually(t, func() bool { return n.Health().Ready() }, "it is sent work")
 	release()
+}
+
+// Functions of asks that stand still where their node was lost hold up nothing: the control goroutine tells of it.
+func TestFunctionsOfAsksThatStandStill(t *testing.T) {
+	held, stays := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(held) })
+	defer close(stays)
+	var region *kith.Region
+	nodes := cluster(t, 3, nil, func(i int, n *kith.Node) {
+		r := register(t, n, kith.Type{Name: "x", Shards: 32, Mode: kith.Blocking},
+			actor{receive: func(*kith.Context, []byte) error {
+				<-stays
+				return nil
+			}})
+		if i == 0 {
+			region = r
+		}
+	})
+	var in atomic.Int64
+	for i := range 64 {
+		require.NoError(t, region.AskFunc(patience, fmt.Sprint(i), nil, func([]byte, error) {
+			in.Add(1)
+			<-held
+		}))
+	}
+	eventually(t, func() bool { return nodes[2].Stats().BusyEntities > 0 }, "they are asked")
+	go closes(t, nodes[2])
+	eventually(t, func() bool { return in.Load() > 0 }, "some stand still")
+	require.NoError(t, nodes[1].SetMetadata(within(t), "after", []byte("that")))
+	awaitView(t, nodes[0], func(v *kith.View) bool { return len(v.Metadata) == 1 })
 }

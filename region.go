@@ -90,7 +90,8 @@ func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]
 
 // AskFunc is Ask without a waiting goroutine: f is called exactly once, unless AskFunc itself returns an error and f
 // is not called. f runs on the event loop or worker that got the answer: it must not block, and reply is valid only
-// during the call.
+// during the call. A failure that is found here, as a time limit or the loss of the node that was asked, is told on a
+// goroutine of its own.
 func (r *Region) AskFunc(d time.Duration, id string, payload []byte, f func(reply []byte, err error)) error {
 	return r.r.AskFuncWith(d, r.with, id, payload, f)
 }

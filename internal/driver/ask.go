@@ -144,7 +144,7 @@ func (t *askTable) conclude(corr uint64, reason route.Reason, payload []byte) bo
 		t.late.Add(1)
 		return false
 	}
-	t.finish(w, reason, payload)
+	t.finish(w, reason, payload, false)
 	return true
 }
 
@@ -152,7 +152,7 @@ func (t *askTable) conclude(corr uint64, reason route.Reason, payload []byte) bo
 func (t *askTable) answered(corr uint64, from peer.ID, reason route.Reason, payload []byte) bool {
 	w := t.claimFrom(corr, from)
 	if w != nil {
-		t.finish(w, reason, payload)
+		t.finish(w, reason, payload, false)
 	}
 	return w != nil
 }
@@ -198,7 +198,7 @@ func (t *askTable) concludeWith(corr uint64, from peer.ID, reply []byte) bool {
 	if w.fn == nil && cap(w.reply) < len(reply) {
 		w.reply, reply = reply, nil
 	}
-	t.finish(w, route.OK, reply)
+	t.finish(w, route.OK, reply, false)
 	return true
 }
 
@@ -216,7 +216,9 @@ func (w *askWaiter) claimAs(state plane.AskState) bool {
 	return w.state.CompareAndSwap(uint64(state), uint64(state.Settled()))
 }
 
-func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
+// finish hands an answer to who waits. own: it is no answer but a failure that was found here, by the control goroutine
+// or the ticker perhaps, which no function of the embedder's may hold up: it gets a goroutine.
+func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte, own bool) {
 	w.reason = reason
 	if !w.began.IsZero() {
 		w.tellTime(reason)
@@ -232,10 +234,10 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
 	}
 	if fn := w.fn; fn != nil {
 		t.free(w)
-		switch reason {
-		case route.OK:
+		switch {
+		case reason == route.OK:
 			fn(payload, nil)
-		case route.Stopped, route.Crashed, route.Abandoned:
+		case own || reason == route.Stopped || reason == route.Crashed || reason == route.Abandoned:
 			// A shard answers so, for what it drops, under its lock, which user code must not run under.
 			go fn(nil, failed)
 		default:
@@ -330,7 +332,7 @@ func (t *askTable) failIfWaiting(corr uint64, reason route.Reason) { t.failWith(
 func (t *askTable) failWith(corr uint64, reason route.Reason, why error) {
 	if w := t.find(corr); w != nil && w.claim(corr) {
 		w.err = why
-		t.finish(w, reason, nil)
+		t.finish(w, reason, nil, true)
 	}
 }
 
@@ -375,7 +377,7 @@ func (t *askTable) fail(r *remote, reason route.Reason) {
 					continue
 				}
 				if w.claimAs(state) {
-					t.finish(w, reason, nil)
+					t.finish(w, reason, nil, true)
 				}
 			}
 		}

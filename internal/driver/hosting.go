@@ -298,7 +298,7 @@ func (t *askTable) letGo(by *exec.Host) {
 				w := &chunk[k]
 				state := plane.AskState(w.state.Load()) // first, as in fail
 				if state.Waits() && w.by.Load() == by && w.claimAs(state) {
-					t.finish(w, route.ShardStopping, []byte(plane.LetGo))
+					t.finish(w, route.ShardStopping, []byte(plane.LetGo), true)
 				}
 			}
 		}

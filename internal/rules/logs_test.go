@@ -101,7 +101,7 @@ var behindAQueue = strings.Fields("driver admin bootstrap internal/command inter
 // given are packages with a Logger in a configuration that one of those fills in, and commands that are no nodes.
 var given = strings.Fields("root exec transport loop bench examples internal/logs")
 
-// TestLoggersStandBehindAQueue: nobody who holds a lock, or carries a node, may wait for somebody else's logger (OPS-1).
+// TestLoggersStandBehindAQueue: nobody who holds a lock, or carries a node, waits for somebody else's logger (OPS-1).
 func TestLoggersStandBehindAQueue(t *testing.T) {
 	takes, queued := map[string]bool{}, map[string]bool{}
 	all, err := sources()

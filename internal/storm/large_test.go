@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/long"
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/stats"
 )
@@ -15,9 +16,19 @@ import (
 // TestStormOfLargeMessages runs storms in which whatever is over 300 bytes goes in chunks of 256, with room for a few
 // at each node: no message is delivered twice, harmed, lost without a word, or out of the order of its sender; and the
 // same seed gives the same trace (SHD-9).
-func TestStormOfLargeMessages(t *testing.T) {
-	var sum stats.BulkSent
-	for seed := uint64(1); seed <= 8; seed++ {
+func TestStormOfLargeMessages(t *testing.T) { largeStorms(t, 2) }
+
+// TestLongStormOfLargeMessages runs so many that every end comes about.
+func TestLongStormOfLargeMessages(t *testing.T) {
+	long.Test(t)
+	sum := largeStorms(t, 8)
+	require.Greater(t, sum.Taken, uint64(100), "a storm that takes few shows little")
+	require.Positive(t, sum.Lost)
+	require.Positive(t, sum.Cancelled)
+}
+
+func largeStorms(t *testing.T, seeds uint64) (sum stats.BulkSent) {
+	for seed := uint64(1); seed <= seeds; seed++ {
 		once := func() (runResult, *storm) {
 			s := newStorm(seed, nil, false)
 			d := &s.w.Config.Data
@@ -41,7 +52,6 @@ func TestStormOfLargeMessages(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", sum)
-	require.Greater(t, sum.Taken, uint64(100), "a storm that takes few shows little")
-	require.Positive(t, sum.Lost)
-	require.Positive(t, sum.Cancelled)
+	require.Positive(t, sum.Taken)
+	return sum
 }

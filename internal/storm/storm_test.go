@@ -11,17 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/long"
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sim/setup"
 )
 
-// TestStorm runs a few seeds; `make storm SEEDS=500` runs many.
-func TestStorm(t *testing.T) {
-	seeds := 20
-	if testing.Short() {
-		seeds = 4
-	}
+// TestStorm runs a few seeds, TestLongStorm more; `make storm SEEDS=500` runs many.
+func TestStorm(t *testing.T) { storms(t, 4) }
+
+func TestLongStorm(t *testing.T) {
+	long.Test(t)
+	storms(t, 20)
+}
+
+func storms(t *testing.T, seeds int) {
 	r := Run(Config{Seeds: seeds, First: 1, TraceDir: t.TempDir()})
 	for _, f := range r.Failures {
 		for _, v := range f.Violations {
