@@ -70,7 +70,8 @@ type Config struct {
 	// JoinTimeout ends the node when it was not admitted in time; zero means never. 40 s is a good value under an
 	// orchestrator that restarts it.
 	JoinTimeout time.Duration
-	// LeaveTimeout bounds how long Leave waits for hosted entities to stop before it leaves anyway; zero means 30 s.
+	// LeaveTimeout is how long a leave may take until it leaves anyway; zero means 30 s. What is hosted moves to other
+	// members, and is served while it cannot; what cannot by the last sixth of this time, 5 s at most, is stopped.
 	LeaveTimeout time.Duration
 	// Phases adds phases to the coordinated shutdown, or changes default ones of the same name; see docs/shutdown.md.
 	Phases []Phase

@@ -72,7 +72,11 @@ var (
 	ErrStateRefused    = entity.ErrStateRefused    // TakeUp returned an error or panicked, or there is none
 	ErrStateNotSpoken  = entity.ErrStateNotSpoken  // the next owner speaks a wire version without states
 	ErrStateLeftBehind = entity.ErrStateLeftBehind // its shard was lost, or went on without it
+	ErrStateNotMoved   = entity.ErrStateNotMoved   // its shard was stopped: no other member could be given it in time
 )
+
+// ErrStatesLost is matched by the LostStatesError of a Leave or Shutdown.
+var ErrStatesLost = entity.ErrStatesLost
 
 // Errors of Register, Start and JoinCluster.
 var (
@@ -142,6 +146,11 @@ type (
 	AbandonedError = route.AbandonedError
 	// AbandonedType counts those of one type.
 	AbandonedType = route.AbandonedType
+	// LostStatesError is what Leave and Shutdown return when states of entities reach no next instance: so many of each
+	// type. It matches ErrStatesLost.
+	LostStatesError = entity.LostStatesError
+	// LostStates counts those of one type.
+	LostStates = entity.LostStates
 	// PeerError names the node at which a message or an ask failed for a reason that comes from no bound; it matches the
 	// error of that reason: ErrPeerLost, ErrTimeout and others.
 	PeerError = route.PeerError

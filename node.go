@@ -77,8 +77,8 @@ func (n *Node) Health() Health { return Health(n.d.Health()) }
 // ends first, a *DrainError that says how many shards do, and the drain goes on: moves wait while a member is down,
 // unreachable, or runs a version of kith without moves. ErrNobodyTakes: of a type that may live here no other member
 // that is up has the role, and nothing has changed. ErrUndrained: it was taken back meanwhile. ErrLeaving: this node
-// leaves. When all members drain, what they have stays where it is; shards without a home, those on their way to such a
-// member among them, wait.
+// leaves, also meanwhile. An *EndedError: it has ended, with what lived here. When all members drain, what they have
+// stays where it is; shards without a home, those on their way to such a member among them, wait.
 func (n *Node) Drain(ctx context.Context) error { return driver.Drain(ctx, n.d) }
 
 // Undrain takes a drain back: this node gets its share at the next balance (Sharding.RebalanceInterval). Moves that
@@ -86,19 +86,24 @@ func (n *Node) Drain(ctx context.Context) error { return driver.Drain(ctx, n.d) 
 // leaves.
 func (n *Node) Undrain(ctx context.Context) error { return driver.Undrain(ctx, n.d) }
 
-// Leave leaves the cluster gracefully, by a coordinated shutdown for ReasonLeft: hosted shards are stopped and given
-// back, then the member leaves; it returns when it is removed, everything here is closed and the phases behind are
-// over. What waited here and was not handled within Config.LeaveTimeout, or never can be, is abandoned: each tell is
-// told to Config.Undelivered, each asker gets ErrAbandoned, and Leave returns an *AbandonedError that counts them. When
-// ctx ends first the leave goes on and ctx's error returns. It ends whatever handlers, hooks and tasks do: the phases'
-// time limits together, at most (docs/shutdown.md).
+// Leave leaves the cluster gracefully, by a coordinated shutdown for ReasonLeft: hosted shards move to other members,
+// then the member leaves; it returns when it is removed, everything here is closed and the phases behind are over.
+// While shards cannot move, since a member is down, unreachable or stands still, they stay and are served, and are
+// tried again until Config.LeaveTimeout is nearly over. Then they are stopped: a StateLost incident names each state
+// that is lost, and Leave returns a *LostStatesError that counts them. Where nobody could ever take them, as for the
+// last member or in a full shutdown, that is so at once. What waited here and was not handled within
+// Config.LeaveTimeout, or never can be, is abandoned: each tell is told to Config.Undelivered, each asker gets
+// ErrAbandoned, and Leave returns an *AbandonedError that counts them; or both errors, joined. An *EndedError says that
+// the node did not leave: it was marked down, or not removed in time. When ctx ends first the leave goes on and ctx's
+// error returns. It ends whatever handlers, hooks and tasks do: the phases' time limits together, at most
+// (docs/shutdown.md).
 func (n *Node) Leave(ctx context.Context) error { return n.d.Leave(ctx) }
 
 // Close stops the node at once, as a crash would look to the others, and waits until its goroutines have ended.
 // Handlers that are running are waited for, five seconds at most, hooks likewise. What waited here is abandoned: each
 // tell is told to Config.Undelivered, each asker gets ErrAbandoned, senders on other nodes are told of what they had
-// sent; an *AbandonedError counts what this node had accepted, and handlers that have not returned. Nil: there was
-// nothing of that. Close is idempotent and safe after Leave.
+// sent; an *AbandonedError counts what this node had accepted, and handlers that have not returned, a *LostStatesError
+// the states that were to be handed over. Nil: there was nothing of that. Close is idempotent and safe after Leave.
 func (n *Node) Close() error { return n.d.Close() }
 
 // ID returns the identity of this node: advertised address and incarnation.

@@ -237,6 +237,7 @@ func (s *Shard) Running(yield func(*Entity) bool) {
 
 // discard drops what waits for e without calling anything, answers the asks among it, and removes e.
 func (s *Shard) discard(e *Entity) {
+	leaveState(s, e)
 	if a := e.act; a != nil {
 		s.discardNow(a, route.Abandoned)
 		s.discardWaiting(a, route.Abandoned)

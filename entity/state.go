@@ -11,7 +11,8 @@ import (
 // Stateful is a Handler whose state moves with its entity. A handler that implements it is asked for its state when its
 // shard moves to another node that lives: for balance, by hand, in a drain, when its node leaves. It is not asked when
 // the entity goes for another reason, nor when the node is closed, is downed, or has lost the shard: what must outlive
-// a crash belongs in a store. Both methods may block only where a handler of the type's Mode may.
+// a crash belongs in a store. Nor when its node leaves and nobody else can be given the shard in time: Stop alone is
+// called then, and a StateLost incident names each. Both methods may block only where a handler of the type's Mode may.
 type Stateful interface {
 	// HandOver returns what the next instance is to know, nil for nothing. It is called once, after the last message and
 	// right before Stop, which follows whatever comes of it; c.StopReason is that of Stop. The bytes belong to the node
@@ -36,7 +37,7 @@ var (
 	ErrStateRefused = errors.New("kith: the next instance did not take the state")
 	// ErrStateNotSpoken: the next owner speaks a wire version without it. HandOver was not called, Stop was.
 	ErrStateNotSpoken = errors.New("kith: the next owner knows nothing of states")
-	// ErrStateLeftBehind: the shard was lost, or it went on without what had been handed over.
+	// ErrStateLeftBehind: the shard was lost, or went on without what had been handed over.
 	ErrStateLeftBehind = errors.New("kith: the shard went on without the state")
 )
 
@@ -54,8 +55,9 @@ func (st *State) Size() int { return len(st.ID) + len(st.Bytes) + StateOverhead 
 
 // states is what a shard knows of states: those that its instances hand over, and those that came with it.
 type states struct {
-	asked bool // the shard moves, and its entities are asked
-	room  int  // for all that they hand over; zero: the next owner takes none
+	asked bool  // the shard moves, and its entities are asked
+	room  int   // for all that they hand over; zero: nobody takes any
+	why   error // nobody does
 	out   []State
 	size  int // of out
 
@@ -73,13 +75,14 @@ type passage struct {
 	tried  bool   // to make one
 	brings *State // for the next instance
 	gives  *State // of the last one
+	left   bool   // its loss was told, though the run has not ended
 }
 
 // AskForState has the entities of a shard that moves asked for their state when they stop; it comes before Stop. room
 // bounds what they hand over, in bytes; zero: the next owner takes none, and each state that is there is told as lost.
 func AskForState(s *Shard, room int) {
 	if s.phase == serving || s.phase == cut {
-		s.moving.asked, s.moving.room = true, room
+		s.moving.asked, s.moving.room, s.moving.why = true, room, ErrStateNotSpoken
 	}
 }
 
@@ -235,7 +238,7 @@ func asks(c *Context, why StopReason) (h Stateful, ok bool) {
 func handOver(c *Context, h Stateful, why StopReason) {
 	s := c.s
 	if s.moving.room == 0 {
-		c.loseState(ErrStateNotSpoken)
+		c.loseState(s.moving.why)
 		return
 	}
 	switch b := callHandOver(c, h, why); {
@@ -307,7 +310,7 @@ func passIn(s *Shard, e *Entity) {
 // passOut ends that: what no instance has got waits on.
 func passOut(s *Shard, a *activity) {
 	p, g := a.passage, &s.moving.states
-	a.passage = passage{}
+	a.passage = passage{left: p.left}
 	if st := p.brings; st != nil {
 		g.held--
 		switch {
@@ -322,7 +325,7 @@ func passOut(s *Shard, a *activity) {
 			}
 		}
 	}
-	if p.gives != nil {
+	if p.gives != nil && !p.left {
 		give(s, *p.gives)
 	}
 }

@@ -158,7 +158,6 @@ func TestStateIsAskedForOnlyInAMove(t *testing.T) {
 			case StopMoved, StopLeaving: // no move, but a plain stop
 				r.ends(why)
 			case NotStopping:
-				AskForState(r.Shard, plenty)
 				r.Abandon()
 			}
 			r.runAll()
@@ -167,6 +166,57 @@ func TestStateIsAskedForOnlyInAMove(t *testing.T) {
 			require.NotContains(t, fmt.Sprint(log), "hands over", "%v", why)
 			require.Empty(t, r.lost(), "%v", why)
 			require.Empty(t, TakeStates(r.Shard, plenty))
+		}
+	})
+}
+
+// A shard that is stopped though nobody takes it, and one that is lost before all of its entities were asked, lose what
+// they have, each by its name, and once (SHD-9).
+func TestStatesThatNobodyIsGivenAreTold(t *testing.T) {
+	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
+		for name, play := range map[string]struct {
+			ends func(r *rig)
+			why  error
+		}{
+			"stopped": {func(r *rig) {
+				LoseStates(r.Shard)
+				r.ends(StopLeaving)
+			}, ErrStateNotMoved},
+			"lost in a move": {func(r *rig) {
+				AskForState(r.Shard, plenty)
+				r.Abandon()
+			}, ErrStateLeftBehind},
+			"lost before its stop": {func(r *rig) {
+				LoseStates(r.Shard)
+				r.Abandon()
+			}, ErrStateLeftBehind},
+			"lost behind its stop": {func(r *rig) {
+				LoseStates(r.Shard)
+				r.ends(StopLeaving)
+				r.Abandon()
+			}, ErrStateNotMoved},
+			"a move that goes on": {func(r *rig) {
+				AskForState(r.Shard, plenty)
+				LoseStates(r.Shard)
+				r.ends(StopLeaving)
+			}, nil},
+		} {
+			r := counters(again)
+			r.tell("a", "")
+			r.tell("b", "")
+			r.runAll()
+			play.ends(r)
+			r.runAll()
+			if play.why == nil {
+				require.Empty(t, r.lost(), name)
+				continue
+			}
+			require.Len(t, r.lost(), 2, name)
+			for id, why := range r.lost() {
+				require.ErrorIs(t, why, play.why, "%s: %s", name, id)
+			}
+			require.Len(t, r.f.incidents, 2, name)
+			require.NotContains(t, fmt.Sprint(r.takeLog()), "hands over", name)
 		}
 	})
 }

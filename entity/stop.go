@@ -202,6 +202,7 @@ func (s *Shard) LeaveBehind() (runs int) {
 			continue
 		}
 		runs++
+		leaveRun(s, e)
 		if a.now != nil && !a.told {
 			from := a.pos
 			if a.step == made { // New has returned; nobody calls the handler any more

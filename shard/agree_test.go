@@ -224,9 +224,9 @@ func TestRollingDeployAddsARole(t *testing.T) {
 			require.Zero(t, retry(), "one with the old settings lives")
 			w.pass(500 * time.Millisecond)
 		}
-		old.do(LeaveCommand{})
-		w.pass(time.Second)
-		require.True(t, old.drained)
+		old.do(LeaveCommand{Within: time.Minute})
+		w.pass(DefaultDrainPatience + DefaultRetryMax + time.Second)
+		require.True(t, old.drained, "who has not registered the type by then is not waited for")
 		w.remove(old)
 		for _, o := range w.nodes {
 			if o.well() && len(fresh) < 3 && o != fresh[len(fresh)-1] && isRegistered(o) {
@@ -369,8 +369,8 @@ func TestForsakenReignGivesWay(t *testing.T) {
 		require.NotNil(t, w.nodes[0].stats(everywhere).Reign)
 		require.Len(t, old.hosted, 4)
 		refusedBoth(t, w.nodes[other].register(inStore))
-		old.do(LeaveCommand{})
-		w.pass(time.Second)
+		old.do(LeaveCommand{Within: time.Minute})
+		w.pass(DefaultDrainPatience + DefaultRetryMax + time.Second)
 		w.remove(old)
 		tries := 0
 		for ; w.nodes[other].register(inStore) != nil; tries++ {

@@ -41,9 +41,11 @@ type Config struct {
 	TakeoverTime  time.Duration // a lost owner's shards are given away no earlier than this after it was seen lost
 	// TakeoverFor, when it is set, is used instead of TakeoverTime: it returns the takeover time for that many members, at
 	// least one. It must not fall when the number grows.
-	TakeoverFor   func(members int) time.Duration
-	BatchDelay    time.Duration // homes wanted within this time of the last question go into one mail
-	DrainPatience time.Duration // a leaving region that its coordinator leaves alone so long stops its shards itself
+	TakeoverFor func(members int) time.Duration
+	BatchDelay  time.Duration // homes wanted within this time of the last question go into one mail
+	// DrainPatience is how long a leaver's shards wait for a member that has not registered the type yet, or whose version
+	// is not known. It is how long they wait in all where LeaveCommand.Within is zero.
+	DrainPatience time.Duration
 	// UnderWay, when it is set, reports whether mail that was sent to a peer at since or earlier has not arrived yet. What
 	// is under way is not repeated: whoever carries it does that.
 	UnderWay func(to peer.ID, since time.Duration) bool

@@ -72,9 +72,14 @@ type RefusedCommand struct {
 	Epoch uint32
 }
 
-// LeaveCommand gives back everything hosted here: no new shards come, each is stopped and confirmed. Effects.Drained
-// tells when nothing is left.
-type LeaveCommand struct{}
+// LeaveCommand gives back everything hosted here: no new shards come, each moves to another member, and stays and is
+// served while it cannot. Effects.Drained tells when nothing is left. Repeating it does nothing, but with Now.
+type LeaveCommand struct {
+	// Within is how long what lives here may wait for its move. Then it is stopped, and what its entities would have
+	// handed over is lost. Zero: Config.DrainPatience.
+	Within time.Duration
+	Now    bool // that time is over
+}
 
 // DrainCommand has everything move away from this node, which stays a member and is given no shards until it is taken
 // back (On false). Draining tells when nothing is left. Repeating it changes nothing. Nothing changes either when it
@@ -233,7 +238,8 @@ type HostOrder struct {
 	Fence   route.Fence
 	Stop    bool
 	Abandon bool
-	Leaving bool // with Stop: because this node leaves; else another node is to host the shard
+	Leaving bool // with Stop: because this node leaves; else another node is to host the shard; what its entities would
+	// have handed over is lost by name unless Moves is set
 
 	// Moves, with Stop: nobody sends to the shard under this fence any more. Its mailboxes are worked off first, within
 	// Within, which is Config.DrainTime, and the answer is a HandOverCommand if something is left then.

@@ -11,13 +11,13 @@ package shard
 
 import (
 	"slices"
+	"time"
 
 	"github.com/kith-io/kith/internal/loads"
 	"github.com/kith-io/kith/internal/sparse"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
-	"github.com/kith-io/kith/wire"
 )
 
 // coordinator is one reign over one type: from the moment this node is the oldest until it is not.
@@ -61,16 +61,17 @@ type record struct {
 // client is one member as the coordinator deals with it: as owner, as asker, or both.
 type client struct {
 	id      peer.ID
-	mask    uint64     // parts of the shard space that it has reported in this reign
-	hosts   bool       // may be given shards, as it says
-	unready bool       // though not for now
-	drains  bool       // gives back its shards, since it leaves
-	owns    sparse.Set // shards whose home it is
-	open    sparse.Set // of these starting, halting or moving: an answer is due
-	starts  int        // of these starting
-	page    loads.Page // what they cost
-	told    sparse.Set // homes disclosed to it in this reign
-	wants   sparse.Set // homes it waits for
+	mask    uint64        // parts of the shard space that it has reported in this reign
+	hosts   bool          // may be given shards, as it says
+	unready bool          // though not for now
+	drains  bool          // gives back its shards, since it leaves
+	since   time.Duration // when it said so first
+	owns    sparse.Set    // shards whose home it is
+	open    sparse.Set    // of these starting, halting or moving: an answer is due
+	starts  int           // of these starting
+	page    loads.Page    // what they cost
+	told    sparse.Set    // homes disclosed to it in this reign
+	wants   sparse.Set    // homes it waits for
 	gone    map[route.ShardID]route.Fence
 	knows   bool     // has registered the type under this reign's settings
 	other   Settings // under which it has registered the type, while this reign is not ready; zero when they are the same
@@ -241,14 +242,9 @@ func (c *coordinator) review() {
 	tellWaits(c)
 	c.collect()
 	c.serve()
-}
-
-// onDrain stops giving shards to a region and moves away those it has.
-func (c *coordinator) onDrain(from peer.ID) {
-	p := c.client(from)
-	p.drains = true
-	c.moves.drain(p)
-	c.checkDrained(p)
+	if c.t.coord == c {
+		c.moves.onward() // what could not move before may now
+	}
 }
 
 // haltShard orders the home of a shard to stop it. Regions told of it park from now on.
@@ -286,12 +282,6 @@ func (r *record) enter(c *coordinator, s route.ShardID, to phase) {
 		c.orphaned++
 	}
 	p.owns.Add(s)
-}
-
-func (c *coordinator) checkDrained(p *client) {
-	if p.drains && p.owns.Len() == 0 && p.full() {
-		c.m.post(p.id, signal{Kind: wire.KindDrainDone, head: c.m.head(c.t.id, c.term)})
-	}
 }
 
 // onStarted discloses homes whose owner has confirmed them.

@@ -1,11 +1,11 @@
 // Leaving: a node gives back what it hosts, and sends its leave notice. Draining: it gives it back and stays.
 //
-// The coordinators are asked to take the shards back; they order each to be stopped and find new homes on demand. A
-// region whose coordinator does not act within the patience stops its shards itself: that is always an owner's right,
-// and its successor as owner comes only after a confirmation or a report. When nothing lives here any more the node
-// sends its leave notice to every member: it hosts nothing and never will again. That is what lets a successor of a
-// coordinator that has left start without waiting for the takeover time: the leaver itself is accounted for by it, and
-// a successor that joined lately learns from it of losses before its time (memory.go).
+// The coordinators are asked to take the shards back, again and again, and move them away; what cannot move now stays
+// and is served. What lives here when the time of the leave is over this node stops itself: that is always an owner's
+// right, and its successor as owner comes only after a confirmation or a report. When nothing lives here any more the
+// node sends its leave notice to every member: it hosts nothing and never will again. That is what lets a successor of
+// a coordinator that has left start without waiting for the takeover time: the leaver itself is accounted for by it,
+// and a successor that joined lately learns from it of losses before its time (memory.go).
 //
 // A node that drains says to every coordinator, by its registration, that it hosts no more, and says so again while
 // something lives here. That is all: a coordinator moves what such a region has as it may, and stops nothing where it
@@ -14,6 +14,7 @@
 package shard
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -26,28 +27,35 @@ import (
 // leave is the state of a graceful leave of this node.
 type leave struct {
 	begun, done bool
-	patience    time.Duration // what lives here then is stopped without an order
-	patienceUp  bool
-	left        int      // shards that lived here when it was looked at last
-	unheard     peer.Set // members that have not acknowledged the leave notice
+	by          time.Duration // what lives here then is stopped without an order
+	late        bool          // that was done
+	unheard     peer.Set      // members that have not acknowledged the leave notice
 	retry       timer
 }
 
 func (l *leave) next(m *Machine) time.Duration {
 	var d least
-	if l.begun && !l.done && !l.patienceUp {
-		d.add(l.patience)
+	if l.begun && !l.done && !l.late {
+		d.add(l.by)
 	}
 	d.add(l.retry.at)
 	return d.at
 }
 
-func (m *Machine) beginLeave() {
-	if m.leave.begun {
+func (m *Machine) beginLeave(c LeaveCommand) {
+	l := &m.leave
+	if c.Now && l.begun {
+		l.by = min(l.by, m.now)
+		stopLate(m)
+	}
+	if l.begun {
 		return
 	}
-	m.leave.begun = true
-	m.leave.patience = m.now + m.cfg.DrainPatience
+	l.begun, l.by = true, m.now+cmp.Or(c.Within, m.cfg.DrainPatience)
+	if c.Now {
+		l.by = m.now
+		stopLate(m)
+	}
 	for _, id := range m.order {
 		m.drainRegion(m.types[id])
 	}
@@ -80,6 +88,49 @@ func (m *Machine) askDrain(t *typ) {
 		return // its registration says it
 	}
 	m.post(g.to, signal{Kind: wire.KindDrainRegion, head: m.head(t.id, g.term)})
+}
+
+// onDrain stops giving shards to a region and moves away those it has.
+func (c *coordinator) onDrain(from peer.ID) {
+	p := c.client(from)
+	if !p.drains {
+		p.drains, p.since = true, c.m.now
+	}
+	c.moves.drain(p)
+	c.checkDrained(p)
+}
+
+func (c *coordinator) checkDrained(p *client) {
+	if p.drains && p.owns.Len() == 0 && p.full() {
+		c.m.post(p.id, signal{Kind: wire.KindDrainDone, head: c.m.head(c.t.id, c.term)})
+	}
+}
+
+// nobodyTakes reports whether what a leaver has cannot move before it goes, however long it waits: the whole cluster
+// stops, or no other member may ever be given it, or one knows nothing of moves. Who has not registered the type, and
+// who has not said how it speaks, may do so within DrainPatience.
+func (mv *moves) nobodyTakes(p *client) bool {
+	c, m := mv.c, mv.c.m
+	if closing(m) {
+		return true
+	}
+	late, takes := m.now >= p.since+m.cfg.DrainPatience, false
+	for _, mb := range m.view.Members {
+		if mb.Status == membership.Down {
+			continue
+		}
+		if late && !speaksMoves(m, mb.ID) {
+			return true
+		}
+		i, known := c.find(mb.ID)
+		stays := mb.Status == membership.Up || mb.Status == membership.WeaklyUp || mb.Status == membership.Joining
+		if mb.ID == p.id || !stays || !mb.HasRole(c.settings.Role) || m.past.leaveNotices.Has(mb.ID) ||
+			known && c.clients[i].drains {
+			continue
+		}
+		takes = takes || !late || known && c.clients[i].hosts
+	}
+	return !takes
 }
 
 // drain carries out a DrainCommand.
@@ -136,6 +187,9 @@ func Draining(m *Machine) (on bool, hosted int) {
 	return m.away, hosted
 }
 
+// Over reports whether this incarnation was downed or removed, and has given up what lived on it.
+func Over(m *Machine) bool { return m.over }
+
 // DrainError says that a drain was not over when its time was. It goes on. It matches Err.
 type DrainError struct {
 	Shards int   // that lived on the node then
@@ -156,23 +210,13 @@ func (m *Machine) checkLeave() {
 	if !l.begun || l.done {
 		return
 	}
-	hosted := 0
-	for _, id := range m.order {
-		if g := m.types[id].region; g != nil {
-			hosted += g.lives.Len()
-		}
-	}
-	if hosted < l.left && !l.patienceUp { // it gets on
-		l.patience = m.now + m.cfg.DrainPatience
-	}
-	l.left = hosted
 	for _, id := range m.order {
 		g := m.types[id].region
 		if g == nil {
 			continue
 		}
-		waiting := g.drain.at != 0 && !g.drainDone && !l.patienceUp
-		if g.lives.Len() > 0 || waiting || len(g.hand.kept) > 0 && !l.patienceUp {
+		waiting := g.drain.at != 0 && !g.drainDone && !l.late
+		if g.lives.Len() > 0 || waiting || len(g.hand.kept) > 0 && !l.late {
 			return
 		}
 	}
@@ -205,18 +249,25 @@ func (m *Machine) sendLeaveNotice(since time.Duration) {
 	}
 }
 
-func (m *Machine) tickLeave() {
+// stopLate stops what lives here when the time of the leave is over. What is being handed over goes on.
+func stopLate(m *Machine) {
 	l := &m.leave
-	if l.begun && !l.done && !l.patienceUp && m.now >= l.patience {
-		l.patienceUp = true
-		for _, id := range m.order {
-			if g := m.types[id].region; g != nil {
-				for s := range g.lives.All {
-					m.stop(m.types[id], s)
-				}
+	if !l.begun || l.done || l.late || m.now < l.by {
+		return
+	}
+	l.late = true
+	for _, id := range m.order {
+		if g := m.types[id].region; g != nil {
+			for s := range g.lives.All {
+				m.stop(m.types[id], s)
 			}
 		}
 	}
+}
+
+func (m *Machine) tickLeave() {
+	l := &m.leave
+	stopLate(m)
 	if since := l.retry.set; l.retry.due(m, peer.ID{}) {
 		for _, id := range l.unheard.Clone() {
 			if !m.live(id) {

@@ -159,8 +159,8 @@ func (mv *moves) repeat(p *client) {
 	}
 }
 
-// aborted takes an owner's word that it has given moves up: those who parked are told the home again. A leaver's shard
-// goes the other way then.
+// aborted takes an owner's word that it has given moves up: those who parked are told the home again. A leaver, and who
+// drains, says again soon that it gives its shards back.
 func (mv *moves) aborted(from peer.ID, list []placed) {
 	c := mv.c
 	for _, e := range list {
@@ -171,9 +171,6 @@ func (mv *moves) aborted(from peer.ID, list []placed) {
 		mv.event(MoveAborted, e.Shard, from, n)
 		mv.over(e.Shard)
 		c.confirm(e.Shard)
-		if r.home.drains {
-			c.haltShard(e.Shard)
-		}
 	}
 	c.serve()
 }
@@ -344,17 +341,22 @@ func (mv *moves) onward() {
 	}
 }
 
-// drain moves away what a member has that gives it back, as far as moves are allowed. What a leaver has and cannot move
-// is stopped; who stays keeps it until it says again that it hosts no more, or a move has ended.
+// drain moves away what a member has that gives it back, as far as moves are allowed. It keeps the rest until it says
+// so again, or a move has ended; but what a leaver has, and nobody can be given, is stopped.
 func (mv *moves) drain(p *client) {
 	c := mv.c
 	if !c.ready || p.owns.Len() == p.open.Len()-p.starts || !c.m.live(p.id) {
 		return // nothing can move yet; or it has nothing but what stops or moves already, or is lost
 	}
-	if !p.drains && mv.allowed() != nil {
+	halts := p.drains && mv.nobodyTakes(p)
+	if !halts && mv.allowed() != nil {
 		return
 	}
 	v := mv.view()
+	takes := slices.ContainsFunc(v.Regions, anyEligible)
+	if !halts && !takes {
+		return
+	}
 	for s := range p.owns.All {
 		r := c.records.Peek(s)
 		if r.phase != alive && r.phase != starting {
@@ -367,11 +369,11 @@ func (mv *moves) drain(p *client) {
 			return // this one and the rest when others are over
 		}
 		var to *strategy.Region
-		if r.phase == alive && slices.ContainsFunc(v.Regions, anyEligible) && mv.allowed() == nil {
+		if r.phase == alive && takes && mv.allowed() == nil {
 			to, _ = mv.placing.choose(v, s) // none: the strategy wants it to wait
 		}
 		switch {
-		case to == nil && p.drains:
+		case to == nil && halts:
 			c.haltShard(s)
 		case to == nil:
 		default:

@@ -75,7 +75,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	case RefusedCommand:
 		err = m.refused(c)
 	case LeaveCommand:
-		m.beginLeave()
+		m.beginLeave(c)
 	case DrainCommand:
 		err = drain(m, c)
 	case DeathCommand:

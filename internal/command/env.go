@@ -23,6 +23,7 @@ const (
 	exitNotAdmitted = 4
 	exitRefused     = 5
 	exitNoCluster   = 6
+	exitStatesLost  = 7
 	exitInterrupted = 130 // what shells say of a program that SIGINT has ended
 )
 
@@ -41,6 +42,7 @@ var exitCodes = []struct {
 	{exitNotAdmitted, "run: not admitted within --join-timeout; start it again"},
 	{exitRefused, "run: the cluster refused this node for good; look at its configuration first"},
 	{exitNoCluster, "run: no cluster was found within --bootstrap-timeout; start it again"},
+	{exitStatesLost, "run: the node left as it was told to, and states of entities are lost; its log names them"},
 	{exitInterrupted, "run: SIGINT came while it left, and ended it at once"},
 }
 

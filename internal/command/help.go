@@ -83,7 +83,7 @@ var texts = kong.Vars{
 	"admintoken_help": "File with the token by which the admin interface lets somebody change something, at least 16 " +
 		"bytes; none: nobody can.",
 	"join_help":  "End, with code 4, when not admitted in time; 0 means never.",
-	"leave_help": "How long entities may take to stop before the node leaves anyway.",
+	"leave_help": "How long entities may take to move, and the rest to stop, before the node leaves anyway.",
 	"resolver_help": "Which side of a broken cluster lives, the same on all nodes: keep-majority, static-quorum, " +
 		"keep-oldest, down-all, unsafe-auto-down (all sides do: unsafe), off (none is downed, an operator decides).",
 	"balance_help": "How often the balance is looked at where this node coordinates a type: shards move from who has " +

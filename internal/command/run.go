@@ -151,6 +151,10 @@ func (c *runCmd) logger(e *env) *slog.Logger {
 	return e.out.Logger()
 }
 
+// leaveGrace is what a leave may take beyond its limit, for the removal: no longer than a supervisor waits
+// (docs/operations.md).
+const leaveGrace = 10 * time.Second
+
 // ended is the exit of a node whose membership ended by itself: its shutdown is waited for, and each reason has its
 // code.
 func ended(node *kith.Node) error {
@@ -304,9 +308,7 @@ func (c *runCmd) live(ctx context.Context, node *kith.Node, l lifetime) (*kith.N
 				return next, nil
 			}
 			if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind == kith.EndLeft { // it was told to
-				<-node.ShutdownDone()
-				l.log.Info("left", "event", "node-left", "node", node.ID().String())
-				return nil, nil
+				return nil, left(node, l.log, node.Shutdown(context.Background(), kith.ReasonLeft))
 			}
 			return nil, ended(node)
 		case o := <-l.orders:
@@ -347,16 +349,28 @@ func goesBack(ctx context.Context, node *kith.Node, log *slog.Logger) *kith.Node
 	return next
 }
 
-// leave has a node leave, within the limit.
+// leave has a node leave. Its shards have the limit; what comes behind that, its removal, has leaveGrace more.
 func (c *runCmd) leave(node *kith.Node, log *slog.Logger) error {
 	log.Info("leaving", "event", "node-leaving", "node", node.ID().String(), "limit", c.LeaveTimeout.String())
-	bye, cancel := context.WithTimeout(context.Background(), c.LeaveTimeout)
+	bye, cancel := context.WithTimeout(context.Background(), c.LeaveTimeout+leaveGrace)
 	defer cancel()
-	if err := node.Shutdown(bye, kith.ReasonSignal); err != nil {
-		return fmt.Errorf("leave: %w", err)
+	err := node.Shutdown(bye, kith.ReasonSignal)
+	if bye.Err() != nil && err != nil {
+		err = errors.Join(err, node.Close())
 	}
-	if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind != kith.EndLeft {
+	return left(node, log, err)
+}
+
+// left is the exit of a node that was told to leave, by what its shutdown returned.
+func left(node *kith.Node, log *slog.Logger, err error) error {
+	e := (*kith.EndedError)(nil)
+	switch as := errors.As(node.Err(), &e); {
+	case as && e.Kind != kith.EndLeft && e.Kind != kith.EndClosed:
 		return ended(node)
+	case errors.Is(err, kith.ErrStatesLost):
+		return &exitError{exitStatesLost, fmt.Errorf("leave: %w", err)}
+	case err != nil:
+		return fmt.Errorf("leave: %w", err)
 	}
 	log.Info("left", "event", "node-left", "node", node.ID().String())
 	return nil

@@ -324,13 +324,15 @@ var ErrUndrained = errors.New("kith: the drain was taken back")
 // drainWaits are those who wait until nothing lives here any more. It belongs to the control goroutine.
 type drainWaits []chan error
 
-// note lets those go on whose wait is over.
+// note lets those go on whose wait is over. Those of a node that ends, which has nothing any more, hear of its end.
 func (w *drainWaits) note(n *node.Node) {
-	if len(*w) == 0 {
+	if len(*w) == 0 || node.Over(n) {
 		return
 	}
 	var err error
 	switch on, shards := node.Draining(n); {
+	case n.State() == membership.StateLeaving:
+		err = shard.ErrLeaving // what cannot move is stopped
 	case shards == 0:
 	case !on:
 		err = ErrUndrained

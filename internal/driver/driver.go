@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -161,7 +160,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		d.exec.Waits.CallingOut()
 	}
 	d.leaving = leaving{log: d.log, timeout: cfg.LeaveTimeout, inbox: d.inbox, over: d.done, now: d.now,
-		command: d.command, end: d.end,
+		command: d.command, end: d.end, why: &d.err,
 		sums: func() map[*Region]abandonedCount { return d.regions.Load().abandoned() }}
 	if err := d.makePhases(cfg.Phases); err != nil {
 		return nil, 0, err
@@ -272,17 +271,14 @@ func (d *Driver) Leave(ctx context.Context) error {
 	if err := d.shutDown(ctx, shutdown.ReasonLeft, ""); err != nil {
 		return fmt.Errorf("kith: leave: %w", err)
 	}
-	if e := d.err.Load(); e != nil && e.Kind != membership.EndLeft {
-		return errors.Join(e, d.gaveUp())
-	}
-	return d.gaveUp()
+	return d.outcome()
 }
 
 // Close stops the node at once and waits until it has ended. It returns what was abandoned.
 func (d *Driver) Close() error {
 	d.inbox.post(func() { d.end(&shutdown.EndedError{Kind: shutdown.EndClosed, At: time.Now()}) })
 	<-d.done
-	return d.abandoned
+	return d.gaveUp()
 }
 
 // Down marks the member at addr as gone.

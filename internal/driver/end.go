@@ -69,8 +69,11 @@ func (d *Driver) shutdown() {
 	d.large.fail()
 	// What loops and workers began after the first time.
 	d.asks.fail(nil, route.Stopped)
-	if d.abandoned = d.regions.Load().abandonedSince(d.before, behind); d.abandoned != nil {
+	if d.abandoned, d.leaving.lost = d.regions.Load().abandonedSince(d.before, behind); d.abandoned != nil {
 		d.log.Warn("messages were abandoned with this node", "error", d.abandoned)
+	}
+	if d.leaving.lost != nil {
+		d.log.Error("states were lost with this node", "error", d.leaving.lost)
 	}
 	d.tellLast()
 	d.events.end()
@@ -179,32 +182,39 @@ func (d *Driver) tellLast() {
 	}
 }
 
-// abandonedCount is how many messages of a type were abandoned.
-type abandonedCount struct{ tells, asks uint64 }
+// abandonedCount is how many messages of a type were abandoned, and states of its entities lost.
+type abandonedCount struct{ tells, asks, states uint64 }
 
 // abandoned returns what was abandoned of each type so far.
 func (t *regionTable) abandoned() map[*Region]abandonedCount {
 	sums := map[*Region]abandonedCount{}
 	for _, r := range t.list {
-		sums[r] = abandonedCount{r.count.abandonedTells.Load(), r.count.abandonedAsks.Load()}
+		sums[r] = abandonedCount{r.count.abandonedTells.Load(), r.count.abandonedAsks.Load(), exec.StatesLost(r.hosts)}
 	}
 	return sums
 }
 
-// abandonedSince returns what was abandoned since then, with how many handlers were left behind; nil for nothing.
-func (t *regionTable) abandonedSince(before map[*Region]abandonedCount, behind int) error {
-	e := &route.AbandonedError{Handlers: behind}
+// abandonedSince returns what was abandoned since then, with how many handlers were left behind, and which states were
+// lost; nil for nothing.
+func (t *regionTable) abandonedSince(before map[*Region]abandonedCount, behind int) (abandoned, lost error) {
+	e, l := &route.AbandonedError{Handlers: behind}, &entity.LostStatesError{}
 	now := t.abandoned()
 	for _, r := range t.list {
-		n := abandonedCount{now[r].tells - before[r].tells, now[r].asks - before[r].asks}
-		if n != (abandonedCount{}) {
-			e.Types = append(e.Types, route.AbandonedType{Type: r.typ.Name, Tells: n.tells, Asks: n.asks})
+		tells, asks := now[r].tells-before[r].tells, now[r].asks-before[r].asks
+		if tells+asks > 0 {
+			e.Types = append(e.Types, route.AbandonedType{Type: r.typ.Name, Tells: tells, Asks: asks})
+		}
+		if n := now[r].states - before[r].states; n > 0 {
+			l.Types = append(l.Types, entity.LostStates{Type: r.typ.Name, States: n})
 		}
 	}
-	if len(e.Types) == 0 && behind == 0 {
-		return nil
+	if len(e.Types) > 0 || behind > 0 {
+		abandoned = e
 	}
-	return e
+	if len(l.Types) > 0 {
+		lost = l
+	}
+	return abandoned, lost
 }
 
 // abandon counts a message that waits here and goes unhandled because this node ends, or its shard was lost, and

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith/internal/node"
@@ -32,6 +33,8 @@ type leaving struct {
 	sums      func() map[*Region]abandonedCount // what was abandoned so far
 	before    map[*Region]abandonedCount        // that, when it began to leave, or ended without
 	abandoned error                             // what the end gave up; written before over is closed
+	lost      error                             // states that no next instance gets; likewise
+	why       *atomic.Pointer[shutdown.EndedError]
 
 	log     *slog.Logger
 	timeout time.Duration
@@ -123,7 +126,7 @@ func (l *leaving) leave() {
 	if l.by == 0 {
 		l.by = l.now() + l.timeout
 	}
-	if err := l.command(node.LeaveCommand{}); err != nil {
+	if err := l.command(node.LeaveCommand{Within: l.timeout}); err != nil {
 		l.failed(err)
 	}
 }
@@ -169,23 +172,46 @@ func (l *leaving) OnShutdown(phase, name string, run func(ctx context.Context) e
 }
 
 // Shutdown runs the coordinated shutdown from a phase on, the first one if from is empty, and waits until it is over or
-// ctx ends. It runs once: the first reason stands, every later call waits for the same run and returns its result, or
-// what the end of the node abandoned.
+// ctx ends. It runs once: the first reason stands, every later call waits for the same run and returns its result: the
+// end of a node that did not leave, and what that end abandoned and lost.
 func (l *leaving) Shutdown(ctx context.Context, why shutdown.Reason, from string) error {
 	if err := l.shutDown(ctx, why, from); err != nil {
 		return err
 	}
-	return l.gaveUp()
+	if e := l.why.Load(); e != nil && e.Kind == shutdown.EndClosed && from != "" {
+		return l.gaveUp() // it was to skip its leave
+	}
+	return l.outcome()
 }
 
-// gaveUp returns what the end of the node has given up, nil for nothing, or if it has not ended.
+// outcome returns what a leave has come to: nil for a node that has left, or not ended, and has given up nothing.
+func (l *leaving) outcome() error {
+	e := l.why.Load()
+	if e == nil || e.Kind == membership.EndLeft || e.Kind == membership.EndRejoin {
+		return l.gaveUp()
+	}
+	return joined(e, l.gaveUp())
+}
+
+// gaveUp returns what the end of the node has given up and lost, nil for nothing, or if it has not ended.
 func (l *leaving) gaveUp() error {
 	select {
 	case <-l.over:
-		return l.abandoned
+		return joined(l.lost, l.abandoned)
 	default:
 		return nil
 	}
+}
+
+// joined is errors.Join that returns a single error as it is.
+func joined(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return errors.Join(a, b)
 }
 
 func (l *leaving) shutDown(ctx context.Context, why shutdown.Reason, from string) error {

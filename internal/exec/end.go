@@ -205,3 +205,15 @@ func Rest(h *Host) (left []entity.Message, states func(room int) []entity.State)
 	}
 	return entity.TakeLeft(h.sh), func(room int) []entity.State { return entity.TakeStates(h.sh, room) }
 }
+
+// askForStates has the entities of a host asked for their states when they stop, or these told as lost where the shard
+// does not move. One that was not told to stop is lost as in a crash.
+func askForStates(h *Host) {
+	switch {
+	case h.end.why == entity.NotStopping:
+	case h.end.cutAt > 0:
+		entity.AskForState(h.sh, h.end.room)
+	default:
+		entity.LoseStates(h.sh)
+	}
+}

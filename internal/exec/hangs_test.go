@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,6 +71,11 @@ func newHangsKit(t *testing.T, mode entity.Mode, do func(c *entity.Context, call
 func (k *hangsKit) look(ahead, slewed time.Duration) []entity.Incident {
 	watchStops(k.Exec, k.Clock.Now()+ahead, k.Clock.Slewed()+slewed)
 	return k.last()
+}
+
+// notLost are the incidents about calls that hang. A shard that stops without a move loses states beside.
+func notLost(list []entity.Incident) []entity.Incident {
+	return slices.DeleteFunc(list, func(i entity.Incident) bool { return i.Kind == entity.StateLost })
 }
 
 // last returns what was told since it was last called.
@@ -212,9 +218,9 @@ func TestDeadlineOfStopCalls(t *testing.T) {
 			if c.then != nil {
 				c.then(k, "a")
 			}
-			require.Empty(t, k.look(c.not, c.not))
-			require.Empty(t, k.look(24*time.Hour, 0), "the machine slept")
-			require.Len(t, k.look(c.told, c.told), 1)
+			require.Empty(t, notLost(k.look(c.not, c.not)))
+			require.Empty(t, notLost(k.look(24*time.Hour, 0)), "the machine slept")
+			require.Len(t, notLost(k.look(c.told, c.told)), 1)
 		})
 	}
 }

@@ -135,7 +135,8 @@ func (h *Host) Ending() bool { return h.end.began.Load() }
 // knows. Needs.Stopped follows. It is called once. With within, which is more than zero for a shard that moves, it is
 // worked off for no longer: then no handler is called for what waits, Needs.Overdue is called, handlers that run are
 // waited for, and Rest has what nobody has handled. Its entities are asked for their states then, for which there is
-// room together with the messages; zero: the next owner takes none. Rest has them too.
+// room together with the messages; zero: the next owner takes none. Rest has them too. Without within each state that
+// they would have handed over is told as lost.
 func (h *Host) Stop(why entity.StopReason, by, within time.Duration, room int) {
 	h.end.why, h.end.by, h.end.room = why, by, room
 	h.life.Stop(by)
@@ -254,9 +255,7 @@ func (h *Host) obey(now time.Duration, o order) {
 		lookAtLease(h, now)
 	case orderStop:
 		if !h.end.lost.Load() {
-			if h.end.cutAt > 0 {
-				entity.AskForState(h.sh, h.end.room)
-			}
+			askForStates(h)
 			h.sh.Stop(now, h.end.why)
 		}
 	case orderRecall:
@@ -264,6 +263,7 @@ func (h *Host) obey(now time.Duration, o order) {
 	case orderCut:
 		cutNow(h, now)
 	case orderAbandon:
+		askForStates(h) // the loss may come before Stop was carried out
 		h.sh.Abandon()
 	}
 	h.follow()

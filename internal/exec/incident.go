@@ -12,6 +12,7 @@ import (
 
 const (
 	maxIncidents = 16          // of one kind and type that are reported within incidentSpan; more are only counted
+	maxLost      = maxLater    // the same of states that are lost: each is told of once, by its name
 	incidentSpan = time.Second // by the slewed clock
 	maxLater     = 1024        // incidents that wait for the hook
 
@@ -37,7 +38,7 @@ func (l *incidentLimits) allow(kind entity.IncidentKind, now time.Duration) (mis
 	if now-k.began >= incidentSpan {
 		k.began, k.told = now, 0
 	}
-	if k.told == maxIncidents {
+	if k.told == maxIncidents && kind != entity.StateLost || k.told == maxLost {
 		k.missed++
 		return 0, false
 	}

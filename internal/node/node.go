@@ -36,9 +36,16 @@ type Config struct {
 	ProcessDeathIsProof bool
 }
 
-// LeaveCommand leaves gracefully: what is hosted here is stopped and given back first, then the member leaves. Force
-// skips the first part, for when its time is over.
-type LeaveCommand struct{ Force bool }
+// LeaveCommand leaves gracefully: what is hosted here moves to other members first, then the member leaves. Force, for
+// when the time of the first part is over, stops what is left and leaves at once.
+type LeaveCommand struct {
+	Force bool
+	// Within is when Force will come. What lives here is tried to be moved until shortly before, and then stopped.
+	Within time.Duration
+}
+
+// stopTime is the part of a leave's time that stop calls have to themselves.
+func stopTime(within time.Duration) time.Duration { return min(within/6, shard.DefaultDrainPatience) }
 
 // Suspend is an order to stop or go on handling user messages on this node. While it is on, no handler is called,
 // nothing is consumed, no timer fires into a handler, and local sends fail with route.ErrSuspended; membership goes on.
@@ -176,15 +183,16 @@ func (n *Node) do(now time.Duration, cmd any) error {
 }
 
 func (n *Node) leave(c LeaveCommand) error {
-	if c.Force && !n.left {
-		n.left = true
-		return n.members.Do(n.now, membership.LeaveCommand{})
-	}
-	if n.leaving {
+	switch {
+	case c.Force && !n.left:
+		n.left, n.leaving = true, true
+		return errors.Join(n.shards.Do(n.now, shard.LeaveCommand{Now: true}),
+			n.members.Do(n.now, membership.LeaveCommand{}))
+	case n.leaving:
 		return nil
 	}
 	n.leaving = true
-	return n.shards.Do(n.now, shard.LeaveCommand{})
+	return n.shards.Do(n.now, shard.LeaveCommand{Within: c.Within - stopTime(c.Within)})
 }
 
 // Convergence explains the convergence of this node as of its last step.
@@ -198,6 +206,9 @@ func (n *Node) Waiting() membership.Waiting { return n.members.Waiting() }
 
 // Draining reports whether a node drains, and how many shards live on it, as of its last step.
 func Draining(n *Node) (on bool, shards int) { return shard.Draining(n.shards) }
+
+// Over reports whether a node is a member no more, as of its last step: its shards are given up, or will be at once.
+func Over(n *Node) bool { return n.health.ended != nil || shard.Over(n.shards) }
 
 // Versions says which version each member is known to have, in address order; the slice belongs to the caller.
 func (n *Node) Versions() []membership.KnownVersion { return n.members.Overview(nil) }

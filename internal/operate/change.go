@@ -4,7 +4,9 @@ package operate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -47,12 +49,28 @@ func (c *Drain) Run(to *Console) error {
 		}
 		switch {
 		case left == 0:
-			return nil
+			return drained(&quiet, to)
 		case time.Now().After(deadline):
 			return fmt.Errorf("%d shards live there still; the drain goes on", left)
 		}
 		cli.Pause(context.Background(), 100*time.Millisecond)
 	}
+}
+
+// drained is what a node on which nothing lives says of its drain: one that has ended, leaves, or has been started
+// again, has nothing for another reason.
+func drained(c *Asked, to *Console) error {
+	var h healthAnswer
+	if _, err := c.get("/health/ready", &h, http.StatusServiceUnavailable); err != nil {
+		return err
+	}
+	switch {
+	case h.State == "ended" || h.State == "leaving":
+		return fmt.Errorf("nothing lives there, but for another reason than the drain: %w", h.fault())
+	case !h.Draining:
+		return errors.New("nothing lives there, but it does not drain: that was taken back, or it has been started again")
+	}
+	return nil
 }
 
 // Move is the verb that moves a shard by hand.

@@ -98,9 +98,17 @@ func (h *hosted) abandon() {
 	w := h.r.Process.World
 	before := w.Acting
 	w.Acting = h.r.Process
-	h.shard.Abandon()
+	h.drop()
 	w.Plane.LeftBehind += h.shard.LeaveBehind()
 	w.Acting = before
+}
+
+// drop abandons the shard. States that were to be given up by then are told as lost.
+func (h *hosted) drop() {
+	if h.ends {
+		entity.LoseStates(h.shard)
+	}
+	h.shard.Abandon()
 }
 
 // abandon gives the process's own messages that wait to fail, in order, and refuses those of others.
@@ -185,6 +193,8 @@ func (h *hosted) stop(now time.Duration, why entity.StopReason, o *shard.HostOrd
 	if o.Moves {
 		h.room = o.Room
 		entity.AskForState(h.shard, o.Room)
+	} else {
+		entity.LoseStates(h.shard)
 	}
 	h.shard.Stop(now, why)
 }

@@ -27,6 +27,7 @@ type hosted struct {
 	ticking bool   // a tick is on its way
 	cut     bool   // at the deadline of its move: no handler is called for what waits
 	room    int    // of its move, for what it hands over
+	ends    bool   // its stop was ordered
 	over    bool   // stopped or abandoned
 	silent  bool   // abandoned: no entity stopped in order, and no handler is called any more
 	permit  permit // of the entity that is kept alive; whoever is about to call one looks first
@@ -73,7 +74,7 @@ func (p *Process) host(o shard.HostOrder) {
 		h.silent = true
 		h.life.Lose()
 		p.World.Watcher.Stopped(p, key, false)
-		h.order(func() { h.step(func(time.Duration) { h.shard.Abandon() }) })
+		h.order(func() { h.step(func(time.Duration) { h.drop() }) })
 	default:
 		if s := r.Slot(o.Shard); s.IsLocal() {
 			s.Reset()
@@ -86,6 +87,7 @@ func (p *Process) host(o shard.HostOrder) {
 			why, by = entity.StopLeaving, p.leaveBy
 		}
 		h.life.Stop(by)
+		h.ends = true
 		h.order(func() {
 			if !h.silent {
 				h.step(func(now time.Duration) { h.stop(now, why, &o) })
@@ -387,9 +389,7 @@ func (r shardRuntime) Unhandled(_ *entity.Entity, why route.Reason, ask bool, pa
 
 // Calling and Returned implement entity.Runtime. A handler that does not return stops the one thread there is; slow
 // calls are reported when they have returned.
-func (shardRuntime) Calling(*entity.Entity, entity.Call) {}
-
-// Returned implements entity.Runtime.
+func (shardRuntime) Calling(*entity.Entity, entity.Call)  {}
 func (shardRuntime) Returned(*entity.Entity, entity.Call) {}
 
 // Wall implements entity.Runtime.

@@ -23,7 +23,7 @@ func (w *World) Leave(p *Process) {
 	w.Watcher.Excuse(p.ID)
 	w.Watcher.Touch(p)
 	p.Live(func() {
-		p.Do(node.LeaveCommand{})
+		p.Do(node.LeaveCommand{Within: w.Config.LeaveTimeout})
 		p.Later(w.Config.LeaveTimeout, func() {
 			p.forced = true
 			p.Do(node.LeaveCommand{Force: true})
