@@ -30,6 +30,7 @@ const (
 	doFrame
 	doWork
 	doBreak
+	doLeave
 )
 
 // action is one of them: of node i, about node, shard or target j and t. What is optional need not ever happen, so that
@@ -73,6 +74,9 @@ func (c *Config) actions(w *world, into []action) []action {
 		}
 		if c.sends(i) && n.sent < c.Messages && !n.gated {
 			a.might(doSend, i, 0, 0)
+		}
+		if w.leaver.told > 0 && !n.leaves && !n.gated && c.hosts().has(i) && a.is.succeeded(i) {
+			a.might(doLeave, i, 0, 0)
 		}
 		for shard := range int(c.Shards) {
 			a.region(i, shard)
@@ -140,7 +144,13 @@ func (a *lister) coordinator(j, shard int) {
 	n := &w.nodes[j]
 	r := &n.office.of[shard]
 	for t := range a.c.all() {
-		if r.state == alive && w.moves > 0 && a.fits(n, r, t) {
+		switch {
+		case r.state != alive || !a.fits(n, r, t):
+		case n.office.drains.has(int(r.home)):
+			if a.triesAgain(n) {
+				a.may(doMove, j, shard, t)
+			}
+		case w.moves > 0:
 			a.might(doMove, j, shard, t)
 		}
 	}
@@ -163,9 +173,10 @@ func (a *lister) coordinator(j, shard int) {
 	}
 }
 
-// fits reports whether a move may go to a node: a host that is a member and, when it came later, has reported.
+// fits reports whether a move may go to a node: a host that is a member, does not leave and, when it came later, has
+// reported.
 func (a *lister) fits(n *node, r *record, t int) bool {
-	return a.c.hosts().has(t) && int(r.home) != t && !n.knows.has(t) &&
+	return a.c.hosts().has(t) && !n.office.drains.has(t) && int(r.home) != t && !n.knows.has(t) &&
 		!n.knows.has(int(r.home)) && (a.w.nodes[t].up <= a.c.Nodes || n.office.reported.has(t))
 }
 
@@ -218,9 +229,14 @@ func (a *lister) goneForAll(x int) bool {
 	return true
 }
 
-// matters reports whether a cluster may have to wait for a sleeper: it owns, holds, or coordinates.
+// matters reports whether a cluster may have to wait for a sleeper: it owns, holds, or coordinates, or somebody leaves.
 func (a *lister) matters(x int) bool {
 	w := a.w
+	for i := range a.c.all() {
+		if a.is.leavesStill(i) {
+			return true
+		}
+	}
 	n := &w.nodes[x]
 	if n.office.phase != outOfOffice || w.removed.has(x) {
 		return true
@@ -313,8 +329,15 @@ func (s actor) run(a action) {
 	case doEnd:
 		s.ended(i, j)
 	case doMove:
-		s.w.moves--
+		if o := &s.w.nodes[i].office; !o.drains.has(int(o.of[j].home)) {
+			s.w.moves--
+		} else if s.w.leaver.tries > 0 {
+			s.w.leaver.tries--
+		}
 		s.move(i, j, t)
+	case doLeave:
+		s.w.leaver.told--
+		s.leave(i)
 	case doCallOff:
 		if t == 0 {
 			s.w.aborts--

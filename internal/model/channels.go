@@ -24,6 +24,8 @@ const (
 	confirmed
 	confirmOwner
 	ownerConfirmed
+	drainRegion
+	stopWanted // without the rule leavers-stay
 )
 
 // step is the run of one action. Letters of a node to itself are handled before it ends.

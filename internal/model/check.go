@@ -14,6 +14,9 @@ func (c *Config) atRest(w *world) string {
 		if n.gated {
 			return fmt.Sprintf("STUCK: n%d is suspended for ever, and waits for %v", i, n.doubts)
 		}
+		if newProcess(c, w).leavesStill(i) {
+			return fmt.Sprintf("STUCK: n%d leaves for ever, and others could have what it hosts", i)
+		}
 		for shard := range int(c.Shards) {
 			if what := c.placeAtRest(w, i, shard); what != "" {
 				return what

@@ -99,7 +99,7 @@ func (c *coder) office(o *office) {
 		return
 	}
 	code(c, &o.term, &o.epoch, &o.moves)
-	code(c, &o.reported)
+	code(c, &o.reported, &o.drains)
 	for s := range c.c.Shards {
 		r := &o.of[s]
 		code(c, &r.state, &r.home, &r.fence, &r.move, &r.target, &r.left)
@@ -111,7 +111,7 @@ func (c *coder) office(o *office) {
 func (c *coder) node(n *node) {
 	code(c, &n.up, &n.nonce, &n.promise, &n.sent)
 	code(c, &n.knows, &n.over, &n.doubts)
-	c.flags(&n.alive, &n.asleep, &n.gated)
+	c.flags(&n.alive, &n.asleep, &n.gated, &n.leaves)
 	if !n.alive {
 		return
 	}
@@ -136,7 +136,7 @@ func (c *coder) world(w *world) {
 		code(c, &w.handled[i], &w.lossy[i], &w.answered[i], &w.silent[i], &w.last[i][0], &w.last[i][1])
 	}
 	code(c, &w.fence[0], &w.fence[1], &w.asker[0], &w.asker[1], &w.nextUp)
-	code(c, &w.crashes, &w.restarts, &w.moves, &w.aborts, &w.breaks, &w.sleeps, &w.reigns)
+	code(c, &w.crashes, &w.restarts, &w.moves, &w.aborts, &w.breaks, &w.sleeps, &w.reigns, &w.leaver.told, &w.leaver.tries)
 	code(c, &w.removed)
 	if c.c.State {
 		code(c, &w.had[0], &w.had[1])

@@ -17,6 +17,7 @@ type Config struct {
 
 	Crashes, Restarts, Moves, Aborts, Breaks, Sleeps uint8
 	Reigns                                           uint8 // reigns that begin anew under their term
+	Leaves                                           uint8 // nodes that are told to leave: what they host moves away
 
 	Transfer bool // an owner that has not worked off everything may stop, and hands over what is left
 	State    bool // each shard has an entity with a state, the count of its messages, which moves with it
@@ -113,6 +114,8 @@ const (
 	gatedStartNothing
 	statesAreARest
 	statesComeLast
+	leaversStay
+	leaversTryAgain
 	lastRule // no rule: their number
 )
 
@@ -141,6 +144,7 @@ var rules = []struct {
 	{movingNotDisclosed, "moving-not-disclosed"}, {givenUpMoves, "given-up-moves"},
 	{sleepersConfirm, "sleepers-confirm"}, {gatedStartNothing, "suspended-start-nothing"},
 	{statesAreARest, "states-are-a-rest"}, {statesComeLast, "states-come-last"},
+	{leaversStay, "leavers-stay"}, {leaversTryAgain, "leavers-try-again"},
 }
 
 // Rules returns the names of all rules.

@@ -213,6 +213,10 @@ func (s coordinator) hearAborted(j int, l letter) {
 	r := &s.w.nodes[j].office.of[l.shard]
 	if r.state == inMove && r.move == l.move {
 		r.state, r.aborting, r.move, r.target = alive, false, 0, none
+		if o := &s.w.nodes[j].office; o.drains.has(int(r.home)) && !s.c.keeps(leaversStay) {
+			r.state = ending
+			s.post(j, int(r.home), letter{kind: stopWanted, shard: l.shard, term: o.term, fence: r.fence})
+		}
 		if s.c.keeps(confirmedAbort) {
 			s.unparkAll(j, int(l.shard), l.move)
 		}

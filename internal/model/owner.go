@@ -286,6 +286,9 @@ func (s owner) reportTo(i, to int, term uint8) {
 		}
 		s.post(i, to, r)
 	}
+	if n.leaves {
+		s.post(i, to, letter{kind: drainRegion, term: term})
+	}
 	for shard := range int(s.c.Shards) {
 		s.askHome(i, shard)
 	}

@@ -30,7 +30,7 @@ func (s process) obeys(i int, l letter) bool {
 func (s process) read(from, j int, l letter) {
 	n := &s.w.nodes[j]
 	switch l.kind {
-	case homeIs, moveShard, moveOwner, hostShard, reportWanted, abortWanted, unpark, confirmed:
+	case homeIs, moveShard, moveOwner, hostShard, reportWanted, abortWanted, unpark, confirmed, stopWanted:
 		if s.obeys(j, l) {
 			s.order(from, j, l)
 		}
@@ -90,6 +90,11 @@ func (s process) order(from, i int, l letter) {
 			s.start(i, int(l.shard), l.fence, l.move)
 			s.post(i, from, letter{kind: started, shard: l.shard, term: l.term, fence: l.fence})
 		}
+	case stopWanted:
+		if h.state == live && h.fence == l.fence {
+			s.stop(i, int(l.shard))
+			s.end(i, int(l.shard), nobodyHas, 0)
+		}
 	case confirmed:
 		if h.keepFence != 0 && h.keepFence < l.fence {
 			h.keep, h.keepFence = list{}, 0
@@ -102,6 +107,9 @@ func (s process) tell(from, j int, l letter) {
 	switch l.kind {
 	case report:
 		s.hearReport(j, from, l)
+	case drainRegion:
+		n := &s.w.nodes[j].office
+		n.drains = n.drains.and(from)
 	case askHome:
 		s.hearAsk(j, from, l)
 	case aborted:

@@ -112,6 +112,32 @@ func deep() []Config {
 	return all
 }
 
+// leaving returns runs in which a node is told to leave, at any step: the owner, the coordinator, who is to be the next
+// owner, or who has nothing.
+func leaving() []Config {
+	list := []edit{
+		{"leave/calm", func(c *Config) { c.Messages = 2 }},
+		{"leave/moves", func(c *Config) { c.Moves = 1 }},
+		{"leave/sleep", func(c *Config) { c.Sleeps = 1 }},
+		{"leave/abort", func(c *Config) { c.Aborts = 1 }},
+		{"leave/crash", func(c *Config) { c.Crashes = 1 }},
+		{"leave/break", func(c *Config) { c.Breaks = 1 }},
+		{"leave/reign", func(c *Config) { c.Reigns = 1 }},
+		{"leave/refuse", func(c *Config) { c.Transfer = true }},
+		{"leave/two-shards", func(c *Config) { c.Shards, c.Messages, c.Senders = 2, 2, []uint8{2} }},
+	}
+	var all []Config
+	for owner := range uint8(2) {
+		for _, e := range list {
+			c := base(fmt.Sprintf("%s/n%d", e.name, owner), owner)
+			c.Moves, c.Leaves, c.State, c.Senders = 0, 1, true, []uint8{2}
+			e.do(&c)
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 // four returns runs of four nodes: coordinator, its successor, owner and new owner are all different ones.
 func four() []Config {
 	list := []edit{
@@ -194,6 +220,8 @@ var needs = []need{
 	{gatedStartNothing, func(c *Config) { c.Moves, c.Sleeps, c.Crashes, c.Senders = 2, 1, 1, []uint8{2} }},
 	{statesAreARest, func(c *Config) { c.State = true }},
 	{statesComeLast, func(c *Config) { c.State = true }},
+	{leaversStay, func(c *Config) { c.Leaves, c.Sleeps, c.State, c.Moves, c.Messages = 1, 1, true, 0, 0 }},
+	{leaversTryAgain, func(c *Config) { c.Leaves, c.Aborts, c.State, c.Moves = 1, 1, true, 0 }},
 }
 
 // small is the matrix as far as it goes in seconds.
@@ -212,7 +240,7 @@ func small() []Config {
 // Runs returns the configurations in which the protocol has to hold: all of them, or those that take seconds.
 func Runs(all bool) []Config {
 	if all {
-		return slices.Concat(matrix(), deep(), four())
+		return slices.Concat(matrix(), deep(), leaving(), four())
 	}
 	return small()
 }

@@ -281,7 +281,7 @@ const (
 // office is the coordinator of a node.
 type office struct {
 	phase, term, epoch, moves uint8
-	reported                  set
+	reported, drains          set // who has reported, and who leaves
 	of                        [maxShards]record
 }
 
@@ -290,6 +290,7 @@ type node struct {
 	up      uint8 // its up-number: the term under which it coordinates
 	alive   bool
 	asleep  bool
+	leaves  bool  // it gives back what it hosts
 	gated   bool  // it has slept, and calls no handler before others confirm what it owns
 	nonce   uint8 // of its question
 	doubts  set   // whose answer it waits for
@@ -321,6 +322,11 @@ type world struct {
 	nextUp   uint8
 
 	crashes, restarts, moves, aborts, breaks, sleeps, reigns uint8
+
+	leaver struct {
+		told  uint8 // how many may yet be told to leave
+		tries uint8 // see leaverTries
+	}
 }
 
 // coordinator returns the node that coordinates under a term, or -1.
@@ -342,12 +348,19 @@ func (n *node) awake() bool { return n.alive && !n.asleep }
 // acts reports whether a node calls handlers.
 func (n *node) acts() bool { return n.awake() && !n.gated }
 
+// leaverTries is how often what a leaver has is tried to be moved though a member sleeps, or is dead or removed and
+// the coordinator does not know.
+const leaverTries = 1
+
 const firstFence = 1<<4 | 1 // of term 1; the epoch is below
 
 // begin returns the first state of a run: node 0 coordinates, Owner owns, all others know it.
 func (c *Config) begin() *world {
 	w := &world{crashes: c.Crashes, restarts: c.Restarts, moves: c.Moves, aborts: c.Aborts, breaks: c.Breaks,
 		sleeps: c.Sleeps, reigns: c.Reigns, nextUp: c.Nodes + 1}
+	if c.Leaves > 0 {
+		w.leaver.told, w.leaver.tries = c.Leaves, leaverTries
+	}
 	for i := range c.all() {
 		n := &w.nodes[i]
 		n.up, n.alive, n.promise = uint8(i+1), true, 1

@@ -7,7 +7,7 @@ import "fmt"
 // letterNames are the kinds of letters, in their order.
 var letterNames = []string{"ask-home", "home", "moving", "move", "stopped", "host", "started", "report?", "report",
 	"transfer", "transfer-ack", "transfer-refused", "abort?", "aborted", "unpark", "confirmed", "confirm-owner?",
-	"owner-confirmed"}
+	"owner-confirmed", "leaves", "stop"}
 
 var hostNames = []string{"nothing", "live", "moving", "stopping", "stopping"}
 
@@ -85,6 +85,8 @@ func (c *Config) text(w *world, a action) string {
 		return fmt.Sprintf("n%d begins to move%s to n%d", a.i, c.shardText(int(a.j)), a.t)
 	case doCallOff:
 		return fmt.Sprintf("n%d calls off the move%s", a.i, c.shardText(int(a.j)))
+	case doLeave:
+		return fmt.Sprintf("n%d is told to leave", a.i)
 	case doReign:
 		return fmt.Sprintf("n%d begins its reign anew, under the same term", a.i)
 	case doGiveAway:

@@ -47,6 +47,7 @@ func (s *storm) calm() {
 	s.demandHomes(w.Running(), w.Takeover()+homesBound)
 	demandKept(s)
 	s.demandRoom()
+	leaveBesidePauses(s)
 	s.demandFates()
 }
 

@@ -43,6 +43,7 @@ const (
 	OffMany        = "many-shards" // a type of thousands of shards, of which few are used
 	OffReadiness   = "readiness"   // regions that declare that they take no shards, and that they do again
 	OffHolds       = "holds"       // pauses of the balance, for the whole cluster
+	OffPartings    = "partings"    // leaves beside pauses, when all is well again
 	OffLeaves      = "leaves"      // planned leaves beside what is aimed at a cluster that is well
 	OffLinks       = "links"       // links that carry little, and states that are large for them
 )
@@ -51,7 +52,7 @@ const (
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
-		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks}
+		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -71,6 +72,7 @@ type draws struct {
 	holds    *rand.Rand    // when the balance is paused; nil: never
 	balances bool          // balance is looked at, as every node does by default
 	moves    *rand.Rand    // which shards are moved, and where to; nil: none
+	partings *rand.Rand    // who leaves at the end, and who pauses beside; nil: nobody
 	brief    *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
 	truce    time.Duration // until then no fault begins
 
@@ -252,6 +254,7 @@ func (s *storm) planMore() {
 	if s.drains != nil {
 		drainNodes(s)
 	}
+	planLeaves(s)
 	declare(s)
 	holdBalance(s)
 	if rng, _ := s.draw(OffNaps, 1); s.naps {

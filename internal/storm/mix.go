@@ -112,6 +112,7 @@ func (s *storm) drawn() (text string) {
 	add("moves", s.moves != nil)
 	add("balance", s.balances)
 	add("drains", s.drains != nil)
+	add("leaves beside pauses", s.partings != nil)
 	add("readiness", s.ready != nil)
 	add("holds of the balance", s.holds != nil)
 	add("strategies", s.strategies)

@@ -9,6 +9,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sim/setup"
 	"github.com/kith-io/kith/wire"
@@ -20,6 +21,15 @@ type states struct {
 	rng   *rand.Rand
 	given []given
 	rows  map[stateKey]*stateRow
+
+	told   map[toldKey]bool // whose loss was told, and that have not stopped yet
+	stayed map[peer.ID]int  // states that a process kept since nobody could be given their shard
+}
+
+// toldKey is an entity at a process.
+type toldKey struct {
+	by peer.ID
+	stateKey
 }
 
 type stateKey struct {
@@ -61,12 +71,14 @@ func drawStates(s *storm) {
 	if !ok {
 		return
 	}
-	s.states = &states{s: s, rng: rng, rows: map[stateKey]*stateRow{}}
+	s.states = &states{s: s, rng: rng, rows: map[stateKey]*stateRow{}, told: map[toldKey]bool{},
+		stayed: map[peer.ID]int{}}
 	for _, t := range s.types {
 		open, typ := t.Open, route.TypeOf(t.Name)
 		if rng.IntN(3) == 0 {
 			continue
 		}
+		t.OnLost = func(p *world.Process, id string, why error) { s.states.lost(p, stateKey{typ, id}, why) }
 		t.Open = func(c *entity.Context) (entity.Handler, error) {
 			h, err := open(c)
 			if err != nil {
@@ -77,15 +89,23 @@ func drawStates(s *storm) {
 	}
 }
 
-// now returns what has befallen the world.
+// now returns what has befallen the world. Who has left in order is no loss: what it had moved, or was told as lost.
 func (b *states) now() (l losses) {
 	l.told = b.s.w.Plane.StatesLost
 	for _, p := range b.s.w.Processes {
-		if !p.Alive || p.Ended != nil || b.s.check.Lost(p.ID) {
+		if left := world.HasLeft(p) && !b.s.check.Lost(p.ID); !left && (!p.Alive || p.Ended != nil || b.s.check.Lost(p.ID)) {
 			l.gone++
 		}
 	}
 	return l
+}
+
+// lost notes a state that was told as lost.
+func (b *states) lost(p *world.Process, k stateKey, why error) {
+	b.told[toldKey{p.ID, k}] = true
+	if errors.Is(why, entity.ErrStateNotMoved) {
+		b.stayed[p.ID]++
+	}
 }
 
 func (b *states) row(k stateKey) *stateRow {
@@ -101,6 +121,7 @@ type statefulEntity struct {
 	key   stateKey
 	n     int
 	began bool
+	asked bool // for its state
 }
 
 // Receive implements entity.Handler.
@@ -136,9 +157,22 @@ func (b *states) excused(p *world.Process, g *given) bool {
 	return check.RestLost(b.s.check, p.ID, g.by.ID, world.ShardKey{Type: g.key.typ, Shard: g.shard}, g.fence)
 }
 
+// Stop implements entity.Handler. Where its shard goes, somebody was given the state, or told that it is lost.
+func (h *statefulEntity) Stop(c *entity.Context) {
+	b, k := h.s.states, toldKey{h.p.ID, h.key}
+	why := c.StopReason()
+	if (why == entity.StopMoved || why == entity.StopLeaving) && !h.asked && !b.told[k] {
+		h.s.check.Violate(h.p, "state", "%s/%s stops under %s for %v: it has not handed over, and nobody was told",
+			h.s.w.TypeName(h.typ), h.id, world.FenceName(c.Fence), why)
+	}
+	delete(b.told, k)
+	h.stormEntity.Stop(c)
+}
+
 // HandOver implements entity.Stateful.
 func (h *statefulEntity) HandOver(c *entity.Context) ([]byte, error) {
 	b := h.s.states
+	h.asked = true
 	h.lives(c, entity.StopMoved)
 	if !h.s.ending {
 		switch b.rng.IntN(40) {

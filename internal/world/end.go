@@ -203,6 +203,9 @@ func (h *hosted) stop(now time.Duration, why entity.StopReason, o *shard.HostOrd
 func stateLost(p *Process, r *Region, id string, why error) {
 	w := p.World
 	w.Plane.StatesLost++
+	if r.decl.OnLost != nil {
+		r.decl.OnLost(p, id, why)
+	}
 	w.trace.note(w.Now, p.Index, opNote, "state of "+r.Type.Name+"/"+id+" is lost: "+why.Error())
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/membership"
 )
 
 // Command gives a command to a process and returns its error.
@@ -39,4 +40,9 @@ func (p *Process) Close() {
 	p.World.trace.note(p.World.Now, p.Index, opFault, "close")
 	p.World.Watcher.Touch(p)
 	p.Die(true)
+}
+
+// HasLeft reports whether a process has left its cluster in order: it had the time that it took.
+func HasLeft(p *Process) bool {
+	return p.Ended != nil && p.Ended.Kind == membership.EndLeft && !p.forced
 }

@@ -30,6 +30,8 @@ type EntityType struct {
 	Lease  *LeaseUse             // without which they do not live; nil: none. The type has one shard then.
 	// Placing makes the strategy of one process, nil: all go by Type.Strategy.
 	Placing func(*Process) strategy.Strategy
+	// OnLost is told of each state that nobody takes up from a process; nil: nobody is.
+	OnLost func(p *Process, id string, why error)
 }
 
 // Region is one type on one process.
