@@ -5,15 +5,24 @@ package trust
 import (
 	"log/slog"
 	"os"
+	"syscall"
 	"time"
 )
 
 // CheckKeyFile warns of a private key that others can read.
 func (t *Store) CheckKeyFile(log *slog.Logger) {
 	name := t.cfg.KeyFile
-	if info, err := os.Stat(name); name != "" && err == nil && info.Mode().Perm()&0o077 != 0 {
+	if info, err := os.Stat(name); name != "" && err == nil && exposed(info) {
 		log.Warn("tls: others can read the private key", "file", name, "mode", info.Mode().Perm().String())
 	}
+}
+
+// exposed reports whether others can read or replace a file than whom it is meant for. A group that may read it, and no
+// more, is how a process comes by a file that is another user's: a secret of Kubernetes (fsGroup), a credential.
+func exposed(info os.FileInfo) bool {
+	mode := info.Mode().Perm()
+	owner, known := info.Sys().(*syscall.Stat_t)
+	return mode&0o037 != 0 || mode&0o040 != 0 && !(known && int(owner.Uid) != os.Geteuid())
 }
 
 // Warn warns of what ends, each once an hour. Only one goroutine calls it.
