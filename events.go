@@ -60,6 +60,7 @@ const (
 	NodeSuspended       = membership.NodeSuspended       // this node handles no message any more: Event.Detail says why
 	NodeResumed         = membership.NodeResumed         // this node handles messages again, after Event.For
 	ClusterFormed       = membership.ClusterFormed       // this node has formed the cluster: Event.Detail says why
+	JoinPutOff          = membership.JoinPutOff          // a newcomer waits: a member and it do not hear each other
 	NotUpYet            = membership.NotUpYet            // this node waits to be let in, for 10 s or longer: Event.Waiting
 )
 

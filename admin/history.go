@@ -79,7 +79,8 @@ func (h *history) follow(n *kith.Node) {
 func gradeOf(k kith.EventKind) string {
 	switch k {
 	case kith.UnreachableMember, kith.MemberDowned, kith.MemberQuarantined, kith.ConvergenceBlocked, kith.SelfIndicted,
-		kith.TwinCluster, kith.SplitCluster, kith.SettingsDiffer, kith.FormingHeld, kith.NodeSuspended, kith.NotUpYet:
+		kith.TwinCluster, kith.SplitCluster, kith.SettingsDiffer, kith.FormingHeld, kith.NodeSuspended, kith.NotUpYet,
+		kith.JoinPutOff:
 		return gradeBad
 	case kith.MemberUp, kith.ReachableMember, kith.ConvergenceRestored, kith.NodeResumed,
 		kith.ClusterFormed:

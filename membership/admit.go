@@ -91,6 +91,11 @@ func (a *admission) onJoin(from peer.ID, body []byte) error {
 	if j.id != from && !a.st.Has(from) {
 		return nil
 	}
+	if from == j.id {
+		a.dead.heard(a.self.Addr, j.id.Addr)
+	} else {
+		a.dead.heard(from.Addr, j.id.Addr) // who hands it on has it from the joiner
+	}
 	if a.refuse(from, &j) {
 		return nil
 	}
@@ -156,6 +161,9 @@ func (a *admission) refuses(j *joinBody) (refusal, string) {
 	}
 	if lost, most := a.lostJoiners(); st == cluster.Removed && lost >= most {
 		return refuseBusy, fmt.Sprintf("%d members are joining that nobody hears", lost)
+	}
+	if text := a.putOff(j); text != "" && st == cluster.Removed {
+		return refuseBusy, text
 	}
 	if text := differs(a.cfg.Settings, j.settings); st == cluster.Removed && a.disagree(text) {
 		return refuseSetting, text

@@ -38,6 +38,7 @@ type core struct {
 	store   *members.Store
 	history members.History
 	ages    ages
+	dead    deadLinks
 	stats   Stats
 
 	dirty bool // state, seen set or confirmed exits changed: duties are due
@@ -93,6 +94,7 @@ func (c *core) addressed(e envelope) bool {
 // version met for the first time; never the result of a merge.
 func (c *core) install(s *members.State, push bool) {
 	if c.st != nil && c.st != s {
+		c.dead.follow(c.st, s, c.cfg.MonitoredBy, c.now)
 		s.Floor = c.st.Floor
 		c.store.Recycle(c.st)
 		c.history.Push(c.st.Version, c.push || c.timers[timerPush].on)

@@ -54,6 +54,7 @@ const (
 	NodeResumed   EventKind = 44 // this node handles messages again, after For; Detail says why
 
 	ClusterFormed EventKind = 45 // this node has formed the cluster; Detail says why it did
+	JoinPutOff    EventKind = 46 // By is not let in for now: a member and it do not hear each other; Detail says which
 )
 
 var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", "member-left", "member-exited",
@@ -61,7 +62,7 @@ var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", 
 	"member-weakly-up", "member-preparing-for-shutdown", "member-ready-for-shutdown", "metadata-changed",
 	"member-quarantined", 32: "convergence-blocked", "convergence-restored", "self-indicted", "twin-cluster",
 	"settings-differ", 40: "forming-held", "split-cluster", "not-up-yet", "node-suspended", "node-resumed",
-	"cluster-formed"}
+	"cluster-formed", "join-put-off"}
 
 // OfView reports whether the kind tells a difference between two views. Others come without a new view.
 func (k EventKind) OfView() bool { return k < ConvergenceBlocked }
@@ -86,11 +87,13 @@ type Event struct {
 	Role     string
 
 	Convergence *Convergence // for the events of convergence
-	By          peer.ID      // for MemberQuarantined the observer; for SplitCluster who was met, maybe by address alone
-	Why         string       // for MemberQuarantined, on the observer itself, and SelfIndicted: the reason given
-	Twin        *Twin        // for TwinCluster; for SplitCluster this cluster itself, and where it was met
-	Detail      string       // in words, of the kinds from TwinCluster on
-	Waiting     *Waiting     // for NotUpYet
+	// By is for MemberQuarantined the observer, for SplitCluster who was met, maybe by address alone, and for JoinPutOff
+	// who is put off.
+	By      peer.ID
+	Why     string   // for MemberQuarantined, on the observer itself, and SelfIndicted: the reason given
+	Twin    *Twin    // for TwinCluster; for SplitCluster this cluster itself, and where it was met
+	Detail  string   // in words, of the kinds from TwinCluster on
+	Waiting *Waiting // for NotUpYet
 
 	For time.Duration // for NodeResumed: how long no message was handled
 }
@@ -164,7 +167,7 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s %s", e.Kind, e.Leader)
 	case ConvergenceBlocked:
 		return fmt.Sprintf("%s for %v by %v", e.Kind, e.Convergence.For, e.Convergence.Blockers)
-	case TwinCluster, SplitCluster, SettingsDiffer, FormingHeld, NotUpYet, NodeSuspended, ClusterFormed:
+	case TwinCluster, SplitCluster, SettingsDiffer, FormingHeld, NotUpYet, NodeSuspended, ClusterFormed, JoinPutOff:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
 	case NodeResumed:
 		return fmt.Sprintf("%s after %v: %s", e.Kind, e.For, e.Detail)

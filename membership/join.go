@@ -43,10 +43,12 @@ type joinState struct {
 	awaits    bool        // a SeedsCommand is to come
 	ordered   bool        // the seeds are an operator's: no others are taken
 	wall      uint64
-	nonce     uint64        // of the whole join; echoed by every answer
-	target    peer.ID       // the contact that was asked
-	challenge uint64        // what the target wants repeated
-	leave     bool          // leave as soon as admitted
+	nonce     uint64    // of the whole join; echoed by every answer
+	target    peer.ID   // the contact that was asked
+	challenge uint64    // what the target wants repeated
+	leave     bool      // leave as soon as admitted
+	shunned   peer.Addr // who has just put this node off, and for how long it asks others first
+	shunUntil time.Duration
 	refused   string        // why the last contact did not admit us, for the end
 	askedAt   time.Duration // when this incarnation first asked to be admitted, if it has
 	probers   []prober
@@ -178,6 +180,8 @@ func (j *joining) onProbeAck(from peer.ID, body []byte) error {
 		j.others.otherCluster(from.Addr, a.cluster, a.birth, false)
 		j.beliefs.sameCluster(from, a.cluster, a.birth)
 		return nil
+	case j.phase == probing && from.Addr == j.shunned && j.now < j.shunUntil:
+		return nil // it has just put this node off: another one may know better
 	case j.phase == probing:
 		if j.tooOld(from, a.birth) {
 			return nil
@@ -235,6 +239,7 @@ func (j *joining) onRefused(from peer.ID, body []byte) error {
 		return nil
 	}
 	j.refused = f.reason
+	j.shunned, j.shunUntil = from.Addr, j.now+j.cfg.ProbeInterval*3/2
 	j.probe()
 	return nil
 }

@@ -176,13 +176,8 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 	case membership.RoleLeaderChanged:
 		log.Debug("role leader changed", "role", e.Role, "leader", e.Leader, "view", v.Seq)
 	case membership.UnreachableMember:
-		var by []string
-		for _, a := range v.Accusations {
-			if a.Subject == e.Member.ID {
-				by = append(by, a.Observer.String())
-			}
-		}
-		log.Warn("member unreachable", "member", e.Member.ID, "status", e.Member.Status, "by", by, "view", v.Seq)
+		log.Warn("member unreachable", "member", e.Member.ID, "status", e.Member.Status, "by", accusers(v, e.Member.ID),
+			"view", v.Seq)
 	case membership.MemberQuarantined:
 		log.Warn("member quarantined", "member", e.Member.ID, "status", e.Member.Status, "reason", e.Reason(), "view",
 			v.Seq)
@@ -209,6 +204,8 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 		log.Warn("this node is not up yet", "waits_for", e.Waiting.For, "why", e.Detail)
 	case membership.ClusterFormed:
 		log.Info("cluster formed", "cluster", clusterName(v.ClusterID), "birth", v.Birth, "because", e.Detail)
+	case membership.JoinPutOff:
+		log.Warn("a newcomer is put off: the link between it and a member is dead", "joiner", e.By, "why", e.Detail)
 	case membership.SettingsDiffer:
 		log.Warn("a join was let through with other settings", "difference", e.Detail)
 	case membership.ConvergenceBlocked:
@@ -230,6 +227,16 @@ func leaderName(id peer.ID) string {
 		return "none"
 	}
 	return id.String()
+}
+
+// accusers returns who holds a member unreachable.
+func accusers(v *membership.View, subject peer.ID) (by []string) {
+	for _, a := range v.Accusations {
+		if a.Subject == subject {
+			by = append(by, a.Observer.String())
+		}
+	}
+	return by
 }
 
 // clusterName writes the id of a cluster as all records and events do.

@@ -72,7 +72,8 @@ func (w *World) EventText(e *membership.Event) string {
 		return fmt.Sprintf("%s: %s", e.Kind, e.Waiting.For)
 	case membership.NodeSuspended, membership.NodeResumed:
 		return e.Kind.String() // the order itself stands beside it, with its reason
-	case membership.SettingsDiffer, membership.FormingHeld, membership.ClusterFormed:
+	case membership.SettingsDiffer, membership.FormingHeld, membership.ClusterFormed,
+		membership.JoinPutOff:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
 	case membership.MetadataChanged, membership.ConvergenceRestored:
 		return e.Kind.String()
