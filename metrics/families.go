@@ -193,6 +193,8 @@ var ofTransport = []family{
 		func(s *snapshot) float64 { return float64(s.stats.Transport.BufferBytes) }),
 	one("kith_link_buffers_full_total", "Buffers that were not to be had because their budget was used up.", counter,
 		func(s *snapshot) float64 { return float64(s.stats.Transport.BuffersFull) }),
+	total("kith_replaced_connections_total", "Silent connections that gave way to new ones.",
+		func(s *kith.Stats) uint64 { return s.Transport.Replaced }),
 	one("kith_lost_bytes_total", "Bytes of data sent and not consumed when their connection broke.", counter,
 		func(s *snapshot) float64 { return float64(s.stats.Transport.LostBytes) }),
 	one("kith_never_sent_bytes_total", "Bytes of data never sent.", counter,

@@ -134,6 +134,7 @@ func (oc *outConn) Closed(err error) {
 		oc.fault = errSilent
 	}
 	silent := u.silence.on || oc.fault == errSilent
+	hole := u.silence.inHole(oc.fault == errSilent)
 	u.yields = false
 	u.heard()
 	next := u.followed()
@@ -168,6 +169,7 @@ func (oc *outConn) Closed(err error) {
 	u.t.cfg.Logger.Debug("connection lost", "peer", oc.real, "lane", u.lane, "lost_bytes", lost, "error", why)
 	if silent {
 		u.t.replaced(u, oc, lost, why)
+		hole.tell(u, oc)
 	}
 	if u.to.Inc != 0 && !renewed {
 		u.t.up.LinkDown(oc.real, u.lane, int(u.number), lost, why)

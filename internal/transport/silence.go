@@ -59,6 +59,57 @@ type silence struct {
 	since time.Time // when acknowledgements were last seen to grow, or bytes to go; zero: none are on their way
 	total uint64    // bytes acknowledged then
 	on    bool      // it is silent
+	large bool      // more was on its way then than the smallest packet that every path carries
+	mss   int       // bytes of the largest packet's data, as the system takes it
+	hole  hole      // of the connections before this one
+}
+
+// A path that carries small packets and loses those above a size, without a word, as one whose MTU is smaller than the
+// ends take it for, lets every hello through and none of the first full packets: connections are made anew for ever.
+const (
+	smallPacket = 1220        // bytes of data in a packet of 1,280, which every path carries
+	holeAfter   = 3           // connections that ended so, one soon after the other, until it is said
+	holeWithin  = time.Minute // from one to the next
+)
+
+// inHole counts the connection that ends now, if it gave way to another one, and returns what is to be said of it: zero
+// for nothing.
+func (s *silence) inHole(replaced bool) (said holeFound) {
+	if replaced && s.hole.ended(s.large, time.Now()) {
+		said = holeFound{s.hole.ends, s.mss}
+	}
+	return said
+}
+
+// holeFound is what is said of connections that ended so: how many in a row, and the bytes of data in a largest packet.
+type holeFound struct{ ends, mss int }
+
+func (f holeFound) tell(u *uplink, oc *outConn) {
+	if f.ends > 0 {
+		u.t.cfg.Logger.Error("connections end with their first large packet, small ones pass: the path loses packets above "+
+			"a size", "peer", oc.real, "lane", u.lane, "number", u.number, "ended", f.ends, "largest", f.mss)
+	}
+}
+
+// hole counts connections in a row that ended with a large packet on its way.
+type hole struct {
+	ends       int
+	last, said time.Time
+}
+
+// ended notes that a silent connection gave way to another one, and reports whether it is time to say what that means.
+func (h *hole) ended(large bool, now time.Time) (say bool) {
+	if !large || now.Sub(h.last) > holeWithin {
+		h.ends = 0
+	}
+	if !large {
+		return false
+	}
+	h.ends, h.last = h.ends+1, now
+	if say = h.ends >= holeAfter && now.Sub(h.said) >= unreachedEvery; say {
+		h.said = now
+	}
+	return say
 }
 
 // look asks the system. late says that nobody has looked for a while, as when this process stood still.
@@ -73,11 +124,14 @@ func (s *silence) look(fd int, now time.Time, late bool, least time.Duration) {
 		s.since, s.total = now, a.total
 	}
 	s.on = now.Sub(s.since) >= least*max(a.rto, leastRTO)/leastRTO
+	s.large, s.mss = a.bytes > smallPacket, a.mss
 }
 
 // acked is what the system knows of a connection.
 type acked struct {
 	unacked int           // segments on their way
+	bytes   int           // that wait to be acknowledged, or to be sent; zero: not known
+	mss     int           // bytes of data in its largest packets
 	total   uint64        // bytes that were acknowledged; what else is heard of the peer proves nothing for our bytes
 	rto     time.Duration // pause before sending again, as the round trip makes it
 }
@@ -162,7 +216,7 @@ func (t *Transport) wellAgain(u *uplink, real peer.ID) {
 
 // heard ends a silence. The lock is held.
 func (u *uplink) heard() {
-	u.silence = silence{next: u.silence.next}
+	u.silence = silence{next: u.silence.next, hole: u.silence.hole}
 	u.silentFor.stop(u.t.cfg.Now)
 	if u.conn != nil {
 		u.unreached, u.warned = 0, false

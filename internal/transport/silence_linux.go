@@ -20,9 +20,10 @@ func acknowledgements(fd int) (acked, bool) {
 	if err != nil {
 		return acked{}, false
 	}
-	return acked{
-		unacked: int(i.Unacked), total: i.Bytes_acked, rto: time.Duration(i.Rtt+4*i.Rttvar) * time.Microsecond,
-	}, true
+	a := acked{unacked: int(i.Unacked), total: i.Bytes_acked, mss: int(i.Snd_mss),
+		rto: time.Duration(i.Rtt+4*i.Rttvar) * time.Microsecond}
+	a.bytes, _ = unix.IoctlGetInt(fd, unix.SIOCOUTQ) // zero: not known
+	return a, true
 }
 
 // tcpRTOMax is the option TCP_RTO_MAX_MS, which systems before Linux 6.15 do not know.

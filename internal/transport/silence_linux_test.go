@@ -318,3 +318,63 @@ func (l *lines) count(what string) int {
 	defer l.mu.Unlock()
 	return bytes.Count(l.b.Bytes(), []byte(what))
 }
+
+// swallowing has the kernel drop packets of more than so many bytes that come to the data connections from a peer.
+func swallowing(t testing.TB, tr *Transport, from peer.ID, bytes uint32) (n int) {
+	t.Helper()
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_LEN},
+		{Code: unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K, K: bytes, Jt: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 1 << 18},
+		{Code: unix.BPF_RET | unix.BPF_K},
+	}
+	for _, c := range tr.inFrom(nil, from, wire.LaneData) {
+		onLoop(t, c.loop, func() {
+			if c.c != nil {
+				require.NoError(t, unix.SetsockoptSockFprog(c.c.Fd(), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+					&unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}))
+				n++
+			}
+		})
+	}
+	return n
+}
+
+// A path that loses packets above a size ends every data connection with its first large one, while hellos pass. The
+// third end in a row says what that means, once; small messages pass all the while (CARD-3, AVL-4).
+func TestPathThatLosesLargePackets(t *testing.T) {
+	var log lines
+	a, b := newRider(), newRider()
+	next := counted(t, b)
+	ta := start(t, a, func(c *Config) { impatient(c); c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	tb := start(t, b, nil)
+	link := ta.Link(tb.Self())
+	const said = "connections end with their first large packet"
+	for round := range uint32(4) {
+		require.NoError(t, send(t, link, 0, 2*round, 10, nil))
+		until(t, func() bool { return next.Load() == 2*round+1 })
+		require.Equal(t, map[bool]int{true: 1}[round >= 3], log.count(said))
+		until(t, func() bool { return swallowing(t, tb, ta.Self(), 1400) == 1 })
+		require.NoError(t, send(t, link, 0, 2*round+1, 4000, nil))
+		require.NotZero(t, want(t, a.silent).since)
+		require.ErrorIs(t, want(t, a.downs).err, errSilent)
+		require.Zero(t, want(t, a.silent).since)
+	}
+	require.EqualValues(t, 4, ta.Stats().Replaced)
+}
+
+// What is said of a path that loses large packets, and when.
+func TestHole(t *testing.T) {
+	now := time.Now()
+	var h hole
+	for i, c := range []struct {
+		after time.Duration
+		large bool
+		say   bool
+	}{{0, true, false}, {time.Second, true, false}, {time.Second, true, true}, {time.Second, true, false},
+		{unreachedEvery, true, true}, {time.Second, false, false}, {time.Second, true, false}, {time.Second, true, false},
+		{2 * holeWithin, true, false}, {time.Second, true, false}, {time.Second, true, true}} {
+		now = now.Add(c.after)
+		require.Equal(t, c.say, h.ended(c.large, now), "%d", i)
+	}
+}
