@@ -76,6 +76,10 @@ func TestListenBeyondLoopbackNeedsInsecure(t *testing.T) {
 		require.ErrorContains(t, kith.Config{Listen: listen}.Validate(), "Insecure", listen)
 		require.NoError(t, kith.Config{Listen: listen, Insecure: true}.Validate(), listen)
 	}
+	for _, any := range []string{"0.0.0.0:7355", "[::]:7355"} { // each node would dial itself there
+		require.ErrorContains(t, kith.Config{Advertise: any}.Validate(), "Advertise", any)
+		require.ErrorContains(t, kith.Config{Seeds: []string{any}}.Validate(), "Seeds", any)
+	}
 	for _, listen := range []string{"127.0.0.1:0", "[::1]:0", "localhost:7355"} {
 		require.NoError(t, kith.Config{Listen: listen}.Validate(), listen)
 	}

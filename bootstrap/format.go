@@ -36,6 +36,7 @@ type contactJSON struct {
 	Seeds       []string `json:"seeds"`
 	Forms       bool     `json:"forms"`
 	Ended       uint64   `json:"ended_attempts"`
+	Never       bool     `json:"never_forms,omitempty"`
 }
 
 // askJSON is the body of POST /bootstrap/v1/promise.
@@ -61,7 +62,8 @@ func hex(n uint64) string { return fmt.Sprintf("%016x", n) }
 
 func toJSON(r formation.Reply) contactJSON {
 	c := contactJSON{Format: Format, Cluster: r.Cluster, Node: r.Node.Addr.String(), Incarnation: hex(r.Node.Inc),
-		Wire: r.Wire.String(), Seeds: []string{}, Forms: r.Forms, Ended: r.Ended}
+		Wire: r.Wire.String(), Seeds: []string{}, Forms: r.Forms, Ended: r.Ended,
+		Never: r.Never}
 	if r.ClusterID != 0 {
 		c.ClusterID = hex(r.ClusterID)
 	}
@@ -88,7 +90,7 @@ func (c *contactJSON) reply() (r formation.Reply, err error) {
 		return r, fmt.Errorf("%w: format %d, a name of %d bytes, %d seeds", errFormat, c.Format, len(c.Cluster),
 			len(c.Seeds))
 	}
-	r = formation.Reply{Cluster: c.Cluster, Forms: c.Forms, Ended: c.Ended}
+	r = formation.Reply{Cluster: c.Cluster, Forms: c.Forms, Ended: c.Ended, Never: c.Never}
 	if r.Node, err = readID(c.Node, c.Incarnation); err != nil {
 		return r, err
 	}

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 const (
 	maxPodList    = 32 << 20
 	maxErrorBody  = 4 << 10
+	maxParts      = 64 // of one list; a part may be empty
 	maxSecretFile = 1 << 20
 )
 
@@ -58,7 +60,8 @@ type kubernetes struct {
 }
 
 // Kubernetes returns a Discovery that lists the running pods of a label, ready or not: a node becomes ready by joining.
-// Pods that are being deleted, have no address yet or have ended do not count. Errors wrap ErrBadConfig.
+// Pods that are being deleted, have no address yet or have ended do not count, nor does one whose node's container has
+// ended or waits to be started again (CrashLoopBackOff). Errors wrap ErrBadConfig.
 func Kubernetes(cfg KubernetesConfig) (Discovery, error) {
 	var errs []error
 	if cfg.Selector == "" || len(cfg.Selector) > 1024 {
@@ -98,17 +101,46 @@ type pod struct {
 		DeletionTimestamp string
 	}
 	Spec struct {
-		Containers []struct {
-			Ports []struct {
-				Name          string
-				ContainerPort int
-			}
-		}
+		Containers     []container
+		InitContainers []container // those that are restarted always run beside the others: native sidecars
 	}
 	Status struct {
-		Phase string
-		PodIP string
+		Phase                 string
+		PodIP                 string
+		ContainerStatuses     []containerStatus
+		InitContainerStatuses []containerStatus
 	}
+}
+
+type container struct {
+	Name          string
+	RestartPolicy string
+	Ports         []struct {
+		Name          string
+		ContainerPort int
+	}
+}
+
+// containerStatus is what is known of a container; of its states the one that it is in is there.
+type containerStatus struct {
+	Name  string
+	State struct{ Waiting, Running, Terminated *struct{} }
+}
+
+// rests reports whether a container is known not to run: it has ended, or waits to be started again.
+func (p *pod) rests(name string) bool {
+	return slices.ContainsFunc(slices.Concat(p.Status.ContainerStatuses, p.Status.InitContainerStatuses),
+		func(s containerStatus) bool {
+			return s.Name == name && (s.State.Waiting != nil || s.State.Terminated != nil)
+		})
+}
+
+// lasting returns the containers that run as long as the pod does.
+func (p *pod) lasting() []container {
+	sidecars := slices.DeleteFunc(slices.Clone(p.Spec.InitContainers), func(c container) bool {
+		return c.RestartPolicy != "Always"
+	})
+	return append(sidecars, p.Spec.Containers...)
 }
 
 // Lookup lists the pods.
@@ -118,8 +150,8 @@ func (k *kubernetes) Lookup(ctx context.Context) ([]Target, error) {
 		return nil, fmt.Errorf("discovery: kubernetes: %w", err)
 	}
 	var found []Target
-	for i := range list.Items {
-		if t, ok := k.target(&list.Items[i]); ok {
+	for i := range list {
+		if t, ok := k.target(&list[i]); ok {
 			found = append(found, t)
 		}
 	}
@@ -132,12 +164,13 @@ func (k *kubernetes) target(p *pod) (Target, bool) {
 		return Target{}, false
 	}
 	t := Target{Host: p.Status.PodIP, Port: k.Port}
-	if k.PortName == "" {
-		return t, true
+	if k.PortName == "" { // whichever container it is: one of them runs
+		runs := func(c container) bool { return !p.rests(c.Name) }
+		return t, len(p.Spec.Containers) == 0 || slices.ContainsFunc(p.Spec.Containers, runs)
 	}
-	for _, c := range p.Spec.Containers {
+	for _, c := range p.lasting() {
 		for _, port := range c.Ports {
-			if port.Name == k.PortName && port.ContainerPort > 0 && port.ContainerPort < 1<<16 {
+			if port.Name == k.PortName && port.ContainerPort > 0 && port.ContainerPort < 1<<16 && !p.rests(c.Name) {
 				t.Port = uint16(port.ContainerPort)
 				return t, true
 			}
@@ -187,8 +220,26 @@ func (k *kubernetes) connect() (*http.Client, error) {
 	return k.client, nil
 }
 
-// pods asks the API.
-func (k *kubernetes) pods(ctx context.Context) (list podList, err error) {
+// pods asks the API until it has told all: it may tell them in parts, of any size.
+func (k *kubernetes) pods(ctx context.Context) (all []pod, err error) {
+	next := ""
+	for range maxParts {
+		part, err := k.part(ctx, next)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, part.Items...); len(all) > MaxTargets {
+			return nil, tooMany(len(all))
+		}
+		if next = part.Metadata.Continue; next == "" {
+			return all, nil
+		}
+	}
+	return nil, errors.New("the list of pods does not end")
+}
+
+// part asks the API for those that follow a token, for the first ones without one.
+func (k *kubernetes) part(ctx context.Context, next string) (list podList, err error) {
 	client, err := k.connect()
 	if err != nil {
 		return list, err
@@ -206,6 +257,9 @@ func (k *kubernetes) pods(ctx context.Context) (list podList, err error) {
 		namespace = strings.TrimSpace(string(text))
 	}
 	query := url.Values{"labelSelector": {k.Selector}, "limit": {fmt.Sprint(MaxTargets + 1)}}
+	if next != "" {
+		query.Set("continue", next)
+	}
 	where := strings.TrimSuffix(k.APIServer, "/") + "/api/v1/namespaces/" + url.PathEscape(namespace) + "/pods?" +
 		query.Encode()
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
@@ -234,9 +288,6 @@ func (k *kubernetes) pods(ctx context.Context) (list podList, err error) {
 	}
 	if list.Kind != "PodList" {
 		return list, fmt.Errorf("the answer is no list of pods but %q", cut(list.Kind))
-	}
-	if list.Metadata.Continue != "" {
-		return list, tooMany(len(list.Items) + 1)
 	}
 	return list, nil
 }

@@ -181,11 +181,72 @@ func TestKubernetesAnswers(t *testing.T) {
 	require.ErrorContains(t, answer(http.StatusFound, ""), "302")
 	require.ErrorContains(t, answer(http.StatusForbidden, `{"message":"no\nway"}`), `403: "no\nway"`)
 	require.ErrorContains(t, answer(http.StatusInternalServerError, strings.Repeat("x", 1<<20)), "500")
-	require.ErrorIs(t, answer(http.StatusOK, `{"kind":"PodList","metadata":{"continue":"more"},"items":[]}`),
-		discovery.ErrTooManyTargets)
 	require.ErrorContains(t, answer(http.StatusOK, strings.Repeat(" ", 33<<20)), "more than")
 	require.ErrorIs(t, answer(http.StatusOK, `{"kind":"PodList","items":[{"status":{"phase":"Running","podIP":"a b"}}]}`),
 		discovery.ErrBadTarget)
+}
+
+// The API may tell a list in parts, of any size, which are one answer; a list that does not end is an error (BOOT-1).
+func TestKubernetesParts(t *testing.T) {
+	parts := map[string]string{
+		"":  `{"kind":"PodList","metadata":{"continue":"b"},"items":[{"status":{"phase":"Running","podIP":"10.0.0.2"}}]}`,
+		"b": `{"kind":"PodList","metadata":{"continue":"c"},"items":[]}`,
+		"c": `{"kind":"PodList","metadata":{},"items":[{"status":{"phase":"Running","podIP":"10.0.0.1"}}]}`,
+		"e": `{"kind":"Status","message":"The provided continue parameter is too old"}`,
+	}
+	a := serveAPI(t)
+	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		next := q.URL.Query().Get("continue")
+		if next == "e" {
+			w.WriteHeader(http.StatusGone)
+		}
+		_, _ = w.Write([]byte(parts[next]))
+	})
+	d := a.discovery(t, discovery.KubernetesConfig{})
+	list, err := d.Lookup(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"10.0.0.1", "10.0.0.2"}, texts(list))
+	parts["b"] = `{"kind":"PodList","metadata":{"continue":"e"},"items":[]}`
+	_, err = d.Lookup(t.Context())
+	require.ErrorContains(t, err, "410", "half a list is none")
+	parts["b"] = `{"kind":"PodList","metadata":{"continue":"b"},"items":[]}`
+	_, err = d.Lookup(t.Context())
+	require.ErrorContains(t, err, "does not end")
+}
+
+// A pod counts while the container that is the contact point runs, whatever runs beside it; a sidecar that is an init
+// container does, too (BOOT-1).
+func TestKubernetesContainers(t *testing.T) {
+	ports := []object{{"name": "contact", "containerPort": 7627}}
+	node := object{"name": "node", "ports": ports}
+	status := func(state string) []object {
+		return []object{{"name": "proxy", "state": object{"running": object{}}},
+			{"name": "node", "state": object{state: object{}}}}
+	}
+	pod := func(ip string, spec, more object) object {
+		st := object{"phase": "Running", "podIP": ip}
+		for k, v := range more {
+			st[k] = v
+		}
+		return object{"metadata": object{"name": ip}, "spec": spec, "status": st}
+	}
+	own, proxied := object{"containers": []object{node}}, object{"containers": []object{{"name": "proxy"}, node}}
+	a := serveAPI(t, pod("10.0.0.1", own, nil),
+		pod("10.0.0.2", proxied, object{"containerStatuses": status("waiting")}),
+		pod("10.0.0.3", proxied, object{"containerStatuses": status("terminated")}),
+		pod("10.0.0.4", proxied, object{"containerStatuses": status("running")}),
+		pod("10.0.0.5", object{"containers": []object{{"name": "app"}}, "initContainers": []object{{"name": "node",
+			"restartPolicy": "Always", "ports": ports}}}, nil),
+		pod("10.0.0.6", object{"containers": []object{{"name": "app"}}, "initContainers": []object{{"name": "node",
+			"ports": ports}}}, nil),
+		pod("10.0.0.7", own, object{"containerStatuses": []object{{"name": "node", "state": object{"waiting": object{}}}}}))
+	list, err := a.discovery(t, discovery.KubernetesConfig{PortName: "contact"}).Lookup(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"10.0.0.1:7627", "10.0.0.4:7627", "10.0.0.5:7627"}, texts(list))
+	list, err = a.discovery(t, discovery.KubernetesConfig{}).Lookup(t.Context())
+	require.NoError(t, err)
+	require.NotContains(t, texts(list), "10.0.0.7", "nothing runs there")
+	require.Contains(t, texts(list), "10.0.0.2", "which container it is is not known")
 }
 
 // A server that does not answer costs the time that the caller gives.

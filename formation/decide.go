@@ -4,6 +4,7 @@ package formation
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -31,20 +32,51 @@ func (LowestAddress) Decide(info Info) Decision {
 		return wait(HoldUnstable, "look-ups have shown the same contact points for %v, at least %v are needed", info.Stable,
 			info.Margin)
 	}
-	if silent := unanswered(&info); len(silent) > 0 && !info.Silent {
+	if silent := unanswered(&info); len(silent) > 0 && !info.Silent && !otherFamily(&info) {
 		return wait(HoldSilent, "no answer of %s", strings.Join(silent, ", "))
 	}
 	if !slices.Contains(nodes, info.Self) {
 		return wait(HoldNotListed, "look-ups do not show this node, %s", info.Self.Addr)
 	}
-	lowest := slices.MinFunc(nodes, peer.ID.Compare)
-	switch {
-	case lowest != info.Self:
-		return wait(HoldNotLowest, "%s has the lowest address and is to form the cluster", lowest.Addr)
-	case info.NeverForm:
-		return wait(HoldNeverForm, "this node has the lowest address and may not form a cluster")
+	if info.NeverForm {
+		return wait(HoldNeverForm, "this node may not form a cluster")
+	}
+	lowest := slices.MinFunc(slices.DeleteFunc(nodes, func(id peer.ID) bool { return never(&info, id) }), peer.ID.Compare)
+	if lowest != info.Self {
+		return wait(HoldNotLowest, "%s has the lowest address of those that may, and is to form the cluster", lowest.Addr)
 	}
 	return Decision{Action: FormCluster}
+}
+
+// never reports whether a node has said that it may not form a cluster.
+func never(info *Info, id peer.ID) bool {
+	return slices.ContainsFunc(info.Points, func(o Observed) bool {
+		return o.Answered && o.Reply.Node == id && o.Reply.Never
+	})
+}
+
+// otherFamily reports whether the points that do not answer are only the other addresses of nodes that do: all of one
+// address family are silent, and all of the other answer, who are at least as many. So look names of dual-stack nodes
+// that listen in one family. It is believed where Required is a majority: whoever was no such address joins later.
+func otherFamily(info *Info) bool {
+	var answer, silent [2]int // by family
+	for i := range info.Points {
+		o := &info.Points[i]
+		family := 0
+		switch ip, err := netip.ParseAddr(o.Point.Host()); {
+		case err != nil:
+			return false
+		case ip.Is6():
+			family = 1
+		}
+		if o.Answered {
+			answer[family]++
+		} else {
+			silent[family]++
+		}
+	}
+	whole := func(f int) bool { return silent[f] == 0 && answer[1-f] == 0 && answer[f] >= silent[1-f] }
+	return info.Majority && (whole(0) || whole(1))
 }
 
 func wait(h Hold, format string, args ...any) Decision {

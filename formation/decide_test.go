@@ -3,6 +3,7 @@
 package formation
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -46,6 +47,14 @@ func member(id uint64, seeds ...string) func(*Observed) {
 
 func silent(o *Observed) { o.Answered = false }
 
+// dual are contact points of IPv6 that do not answer.
+func dual(n int) (list []Observed) {
+	for i := range n {
+		list = append(list, Observed{Point: peer.MustAddr(fmt.Sprintf("[fd00::%d]:7627", i+1))})
+	}
+	return list
+}
+
 // Three points are required, the margin is 5 s, this node is 10.0.0.2 where nothing else is said: what F-M2 of the
 // reference has too (TestConformanceJoinDecider), and what follows from its rules (BOOT-3, BOOT-4, BOOT-5, BOOT-7,
 // BOOT-8).
@@ -64,6 +73,21 @@ func TestLowestAddress(t *testing.T) {
 		{"only A and B known", nil, answers(hostA, hostB), 6 * time.Second, KeepLooking, HoldTooFew},
 		{"all known, only A and B answered", nil, with(all, 2, silent), 6 * time.Second, KeepLooking, HoldTooFew},
 		{"all answered, changed 6 s ago", nil, all, 6 * time.Second, FormCluster, 0},
+		{"the lowest may not form", func(i *Info) { i.Self = node(hostB) }, with(all, 0, func(o *Observed) {
+			o.Reply.Never = true
+		}), 6 * time.Second, FormCluster, 0},
+		{"the two lowest may not", func(i *Info) { i.Self = node(hostB) }, with(with(all, 0, func(o *Observed) {
+			o.Reply.Never = true
+		}), 2, func(o *Observed) { o.Reply.Never = true }), 6 * time.Second, FormCluster, 0},
+		{"one who may not, not the lowest", func(i *Info) { i.Self, i.NeverForm = node(hostB), true }, all, 6 * time.Second,
+			KeepLooking, HoldNeverForm},
+		{"nodes of two families that listen in one", func(i *Info) { i.Majority = true }, append(dual(3), all...),
+			6 * time.Second, FormCluster, 0},
+		{"the same, no majority", nil, append(dual(3), all...), 6 * time.Second, KeepLooking, HoldSilent},
+		{"more silent ones than answer", func(i *Info) { i.Majority = true }, append(dual(4), all...), 6 * time.Second,
+			KeepLooking, HoldSilent},
+		{"one of the answering family is silent", func(i *Info) { i.Majority, i.Required = true, 2 },
+			append(dual(2), with(all, 2, silent)...), 6 * time.Second, KeepLooking, HoldSilent},
 		{"at the margin", nil, all, 5 * time.Second, FormCluster, 0},
 		{"the same, may not form", func(i *Info) { i.NeverForm = true }, all, 6 * time.Second, KeepLooking, HoldNeverForm},
 		{"the same on 10.0.0.3", func(i *Info) { i.Self = node(hostB) }, all, 6 * time.Second, KeepLooking, HoldNotLowest},

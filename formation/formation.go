@@ -136,6 +136,7 @@ type Reply struct {
 	Seeds     []peer.Addr // members to join, at most MaxSeeds; none when it is in no cluster
 	Forms     bool        // it has all promises and is about to form the cluster
 	Ended     uint64      // the last of its attempts to form that it gave up
+	Never     bool        // it may not form a cluster
 }
 
 // Info is what a Decider decides by.
@@ -147,6 +148,7 @@ type Info struct {
 	Known      bool          // a look-up has succeeded
 	NeverForm  bool
 	Silent     bool // points that do not answer are no hindrance
+	Majority   bool // Required is known to be more than half of the nodes
 	Remembered uint64
 	Points     []Observed // all that were found, in the order of their addresses
 }

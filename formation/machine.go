@@ -359,7 +359,7 @@ func (m *Machine) allowed(info *Info, d Decision) Decision {
 // info is what is observed now.
 func (m *Machine) info() Info {
 	info := Info{Self: m.cfg.Self, Required: m.cfg.Required, Margin: m.cfg.Margin, Known: m.known,
-		NeverForm: m.cfg.NeverForm, Silent: m.cfg.SomeMayBeSilent, Remembered: m.cfg.Remembered}
+		NeverForm: m.cfg.NeverForm, Silent: m.cfg.SomeMayBeSilent, Remembered: m.cfg.Remembered, Majority: m.cfg.Majority()}
 	if m.known {
 		info.Stable = m.shownAt - m.changedAt
 	}
@@ -380,7 +380,7 @@ func (m *Machine) info() Info {
 // Reply is what this node's contact point says of it.
 func (m *Machine) Reply() Reply {
 	r := Reply{Cluster: m.cfg.Cluster, Node: m.cfg.Self, Wire: m.cfg.Wire, Forms: m.stage == formingNow,
-		Ended: m.claim.ended}
+		Ended: m.claim.ended, Never: m.cfg.NeverForm}
 	if m.stage == inCluster {
 		r.ClusterID, r.Seeds = m.cluster, slices.Clone(m.seeds)
 	}

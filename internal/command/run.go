@@ -214,6 +214,9 @@ func (c *runCmd) Run(e *env) error {
 	report.Times(&cfg, c.LatencyEvery)
 	measured := c.measure(&cfg)
 	c.warnOfKeys(log)
+	for _, text := range c.Strays() {
+		log.Warn("environment", "variable", text)
+	}
 	node, search, err := c.start(told.Told(), cfg)
 	if err != nil {
 		return err

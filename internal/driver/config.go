@@ -312,6 +312,13 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// everywhere reports whether an address says where to listen, not where somebody is: 0.0.0.0 and ::.
+func everywhere(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "" || ip != nil && ip.IsUnspecified())
+}
+
 func (c Config) validateAddresses(fault func(ok bool, format string, args ...any)) {
 	host, port, err := net.SplitHostPort(c.Listen)
 	fault(err == nil, "Listen %q is not host:port: %v", c.Listen, err)
@@ -324,11 +331,13 @@ func (c Config) validateAddresses(fault func(ok bool, format string, args ...any
 	if c.Advertise != "" {
 		_, err := peer.ParseAddr(c.Advertise)
 		fault(err == nil, "Advertise: %v", err)
+		fault(!everywhere(c.Advertise), "Advertise %q is no address that others can dial", c.Advertise)
 	}
 	seen := map[peer.Addr]bool{}
 	for _, s := range c.Seeds {
 		a, err := peer.ParseAddr(s)
 		fault(err == nil, "Seeds: %v", err)
+		fault(!everywhere(s), "Seeds: %q is no address that can be dialled: it would lead each node to itself", s)
 		fault(err != nil || !seen[a], "Seeds: %s is listed twice", a)
 		seen[a] = true
 	}

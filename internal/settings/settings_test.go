@@ -174,3 +174,16 @@ func TestEnvsAreOfTheCommandsNamed(t *testing.T) {
 	_, err = k.Parse([]string{"run"})
 	require.ErrorContains(t, err, "KITH_MANY: bad: Many is negative")
 }
+
+// TestStrays: a variable that begins as those of settings do and is none is named, and one that is set and says
+// nothing, but not what Kubernetes sets for a service of that name (OPS-3).
+func TestStrays(t *testing.T) {
+	for name, value := range map[string]string{"KITH_NAMES": "typo", "KITH_NAME": "", "KITH_PORT": "tcp://10.0.0.1:7355",
+		"KITH_SERVICE_HOST": "10.0.0.1", "KITH_SERVICE_PORT_MEMBERS": "7355", "KITH_PORT_7355_TCP_ADDR": "10.0.0.1",
+		"KITH_MANY": "7"} {
+		t.Setenv(name, value)
+	}
+	s, err := parsed(t, "")
+	require.NoError(t, err)
+	require.Equal(t, []string{"KITH_NAME is set and says nothing", "KITH_NAMES is no setting"}, s.Strays())
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ type File struct {
 
 	flags   []*kong.Flag
 	sources map[string]source
+	strays  []string
 	fault   error
 }
 
@@ -59,6 +61,7 @@ func (f *File) BeforeResolve(ctx *kong.Context) error {
 			}
 		}
 	}
+	f.strays = strays(ctx)
 	var values map[string]given
 	if path != "" {
 		if values, f.fault = read(path, f.flags); f.fault != nil && values == nil {
@@ -75,6 +78,39 @@ func (f *File) BeforeResolve(ctx *kong.Context) error {
 		return values[flag.Name].value, nil
 	}))
 	return nil
+}
+
+// Strays returns the variables of the environment that begin as those of settings do and are none, sorted, and by which
+// of the settings' own ones is set and says nothing. Those that Kubernetes sets for a service of that name are neither.
+func (f *File) Strays() []string { return f.strays }
+
+// prefix begins the variables of settings; ofService is what Kubernetes adds to the name of a service.
+const prefix = "KITH_"
+
+var ofService = regexp.MustCompile(`_SERVICE_(HOST|PORT)|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$`)
+
+func strays(ctx *kong.Context) (list []string) {
+	known := map[string]bool{}
+	_ = kong.Visit(ctx.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, is := node.(*kong.Flag); is {
+			for _, name := range flag.Tag.Envs {
+				known[name] = true
+			}
+		}
+		return next(nil)
+	})
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		switch {
+		case !strings.HasPrefix(name, prefix) || len(known) == 0:
+		case known[name] && value == "":
+			list = append(list, name+" is set and says nothing")
+		case !known[name] && !ofService.MatchString(name):
+			list = append(list, name+" is no setting")
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 func sourceOf(flag *kong.Flag, onLine bool, path string, values map[string]given) source {
