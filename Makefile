@@ -6,7 +6,7 @@ DURATION ?=
 # No package takes two minutes on two idle cores: what is over this hangs, however busy the machine is.
 LIMIT    ?= 30m
 SEEDS    ?= 500
-FIRST    ?= 1
+FIRST    ?=
 FUZZTIME ?= 10s
 TARGET   ?=
 PARALLEL ?=
@@ -46,11 +46,11 @@ test-long: ## the tests that take minutes, or want the machine for themselves: b
 race: ## run all tests under the race detector, with the costly invariant walks on
 	$(GO) test -race -shuffle=on -timeout 60m ./...
 
-storm: build ## simulate SEEDS=500 hostile clusters from seed FIRST=1; a violation prints the seed that replays it
-	@$(BIN)/kith storm --seeds=$(SEEDS) --first=$(FIRST) $(ARGS)
+storm: build ## simulate SEEDS=500 hostile clusters, from a seed that is drawn or FIRST=; a violation prints the seed that replays it
+	@$(BIN)/kith storm --seeds=$(SEEDS) $(if $(FIRST),--first=$(FIRST)) $(ARGS)
 
-accounts: build ## storms of heavy traffic and of every way to end, SEEDS=500 from FIRST=1: where every accepted message went
-	@$(BIN)/kith accounts --seeds=$(SEEDS) --first=$(FIRST) $(ARGS)
+accounts: build ## storms of heavy traffic and of every way to end, SEEDS=500, from FIRST= or a drawn one: where every accepted message went
+	@$(BIN)/kith accounts --seeds=$(SEEDS) $(if $(FIRST),--first=$(FIRST)) $(ARGS)
 
 scale: build ## measure a simulated membership of N=1000 nodes; ARGS=--parts=join,crash picks what
 	@$(BIN)/kith scale --nodes=$(N) $(ARGS)
@@ -61,7 +61,7 @@ timers: build ## set N=1000000 timers, left alone, under real stalls, and simula
 	@$(BIN)/kith timers --timers=$(or $(filter-out 1000,$(N)),1000000) --simulated
 
 storm-arm64: ## the same storm on arm64 under user-mode emulation must leave the same traces; SEEDS=500 FIRST=1
-	@GO="$(GO)" .ci/storm-arm64 $(SEEDS) $(FIRST)
+	@GO="$(GO)" .ci/storm-arm64 $(SEEDS) $(or $(FIRST),1)
 
 upgrade: ## a cluster half of which is built from the commit OLD, with numbered messages: nothing may be lost; DURATION=10s
 	@GO="$(GO)" OLD="$(OLD)" DURATION="$(DURATION)" .ci/upgrade
@@ -77,7 +77,7 @@ forming-proof: ## try the agreement on who forms a cluster exhaustively, with bo
 
 .PHONY: starts
 starts: build ## simulate STARTS=100000 starts of nodes that know nobody, while discovery lies: one cluster each time; FIRST=1
-	@$(BIN)/kith starts --starts=$(STARTS) --first=$(FIRST) $(ARGS)
+	@$(BIN)/kith starts --starts=$(STARTS) --first=$(or $(FIRST),1) $(ARGS)
 
 .PHONY: bootstrap-test
 bootstrap-test: build ## real nodes that know nobody find each other by a DNS server that lies at times; ARGS="--cases=form3,changed"

@@ -25,7 +25,7 @@ func TestFlappingMinority(t *testing.T) {
 	for _, c := range []struct {
 		nodes, noisy int
 		seeds        []uint64
-	}{{10, 3, []uint64{3, 19, 101}}, {20, 5, []uint64{0}}, {7, 3, []uint64{1, 2}}} {
+	}{{10, 3, []uint64{3, 4}}, {20, 5, []uint64{0}}, {7, 3, []uint64{1, 2}}} {
 		for _, seed := range c.seeds {
 			t.Run(fmt.Sprintf("%d of %d, seed %d", c.noisy, c.nodes, seed), func(t *testing.T) {
 				t.Parallel()
@@ -41,29 +41,37 @@ func TestFlappingMinority(t *testing.T) {
 // flappingMinority has the highest, in odd seeds the lowest, addresses stand still again and again.
 func flappingMinority(t *testing.T, nodes, noisy int, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
-	between := func(lo, hi int) time.Duration {
-		return time.Duration(lo*1000+rng.IntN((hi-lo)*1000)) * time.Millisecond
-	}
 	c := New(t, nodes, seed)
 	c.AwaitUp()
 	c.Advance(20 * time.Second)
-	isNoisy := func(n int) bool { return seed%2 == 0 && n >= nodes-noisy || seed%2 == 1 && n < noisy }
-	next := make([]time.Duration, nodes)
+	next := map[int]time.Duration{} // by node, when it stands still again
+	var list []int
+	for i := range noisy {
+		n := nodes - 1 - i
+		if seed%2 == 1 {
+			n = i
+		}
+		list, next[n] = append(list, n), c.Now()+between(rng, 0, 5*time.Second)
+	}
 	for end := c.Now() + 2*time.Minute; c.Now() < end; c.Advance(100 * time.Millisecond) {
-		for n := range nodes {
-			if isNoisy(n) && c.Running(n) && c.Now() >= next[n] {
-				d := between(4, 10)
+		for _, n := range list {
+			if c.Running(n) && c.Now() >= next[n] {
+				d := between(rng, 4*time.Second, 10*time.Second)
 				c.Pause(n, d)
-				next[n] = c.Now() + d + between(1, 6)
+				next[n] = c.Now() + d + between(rng, time.Second, 6*time.Second)
 			}
 		}
 	}
 	c.Advance(40 * time.Second)
 	for n := range nodes {
-		if !isNoisy(n) {
+		if _, is := next[n]; !is {
 			require.True(t, c.Running(n), "n%d has ended: %+v", n+1, c.Ended(n))
 		}
 	}
+}
+
+func between(rng *rand.Rand, lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(rng.Int64N(int64(hi-lo)))
 }
 
 // TestFlappingLaw: whatever flaps, members or links, and whatever is cut meanwhile and stays cut, two sides never both

@@ -56,8 +56,10 @@ type Core struct {
 	rows  map[peer.ID]time.Duration      // by process, when one more began or ceased to accuse somebody who lives
 	back  map[membership.Accusation]bool // taken back, though others still accuse the subject
 	waits map[peer.ID]bool               // by process, whether what it decided last waits for the lease
-	asked bool                           // whether it has come to rest was asked after the last disturbance
-	fell  time.Duration                  // when one of an obliged core saw somebody downed last
+	// Steadfast says that nobody goes for instability: all that changes is who of a minority stands still.
+	Steadfast bool
+	asked     bool          // whether it has come to rest was asked after the last disturbance
+	fell      time.Duration // when one of an obliged core saw somebody downed last
 
 	Bases    int // how often a cluster was well
 	Tested   int // of these, in how many a group was obliged after somebody else was lost for it
@@ -327,7 +329,7 @@ func (k *Core) goes(p *world.Process, by peer.ID, cause membership.Cause, what s
 	}
 	k.set = false
 	own := slices.ContainsFunc(group, func(q *world.Process) bool { return q.ID == by })
-	if cause == membership.CauseUnstable && own && k.c.w.Now-k.still[by] < k.standsStill() {
+	if cause == membership.CauseUnstable && own && k.c.w.Now-k.still[by] < k.standsStill() && !k.Steadfast {
 		return
 	}
 	names := ""

@@ -178,6 +178,12 @@ func TestAvailabilityCriesOut(t *testing.T) {
 		"it ends": {[]string{"obliged"}, func(w *world.World, a, _ *world.Process) {
 			checks(w).Core.ends(a, &membership.Ended{Kind: membership.EndIsolated})
 		}},
+		"a picture that moves beside a minority that flaps": {[]string{"obliged"},
+			func(w *world.World, a, _ *world.Process) {
+				checks(w).Core.Steadfast = true
+				checks(w).Core.still[a.ID] = w.Now - time.Second
+				checks(w).Core.decided(a, stops(membership.CauseUnstable))
+			}},
 		"a picture that moves": {nil, func(w *world.World, a, _ *world.Process) {
 			checks(w).Core.still[a.ID] = w.Now - time.Second
 			checks(w).Core.decided(a, stops(membership.CauseUnstable))

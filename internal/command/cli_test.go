@@ -266,6 +266,21 @@ func TestFaultsAreJoined(t *testing.T) {
 	}
 }
 
+// TestStormsDrawTheirFirstSeed: seeds that nobody has run, when none is given; the one that was drawn is printed.
+func TestStormsDrawTheirFirstSeed(t *testing.T) {
+	var out strings.Builder
+	c, d := stormCmd{Seeds: 20}, stormCmd{Seeds: 20}
+	c.pick(&out)
+	require.GreaterOrEqual(t, c.First, uint64(1_000_000_000))
+	require.Equal(t, fmt.Sprintf("first seed %d, drawn\n", c.First), out.String())
+	require.NoError(t, c.Validate())
+	d.pick(&strings.Builder{})
+	require.NotEqual(t, c.First, d.First)
+	given := stormCmd{First: 7}
+	given.pick(nil)
+	require.Equal(t, uint64(7), given.First)
+}
+
 func TestDefaults(t *testing.T) {
 	require.NoError(t, (&devCmd{Nodes: 3, Entities: 1000, Shards: 100, Senders: 4}).Validate())
 	require.NoError(t, (&stormCmd{Seeds: 500, First: 1}).Validate())

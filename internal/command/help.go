@@ -109,6 +109,7 @@ var texts = kong.Vars{
 	"old_help": "The program of another build of this command, which every second process runs; the dashboard shows " +
 		"none of these (see make upgrade).",
 	"workers_help": "Seeds run at a time; 0: one per processor.",
+	"first_help":   "The first seed; the others follow. With --seeds=1 it replays a failure. 0: one is drawn and printed.",
 	"without_help": "Leave out what seeds draw beyond their mix: " + strings.Join(storm.Draws(), ", ") +
 		". Without all of it they are what they were before it was drawn.",
 	"parts_help": "What to measure, with commas in between: " + strings.Join(scale.Parts(), ", ") +

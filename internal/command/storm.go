@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"runtime"
@@ -26,7 +28,7 @@ import (
 // stormCmd is the flags of kith storm.
 type stormCmd struct {
 	Seeds    int      `default:"500" help:"How many seeds, 1 to 10000000; each runs twice."`
-	First    uint64   `default:"1" help:"The first seed; the others follow. With --seeds=1 it replays a failure."`
+	First    uint64   `default:"0" help:"${first_help}"`
 	Workers  int      `default:"0" help:"${workers_help}"`
 	Without  []string `placeholder:"DRAW,..." help:"${without_help}"`
 	TraceDir string   `type:"path" help:"Where traces of failing seeds are written; default: the temporary directory."`
@@ -80,6 +82,7 @@ func (c *stormCmd) Run(e *env) error { return c.report(e, c.storms(e, false)) }
 // found so far, a second one ends the program.
 func (c *stormCmd) storms(e *env, heavy bool) storm.Result {
 	c.collectSeldom()
+	c.pick(e.stderr)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -96,6 +99,15 @@ func (c *stormCmd) storms(e *env, heavy bool) storm.Result {
 			progress.Printf("%d of %d seeds  %.1f /s  %d violations", p.Done, p.Seeds,
 				float64(p.Done)/time.Since(begin).Seconds(), p.Violations)
 		}})
+}
+
+// pick draws the first seed when none is given, and prints it: seeds that nobody has run, for those that were repaired
+// one by one find nothing any more. There is room for those that follow, and there are few digits to type.
+func (c *stormCmd) pick(w io.Writer) {
+	if c.First == 0 {
+		c.First = 1_000_000_000 + rand.Uint64N(1_000_000_000_000)
+		fmt.Fprintf(w, "first seed %d, drawn\n", c.First)
+	}
 }
 
 // ranSeeds says which seeds have run.

@@ -46,35 +46,35 @@ const (
 	OffPartings    = "partings"    // leaves beside pauses, when all is well again
 	OffLeaves      = "leaves"      // planned leaves beside what is aimed at a cluster that is well
 	OffLinks       = "links"       // links that carry little, and states that are large for them
+	OffFlapping    = "flapping"    // ten or twenty hosts, a minority of which stands still again and again
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
-		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings}
+		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping}
 }
 
 // draws are the choices of a seed beyond its mix.
 type draws struct {
-	without  []string
-	oops     *rand.Rand // when and about whom an operator makes mistakes
-	mixed    string     // the type whose role differs
-	mistakes bool
-	first    bool // a first seed that is started again comes first in its own list
-	naps     bool
-	large    bool
-	waits    *waits
-	crashes  *crashes
-	states   *states
-	drains   *rand.Rand    // which members drain; nil: none
-	ready    *rand.Rand    // which regions are not ready for shards; nil: all are
-	holds    *rand.Rand    // when the balance is paused; nil: never
-	balances bool          // balance is looked at, as every node does by default
-	moves    *rand.Rand    // which shards are moved, and where to; nil: none
-	partings *rand.Rand    // who leaves at the end, and who pauses beside; nil: nobody
-	brief    *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
-	truce    time.Duration // until then no fault begins
+	without            []string
+	oops               *rand.Rand // when and about whom an operator makes mistakes
+	mixed              string     // the type whose role differs
+	mistakes           bool
+	first              bool // a first seed that is started again comes first in its own list
+	naps               bool
+	large              bool
+	waits              *waits
+	crashes            *crashes
+	states             *states
+	drains, ready      *rand.Rand    // which members drain; which regions are not ready for shards; nil: none
+	holds              *rand.Rand    // when the balance is paused; nil: never
+	balances           bool          // balance is looked at, as every node does by default
+	moves              *rand.Rand    // which shards are moved, and where to; nil: none
+	partings, flapping *rand.Rand    // who leaves at the end, who pauses beside; when a minority stands still; nil: none
+	brief              *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
+	truce              time.Duration // until then no fault begins
 
 	pad        int    // bytes that each state has beside its count
 	strategies bool   // types go by strategies that were drawn

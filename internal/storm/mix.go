@@ -99,6 +99,7 @@ func (s *storm) drawn() (text string) {
 		}
 	}
 	add("a trial", s.trial != nil)
+	add("a flapping minority", s.flapping != nil)
 	add("large messages", s.large)
 	add("brief asks", s.brief != nil)
 	add("role of "+s.mixed+" differs", s.mixed != "")

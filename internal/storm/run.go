@@ -96,14 +96,14 @@ func newStorm(seed uint64, without []string, text bool) *storm {
 func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
 	s := &storm{seed: seed, draws: draws{without: without}, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
 		load: rand.New(rand.NewPCG(seed, purposeLoad))}
-	n := s.size()
+	n := drawFlapping(s, s.size())
 	cfg := setup.Config{Network: s.network(), Data: s.data(), Text: text}
 	cfg.Shard = shard.Config{TakeoverTime: time.Duration(5+s.rng.IntN(8)) * time.Second}
 	for range n {
 		cfg.Roles = append(cfg.Roles, s.roles())
 	}
 	cfg.Roles[0] = []string{"store"}
-	s.drawResolver(&cfg)
+	resolverBesideFlappers(s, &cfg)
 	cfg.Courier.Messages = []int{0, 0, 64, 6}[s.rng.IntN(4)]
 	cfg.Drift = []int64{0, 0, 50, 500}[s.rng.IntN(4)]
 	s.drawMore(&cfg)

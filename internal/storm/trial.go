@@ -36,7 +36,8 @@ type cut struct{ between func(a, b int) bool }
 // drawTrial decides whether the seed has a trial; its storm is shorter then.
 func (s *storm) drawTrial() {
 	rng, ok := s.draw(OffTrials, 1)
-	if !ok || !s.resolves() || s.w.Config.Resolver.Strategy == node.ResolverDownAll || rng.IntN(5) >= 3 {
+	if !ok || !s.resolves() || s.w.Config.Resolver.Strategy == node.ResolverDownAll ||
+		rng.IntN(5) >= 3 && s.flapping == nil {
 		return
 	}
 	s.trial = &trial{s: s, rng: rng, aid: rng.IntN(3) == 0}
@@ -72,14 +73,18 @@ func (t *trial) run() {
 	}
 	s.deserted = !t.aid
 	t.choose()
-	t.leave()
-	t.aim()
+	if s.flapping != nil {
+		t.flap()
+	} else {
+		t.leave()
+		t.aim()
+	}
 	w.Advance(t.last + time.Second)
 	w.Advance(w.Takeover() + check.ProgressBound + 2*time.Second)
 	if group := core.Obliged(); len(group) > 0 {
 		s.demandHomes(group, w.Takeover()+trialHomes)
 	}
-	s.still, s.deserted = false, false
+	s.still, s.deserted, core.Steadfast = false, false, false
 	t.cuts = nil
 	t.rewire()
 }
@@ -294,4 +299,63 @@ func (t *trial) stutter() {
 		})
 		at += d
 	}
+}
+
+// flappingOneIn is how many seeds there are to one with a flapping minority: twenty hosts take a hundred times as long
+// as four.
+const flappingOneIn = 60
+
+// drawFlapping makes a cluster of the n hosts that a seed would have, or of ten or twenty.
+func drawFlapping(s *storm, n int) int {
+	rng, ok := s.draw(OffFlapping, flappingOneIn)
+	if !ok {
+		return n
+	}
+	s.flapping = rng
+	if rng.IntN(3) == 0 {
+		return 20
+	}
+	return 10
+}
+
+// resolverBesideFlappers draws a resolver; beside a flapping minority one that has a side live which heard itself.
+func resolverBesideFlappers(s *storm, cfg *setup.Config) {
+	s.drawResolver(cfg)
+	switch r := &cfg.Resolver; {
+	case s.flapping == nil:
+	case r.Strategy == node.ResolverOff, r.Strategy == node.ResolverDownAll, r.Strategy == node.ResolverLeaseMajority:
+		*r, cfg.Records, cfg.Shard.TakeoverTime = node.Resolver{}, true, 0
+	}
+}
+
+// flap has a third of the hosts at most stand still for 4 to 10 s, again and again for a minute or two. Those whom
+// nothing meets go on, whatever becomes of these.
+func (t *trial) flap() {
+	s, rng := t.s, t.s.flapping
+	hosts := rng.Perm(len(s.w.Hosts))
+	hosts = hosts[:1+rng.IntN(len(hosts)/3)]
+	for !s.check.Core.LivesWithout(hosts) && len(hosts) > 1 {
+		hosts = hosts[1:]
+	}
+	slices.Sort(hosts)
+	t.last = between(rng, time.Minute, 2*time.Minute)
+	s.check.Core.Steadfast = true
+	s.note("hosts %v flap for %v", hosts, t.last)
+	for _, i := range hosts {
+		t.flapHost(i, between(rng, 0, 5*time.Second), s.w.Now+t.last)
+	}
+}
+
+func (t *trial) flapHost(host int, at, end time.Duration) {
+	rng := t.s.flapping
+	d, gap := between(rng, 4*time.Second, 10*time.Second), between(rng, time.Second, 6*time.Second)
+	t.at(at, "", func() {
+		if !t.s.still || t.s.w.Now+d > end {
+			return
+		}
+		if p := t.s.w.Hosts[host].Process; p != nil && p.Alive {
+			p.Pause(d)
+		}
+		t.flapHost(host, d+gap, end)
+	})
 }
