@@ -35,6 +35,8 @@ type Result struct {
 	Foreign  *float64 `json:"foreign_s,omitempty"`
 	Restart  *float64 `json:"restart_s,omitempty"`
 	Records  *float64 `json:"records_s,omitempty"` // the same, of nodes that remember their cluster
+	SixDrop  *float64 `json:"names6drop_s,omitempty"`
+	Outage   *float64 `json:"outage_s,omitempty"` // a node that is started again, from when DNS answers
 	Alone    *int     `json:"alone_exit_code,omitempty"`
 	Wall     float64  `json:"wall_seconds"`
 
@@ -43,7 +45,7 @@ type Result struct {
 
 // Cases are the names of what can be run, in their order.
 var Cases = []string{"form3", "form5", "form9", "partial", "flapping", "alone", "foreign", "changed", "restart",
-	"records"}
+	"records", "names6drop", "outage"}
 
 // limit is how long one run may take.
 const limit = 90 * time.Second
@@ -94,6 +96,11 @@ var runs = map[string]func(c *cluster, r *Result) error{
 	"changed":  (*cluster).changed,
 	"restart":  func(c *cluster, r *Result) error { return c.restart(&r.Restart) },
 	"records":  (*cluster).records,
+	"names6drop": func(c *cluster, r *Result) error {
+		c.dns.dropSix()
+		return c.together(3, &r.SixDrop)
+	},
+	"outage": (*cluster).outage,
 }
 
 // together starts nodes at one time and takes the time until all are Up.
@@ -237,4 +244,36 @@ func (c *cluster) records(r *Result) (err error) {
 	}
 	defer os.RemoveAll(c.dir)
 	return c.restart(&r.Records)
+}
+
+// outage has DNS fail, and kills the node of the lowest address: those that live stay one cluster, the one that is
+// started again forms none of its own, and joins when DNS answers.
+func (c *cluster) outage(r *Result) error {
+	var first *float64
+	if err := c.together(3, &first); err != nil {
+		return err
+	}
+	old := c.nodes[0].seen(c.ctx).cluster
+	c.dns.lie(func([]string) ([]string, bool) { return nil, true })
+	lowest, others := c.nodes[0], c.nodes[1:]
+	c.nodes = []*process{lowest}
+	c.kill()
+	if err := c.start(1, 1, 3); err != nil {
+		return err
+	}
+	if err := c.wait(c.lieFor()); err != nil {
+		return err
+	}
+	if s := c.nodes[0].seen(c.ctx); s.cluster != "" {
+		return fmt.Errorf("a node that could ask nobody is in cluster %s", s.cluster)
+	}
+	c.dns.lie(nil)
+	c.nodes = append(c.nodes, others...)
+	if err := c.formed(time.Now(), &r.Outage); err != nil {
+		return err
+	}
+	if c.nodes[0].seen(c.ctx).cluster != old {
+		return errors.New("the cluster is another one")
+	}
+	return nil
 }

@@ -19,6 +19,7 @@ type server struct {
 	lock sync.Mutex
 	list []string
 	lies func(all []string) (answer []string, fails bool)
+	six  bool // queries for addresses of IPv6 are dropped
 }
 
 // serve starts a server.
@@ -50,6 +51,13 @@ func (s *server) lie(how func(all []string) ([]string, bool)) {
 	s.lies = how
 }
 
+// dropSix has queries for addresses of IPv6 dropped, as some resolvers and firewalls do.
+func (s *server) dropSix() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.six = true
+}
+
 // partial tells two or three neighbours of all, another part at each look-up.
 func (s *server) partial(all []string) ([]string, bool) {
 	at, n := rand.IntN(len(all)), 2+rand.IntN(2)
@@ -78,7 +86,11 @@ func (s *server) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	if s.lies != nil {
 		list, fails = s.lies(slices.Clone(s.list))
 	}
+	drops := s.six && q.Question[0].Qtype == dns.TypeAAAA
 	s.lock.Unlock()
+	if drops {
+		return
+	}
 	a := new(dns.Msg)
 	a.SetReply(q)
 	if fails {
