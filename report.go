@@ -68,7 +68,7 @@ const (
 // moves are under way. It returns when all have answered or ctx ends; then Missing says who has not, and that is no
 // error. It costs a message to each member and back, more than one for a member with over 4,096 shards; reports of a
 // type that are wanted at the same time cost it once, and share answers that are up to 350 ms older than the call.
-// Errors: that of a node that has ended.
+// Errors: that of a node that has ended, and that of a ctx that has ended before the call.
 func (r *Region) Report(ctx context.Context) (TypeReport, error) {
 	typ := r.r.Type()
 	result, err := driver.Survey(ctx, r.r)
