@@ -192,7 +192,8 @@ func TestDeploySystemd(t *testing.T) {
 	takes(t, "unit", line("ExecStart")[1:], nil)
 	code, _, errs := program(t, line("ExecStartPre")[1:]...)
 	require.Equal(t, exitOK, code, errs)
-	require.Equal(t, []string{fmt.Sprint(exitUsage), fmt.Sprint(exitRefused)}, line("RestartPreventExitStatus"))
+	require.Equal(t, []string{fmt.Sprint(exitUsage), fmt.Sprint(exitRefused), fmt.Sprint(exitStatesLost)},
+		line("RestartPreventExitStatus"))
 	require.Equal(t, []string{"SIGHUP", "SIGPIPE"}, line("RestartForceExitStatus"), "systemd takes them for a clean end")
 	require.Equal(t, []string{"/bin/kill", "-HUP", "$MAINPID"}, line("ExecReload"))
 	require.Contains(t, line("RestrictAddressFamilies"), "AF_NETLINK")
