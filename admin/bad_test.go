@@ -361,38 +361,117 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Connections have a bound of their own, above that of streams: one more is told so, where it can be, and closed.
+// Connections have a bound of their own, above that of streams. Silent and idle ones go for later ones, whoever they
+// are of; what has its request under way does not, and the newcomer is told so.
 func TestConnectionsAreBounded(t *testing.T) {
 	n, _ := start(t, Config{})
 	most := usual
 	most.spare = 3
 	s := served(t, n, Config{Streams: 1}, most)
-	var held []net.Conn
-	for range 4 {
+	dial := func(say string) net.Conn {
 		c, err := net.Dial("tcp", s.Addr().String())
 		require.NoError(t, err)
-		held = append(held, c)
+		t.Cleanup(func() { _ = c.Close() })
+		_, err = io.WriteString(c, say)
+		require.NoError(t, err)
+		return c
 	}
-	require.Eventually(t, func() bool { return s.Stats().Connections == 4 }, time.Minute, time.Millisecond)
-	c, err := net.Dial("tcp", s.Addr().String())
-	require.NoError(t, err)
-	defer c.Close()
-	a, err := http.ReadResponse(bufio.NewReader(c), nil)
-	require.NoError(t, err)
-	require.Equal(t, 503, a.StatusCode)
-	text, err := io.ReadAll(a.Body)
-	require.NoError(t, err)
-	refused(t, "one connection too many", text)
-	require.EqualValues(t, 1, s.Stats().ConnectionsRefused)
-	for _, c := range held {
-		require.NoError(t, c.Close())
+	for range 400 {
+		dial("")
 	}
-	require.Eventually(t, func() bool { return s.Stats().Connections == 0 }, time.Minute, time.Millisecond)
-	status, _, _ := call(t, s, "GET", "/health/ready", "")
-	require.Equal(t, 200, status)
+	require.Eventually(t, func() bool { return s.Stats().ConnectionsPutOut >= 396 }, time.Minute, time.Millisecond)
+	for _, path := range []string{"/health/ready", "/health/alive", "/health/started", "/v1/members"} {
+		status, _, _ := call(t, s, "GET", path, "")
+		require.Equal(t, 200, status, path)
+		dial("GET / HTTP/1.1\r\nHost: ")
+	}
+	require.LessOrEqual(t, s.Stats().Connections, 4)
+	require.Zero(t, s.Stats().ConnectionsRefused)
+	http.DefaultClient.CloseIdleConnections()
 }
 
-// A stream without events outlives the time for writing one, over HTTP/1 and, with TLS, over HTTP/2.
+// A reader of another address finds a place for its stream, though one address has them all; a further one of that
+// address does not.
+func TestStreamsAreShared(t *testing.T) {
+	n, _ := start(t, Config{})
+	s := served(t, n, Config{Streams: 4}, usual)
+	open := func(from string) (int, *bufio.Reader) {
+		d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		c, err := d.DialContext(t.Context(), "tcp", s.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		_, err = io.WriteString(c, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		require.NoError(t, err)
+		r := bufio.NewReader(c)
+		a, err := http.ReadResponse(r, nil)
+		require.NoError(t, err)
+		return a.StatusCode, bufio.NewReader(a.Body)
+	}
+	_, first := open("127.0.0.1")
+	for range 3 {
+		status, _ := open("127.0.0.1")
+		require.Equal(t, 200, status)
+	}
+	status, _ := open("127.0.0.1")
+	require.Equal(t, 503, status)
+	for range 2 {
+		status, _ = open("127.0.0.2")
+		require.Equal(t, 200, status)
+	}
+	_, err := io.Copy(io.Discard, first)
+	require.NoError(t, err, "the oldest has ended")
+	status, _ = open("127.0.0.2")
+	require.Equal(t, 503, status, "both have two now")
+	require.EqualValues(t, 2, s.Stats().StreamsPutOut)
+	require.EqualValues(t, 2, s.Stats().StreamsRefused)
+	require.Equal(t, 4, s.Stats().Streams)
+}
+
+// Readers that ask again and again have their answers made one at a time, and so many at a time and no more; a slow one
+// holds nobody up, and probes are answered whatever they do.
+func TestReadersHaveAShare(t *testing.T) {
+	n, _ := start(t, Config{})
+	holds, goOn := make(chan struct{}, 1), make(chan struct{})
+	s := served(t, n, Config{Token: token, Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		select {
+		case holds <- struct{}{}:
+		default:
+		}
+		<-goOn
+		_, _ = io.WriteString(w, "# metrics")
+	})}, usual)
+	statuses := make(chan int, 100)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for range cap(statuses) {
+		go func() {
+			a, err := client.Get("http://" + s.Addr().String() + "/metrics")
+			if err != nil {
+				statuses <- 0
+				return
+			}
+			_ = a.Body.Close()
+			statuses <- a.StatusCode
+		}()
+	}
+	<-holds
+	for range cap(statuses) - mostReads/2 {
+		require.Equal(t, 503, <-statuses, "those of one address have half of the places")
+	}
+	for range 20 {
+		status, _, _ := call(t, s, "GET", "/health/ready", "")
+		require.Equal(t, 200, status)
+	}
+	status, _, _ := call(t, s, "POST", "/v1/rebalancing/pause", "Bearer "+token)
+	require.Equal(t, 200, status, "who has the token needs no place")
+	close(goOn)
+	for range mostReads / 2 {
+		require.Equal(t, 200, <-statuses)
+	}
+	require.EqualValues(t, cap(statuses)-mostReads/2, s.Stats().RequestsRefused)
+}
+
+// A stream without events outlives the time for writing one, with TLS and without. Nobody gets HTTP/2, which would make
+// one connection any number of requests.
 func TestQuietStreamLives(t *testing.T) {
 	n, _ := start(t, Config{})
 	dir := t.TempDir()
@@ -400,7 +479,7 @@ func TestQuietStreamLives(t *testing.T) {
 	pair, err := tls.LoadX509KeyPair(pki.Paths(dir, "n"))
 	require.NoError(t, err)
 	own := &tls.Config{Certificates: []tls.Certificate{pair}}
-	for proto, secure := range map[string]*tls.Config{"HTTP/1.1": nil, "HTTP/2.0": own} {
+	for proto, secure := range map[string]*tls.Config{"plain": nil, "tls": own} {
 		s := served(t, n, Config{TLS: secure}, hurried)
 		scheme, client := "http://", http.DefaultClient
 		if secure != nil {
@@ -411,7 +490,7 @@ func TestQuietStreamLives(t *testing.T) {
 		require.NoError(t, err)
 		a, err := client.Do(q)
 		require.NoError(t, err)
-		require.Equal(t, proto, a.Proto)
+		require.Equal(t, "HTTP/1.1", a.Proto, proto)
 		text := bufio.NewReader(a.Body)
 		until := func(what string) {
 			for {

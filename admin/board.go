@@ -272,11 +272,12 @@ func joined(s *snapshot) bool {
 }
 
 // watch serves a stream of what the board shows: each event replaces the one before it, so a slow reader gets fewer.
-func (b *board) watch(w http.ResponseWriter, q *http.Request, streams places) {
-	if !streams.take(w) {
+func (b *board) watch(w http.ResponseWriter, q *http.Request, streams *places) {
+	ctx, free, ok := streams.take(w, q)
+	if !ok {
 		return
 	}
-	defer streams.free()
+	defer free()
 	b.enter()
 	defer b.leave()
 	out := begin(w)
@@ -286,7 +287,7 @@ func (b *board) watch(w http.ResponseWriter, q *http.Request, streams places) {
 			return
 		}
 		select {
-		case <-q.Context().Done():
+		case <-ctx.Done():
 			return
 		case <-news:
 		}

@@ -175,7 +175,9 @@ func (listener) Addr() net.Addr { return &net.UnixAddr{} }
 // A reader that takes nothing for writeTime is cut off and gives its place back; one that reads goes on.
 func TestSlowReaderIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, streams := boardOf(map[string]*fake{"n1": {}}, "n1"), placesFor(2, writeTime, &counters{})
+		b, c := boardOf(map[string]*fake{"n1": {}}, "n1"), newCounters(spareConns)
+		streams := &c.streams
+		streams.init(2, writeTime)
 		l := listener{make(chan net.Conn)}
 		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { b.watch(w, q, streams) })}
 		served := make(chan error)
@@ -206,14 +208,14 @@ func TestSlowReaderIsCut(t *testing.T) {
 			}
 		}()
 		pass(writeTime - time.Second)
-		require.Len(t, streams.counts.streams, 2)
+		require.Equal(t, 2, streams.open())
 		pass(3 * time.Second)
-		require.Len(t, streams.counts.streams, 1, "the slow one is gone")
+		require.Equal(t, 1, streams.open(), "the slow one is gone")
 		require.InDelta(t, 2*(writeTime+2*time.Second).Seconds(), events, 2)
 		require.NoError(t, s.Close())
 		<-served
 		synctest.Wait()
-		require.Empty(t, streams.counts.streams)
+		require.Zero(t, streams.open())
 	})
 }
 

@@ -27,13 +27,20 @@ const (
 	headerTime     = 5 * time.Second
 	readTime       = 10 * time.Second
 	writeTime      = 10 * time.Second // of one answer, or of one event to a slow reader
-	tellTime       = 100 * time.Millisecond
+	firstByteTime  = 2 * time.Second
 	idleTime       = 2 * time.Minute
 	spareConns     = 256 // beside one for each stream
 	maxHosts       = 64
 	maxHeader      = 16 << 10
 	maxBody        = 4 << 10
 	reportTime     = 5 * time.Second // for all members to answer
+
+	// What all readers together get, beside those of health. Answers are made one at a time, in a quarter of the time of
+	// one processor.
+	readsPerSecond  = 500
+	mostReads       = 64 // under way at a time, of one address half of them
+	readsRest       = 3
+	probesPerSecond = 1000
 )
 
 // ErrBadConfig is wrapped by the errors of Config.Validate.

@@ -7,14 +7,20 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/kith-io/kith/internal/door"
 )
 
 // Stats are the counters of one admin interface, as GET /v1/stats has them beside those of the node.
 type Stats struct {
 	Streams            int    // of events, that are open
 	StreamsRefused     uint64 // one too many (503)
+	StreamsPutOut      uint64 // that were closed for one of an address with fewer
 	Connections        int    // that are open; of an embedder's own server none
-	ConnectionsRefused uint64 // one too many (503)
+	ConnectionsPutOut  uint64 // that had no request under way, and were closed for a later one
+	ConnectionsRefused uint64 // one too many (503): all there were had requests under way
+	ConnectionsSilent  uint64 // that said nothing in time
+	RequestsRefused    uint64 // one too many (503)
 	HostsRefused       uint64 // requests by a name that is none of this interface's (421)
 	TokensRefused      uint64 // requests without the token (401), or where none is configured (403)
 	BadRequests        uint64 // no such path or method (404, 405), and what could not be read (400, 408, 413)
@@ -22,16 +28,30 @@ type Stats struct {
 
 // counters are what Stats is read of.
 type counters struct {
-	streamsRefused, connsRefused, hostsRefused, tokensRefused, badRequests atomic.Uint64
+	hostsRefused, tokensRefused, badRequests atomic.Uint64
 
-	streams, conns chan struct{} // a token for each that is open
-	lastTold       atomic.Int64  // when the log was last told of a refusal, in Unix nanoseconds
+	door          *door.Door // nil of an embedder's own server
+	reads, probes *door.Gate
+	streams       places
+	lastTold      atomic.Int64 // when the log was last told of a refusal, in Unix nanoseconds
+}
+
+// newCounters are those of an interface with so many connections beside streams.
+func newCounters(spare int) *counters {
+	return &counters{probes: door.NewGate(door.Limits{Rate: probesPerSecond}), reads: door.NewGate(door.Limits{
+		Rate: readsPerSecond, Places: min(mostReads, max(1, spare/4)), Rest: readsRest})}
 }
 
 // read returns the counters as of now.
 func (c *counters) read() Stats {
-	return Stats{len(c.streams), c.streamsRefused.Load(), len(c.conns), c.connsRefused.Load(), c.hostsRefused.Load(),
-		c.tokensRefused.Load(), c.badRequests.Load()}
+	s := Stats{Streams: c.streams.open(), StreamsRefused: c.streams.refused.Load(), StreamsPutOut: c.streams.putOut.Load(),
+		RequestsRefused: c.reads.Refused() + c.probes.Refused(), HostsRefused: c.hostsRefused.Load(),
+		TokensRefused: c.tokensRefused.Load(), BadRequests: c.badRequests.Load()}
+	if c.door != nil {
+		d := c.door.Stats()
+		s.Connections, s.ConnectionsPutOut, s.ConnectionsRefused, s.ConnectionsSilent = d.Open, d.PutOut, d.Refused, d.Silent
+	}
+	return s
 }
 
 // tellEvery is how often the log is told of a refusal: whoever reaches the port can have requests refused.

@@ -28,7 +28,7 @@ var pageTypes = map[string]string{".html": "text/html; charset=utf-8", ".css": "
 	".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8"}
 
 // servePage adds the page to mux: GET / and what it consists of.
-func servePage(mux *http.ServeMux) {
+func servePage(mux *http.ServeMux, c *counters) {
 	files, err := pageFiles.ReadDir("page")
 	if err != nil { // it is embedded
 		panic(err)
@@ -42,7 +42,7 @@ func servePage(mux *http.ServeMux) {
 		if f.Name() == "index.html" {
 			pattern = "GET /{$}"
 		}
-		mux.Handle(pattern, asset(f.Name(), body))
+		mux.Handle(pattern, c.room(costLight, asset(f.Name(), body)))
 	}
 }
 
@@ -130,11 +130,13 @@ func StartDashboard(cfg DashboardConfig) (*Server, error) {
 		}
 		return list
 	})
-	mux, c := http.NewServeMux(), &counters{}
-	streams := placesFor(own.Streams, writeTime, c)
-	mux.HandleFunc("GET /v1/watch", func(w http.ResponseWriter, q *http.Request) { b.watch(w, q, streams) })
-	servePage(mux)
-	return listen(own, usual, c, func() http.Handler { return checked(c, writeTime, mux) })
+	mux, c := http.NewServeMux(), newCounters(spareConns)
+	c.streams.init(own.Streams, writeTime)
+	mux.Handle("GET /v1/watch", c.room(costStream, func(w http.ResponseWriter, q *http.Request) {
+		b.watch(w, q, &c.streams)
+	}))
+	servePage(mux, c)
+	return listen(own, usual, c, func() http.Handler { return c.paced(&keeper{}, checked(c, writeTime, mux)) })
 }
 
 // sourceAt is the node whose admin interface has this address.

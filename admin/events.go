@@ -173,11 +173,12 @@ type line struct {
 // stream serves one stream: read puts what happens until its context ends, which it does with the request, with the
 // server, with a reader that takes longer than writeTime for an event, and when the node has ended.
 func (a *api) stream(w http.ResponseWriter, q *http.Request, read func(context.Context, func(string, any) bool)) {
-	if !a.streams.take(w) {
+	ctx, free, ok := a.counts.streams.take(w, q)
+	if !ok {
 		return
 	}
-	defer a.streams.free()
-	ctx, cancel := context.WithCancel(q.Context())
+	defer free()
+	ctx, cancel := context.WithCancel(ctx)
 	lines, over := make(chan line), make(chan struct{})
 	defer func() { cancel(); <-over }()
 	go func() {
@@ -209,7 +210,7 @@ func (a *api) stream(w http.ResponseWriter, q *http.Request, read func(context.C
 		case l := <-lines:
 			text = fmt.Sprintf("event: %s\ndata: %s\n\n", l.kind, l.data)
 		}
-		if !a.streams.put(out, w, []byte(text)) {
+		if !a.counts.streams.put(out, w, []byte(text)) {
 			return
 		}
 	}

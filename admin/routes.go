@@ -3,14 +3,10 @@
 package admin
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	_ "embed" // of the description
-	"log/slog"
 	"net/http"
 	"net/http/pprof"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -24,79 +20,95 @@ var openAPI []byte
 type route struct {
 	method, path string
 	changes      bool
+	cost         cost
 	serve        func(*views, http.ResponseWriter, *http.Request)
 	params       []string // of the query, of one that changes something: no other is taken
 }
 
 var routes = []route{
-	{"GET", "/health/started", false, (*views).started, nil},
-	{"GET", "/health/ready", false, (*views).ready, nil},
-	{"GET", "/health/alive", false, (*views).alive, nil},
-	{"GET", "/v1/members", false, (*views).members, nil},
-	{"GET", "/v1/members/{addr}", false, (*views).member, nil},
-	{"GET", "/v1/convergence", false, (*views).convergence, nil},
-	{"GET", "/v1/decisions", false, (*views).decisions, nil},
-	{"GET", "/v1/types", false, (*views).types, nil},
-	{"GET", "/v1/types/{name}", false, (*views).shards, nil},
-	{"GET", "/v1/stats", false, (*views).stats, nil},
-	{"GET", "/v1/peers", false, (*views).peers, nil},
-	{"GET", "/v1/rates", false, (*views).rates, nil},
-	{"GET", "/v1/snapshot", false, (*views).snapshot, nil},
-	{"GET", "/v1/watch", false, (*views).watch, nil},
-	{"GET", "/v1/events", false, (*views).events, nil},
-	{"GET", "/v1/shard-events", false, (*views).shardEvents, nil},
-	{"GET", "/v1/flight-record", true, (*views).flightRecord, nil},
-	{"GET", "/openapi.json", false, (*views).describe, nil},
-	{"POST", "/v1/join", true, (*views).join, []string{"seeds"}},
-	{"POST", "/v1/leave", true, (*views).leave, nil},
-	{"POST", "/v1/drain", true, (*views).drain, nil},
-	{"POST", "/v1/undrain", true, (*views).undrain, nil},
-	{"POST", "/v1/rebalancing/pause", true, (*views).pause, nil},
-	{"POST", "/v1/rebalancing/resume", true, (*views).resume, nil},
-	{"POST", "/v1/types/{name}/move", true, (*views).move, []string{"shard", "to"}},
-	{"POST", "/v1/members/{addr}/down", true, (*views).down, nil},
-	{"POST", "/v1/prepare-full-shutdown", true, (*views).prepare, nil},
+	{"GET", "/health/started", false, costProbe, (*views).started, nil},
+	{"GET", "/health/ready", false, costProbe, (*views).ready, nil},
+	{"GET", "/health/alive", false, costProbe, (*views).alive, nil},
+	{"GET", "/v1/members", false, costHeavy, (*views).members, nil},
+	{"GET", "/v1/members/{addr}", false, costHeavy, (*views).member, nil},
+	{"GET", "/v1/convergence", false, costHeavy, (*views).convergence, nil},
+	{"GET", "/v1/decisions", false, costHeavy, (*views).decisions, nil},
+	{"GET", "/v1/types", false, costHeavy, (*views).types, nil},
+	{"GET", "/v1/types/{name}", false, costWaits, (*views).shards, nil},
+	{"GET", "/v1/stats", false, costHeavy, (*views).stats, nil},
+	{"GET", "/v1/peers", false, costHeavy, (*views).peers, nil},
+	{"GET", "/v1/rates", false, costHeavy, (*views).rates, nil},
+	{"GET", "/v1/snapshot", false, costHeavy, (*views).snapshot, nil},
+	{"GET", "/v1/watch", false, costStream, (*views).watch, nil},
+	{"GET", "/v1/events", false, costStream, (*views).events, nil},
+	{"GET", "/v1/shard-events", false, costStream, (*views).shardEvents, nil},
+	{"GET", "/v1/flight-record", true, costHeavy, (*views).flightRecord, nil},
+	{"GET", "/openapi.json", false, costLight, (*views).describe, nil},
+	{"POST", "/v1/join", true, costWaits, (*views).join, []string{"seeds"}},
+	{"POST", "/v1/leave", true, costWaits, (*views).leave, nil},
+	{"POST", "/v1/drain", true, costWaits, (*views).drain, nil},
+	{"POST", "/v1/undrain", true, costWaits, (*views).undrain, nil},
+	{"POST", "/v1/rebalancing/pause", true, costWaits, (*views).pause, nil},
+	{"POST", "/v1/rebalancing/resume", true, costWaits, (*views).resume, nil},
+	{"POST", "/v1/types/{name}/move", true, costWaits, (*views).move, []string{"shard", "to"}},
+	{"POST", "/v1/members/{addr}/down", true, costWaits, (*views).down, nil},
+	{"POST", "/v1/prepare-full-shutdown", true, costWaits, (*views).prepare, nil},
 }
 
 // Handler returns what Start serves, for a program that has a server of its own. cfg is used but for Listen, TLS and
 // Insecure: what protects it is the caller's. It keeps the newest events until the node has ended.
 func Handler(node *kith.Node, cfg Config) http.Handler {
-	return handlerOf(node, cfg.withDefaults(), writeTime, &counters{})
+	return handlerOf(node, cfg.withDefaults(), writeTime, newCounters(spareConns))
 }
 
 // handlerOf is Handler, of what has its defaults, with its counters and the time for an event to a slow reader.
 func handlerOf(node *kith.Node, cfg Config, write time.Duration, c *counters) http.Handler {
-	door := &door{token: cfg.Token, log: cfg.Logger, counts: c}
-	v := viewsOf(node, cfg, placesFor(cfg.Streams, write, c))
+	keeper := &keeper{token: cfg.Token, log: cfg.Logger, counts: c}
+	c.streams.init(cfg.Streams, write)
+	v := viewsOf(node, cfg, c)
 	mux := http.NewServeMux()
 	for _, r := range routes {
-		mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) {
+		mux.Handle(r.method+" "+r.path, c.room(r.cost, func(w http.ResponseWriter, q *http.Request) {
 			if r.changes {
-				if !door.admits(w, q) || !r.takes(w, q) {
+				if !keeper.admits(w, q) || !r.takes(w, q) {
 					return
 				}
 				cfg.Logger.Info("asked over the admin interface", "path", q.URL.Path, "from", q.RemoteAddr)
 			}
 			r.serve(v, w, q)
-		})
+		}))
 	}
-	servePage(mux)
+	servePage(mux, c)
 	if cfg.Metrics != nil {
-		mux.Handle("GET /metrics", cfg.Metrics)
+		mux.Handle("GET /metrics", c.room(costHeavy, cfg.Metrics.ServeHTTP))
 	}
 	if cfg.Profiling {
-		for path, serve := range map[string]http.HandlerFunc{"/debug/pprof/": pprof.Index,
-			"/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
-			"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace} {
-			mux.HandleFunc("GET "+path, func(w http.ResponseWriter, q *http.Request) {
-				if cfg.Token == "" || door.admits(w, q) {
-					_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // package pprof knows how long it takes
-					serve(w, q)
-				}
-			})
-		}
+		serveProfiles(mux, cfg.Token == "", keeper, c)
 	}
-	return checked(c, write, mux)
+	return c.paced(keeper, checked(c, write, mux))
+}
+
+// serveProfiles adds those of the process to mux: one at a time, for some stop all that runs.
+func serveProfiles(mux *http.ServeMux, open bool, keeper *keeper, c *counters) {
+	one := make(chan struct{}, 1)
+	for path, serve := range map[string]http.HandlerFunc{"/debug/pprof/": pprof.Index,
+		"/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
+		"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace} {
+		mux.Handle("GET "+path, c.room(costWaits, func(w http.ResponseWriter, q *http.Request) {
+			if !open && !keeper.admits(w, q) {
+				return
+			}
+			select {
+			case one <- struct{}{}:
+				defer func() { <-one }()
+			default:
+				c.busy(w, "a profile is being taken")
+				return
+			}
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // package pprof knows how long it takes
+			serve(w, q)
+		}))
+	}
 }
 
 // takes reports whether a request has no parameter but those of its route, each once; else it has been answered. One
@@ -111,32 +123,6 @@ func (r *route) takes(w http.ResponseWriter, q *http.Request) bool {
 			fail(w, http.StatusBadRequest, name+" is given twice")
 			return false
 		}
-	}
-	return true
-}
-
-// door lets in who has the token.
-type door struct {
-	token  string
-	log    *slog.Logger
-	counts *counters
-}
-
-// admits reports whether a request has the token; else it has been answered.
-func (d *door) admits(w http.ResponseWriter, q *http.Request) bool {
-	if d.token == "" {
-		d.counts.tokensRefused.Add(1)
-		fail(w, http.StatusForbidden, "this interface is for reading only: no token is configured")
-		return false
-	}
-	got, is := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
-	want, have := sha256.Sum256([]byte(d.token)), sha256.Sum256([]byte(got))
-	if !is || subtle.ConstantTimeCompare(want[:], have[:]) != 1 {
-		d.counts.tokensRefused.Add(1)
-		d.counts.tell(d.log, "a request without the token was refused", q)
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		fail(w, http.StatusUnauthorized, "the token is missing or wrong: Authorization: Bearer TOKEN")
-		return false
 	}
 	return true
 }

@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/kith-io/kith/internal/door"
 	"github.com/kith-io/kith/internal/localname"
 	"github.com/kith-io/kith/internal/logs"
 )
@@ -45,20 +45,24 @@ func listen(cfg Config, most limits, c *counters, handler func() http.Handler) (
 	_, logged := logs.Behind(cfg.Logger)
 	base, over := context.WithCancel(context.Background())
 	names := localname.Of(l.Addr(), cfg.TLS != nil, cfg.Hosts...)
-	c.conns = make(chan struct{}, cfg.Streams+most.spare)
-	l = &limited{l, c, cfg.TLS == nil}
+	c.door = door.New(l, door.Config{Most: cfg.Streams + most.spare, FirstByte: min(firstByteTime, most.header),
+		Full: map[bool]string{true: full}[cfg.TLS == nil], Crowded: func(n door.Stats) {
+			cfg.Logger.Warn("connections were closed for later ones, or found no place", "event", "admin-crowded", "open", n.Open,
+				"put_out", n.PutOut, "refused", n.Refused)
+		}})
 	s := &Server{addr: l.Addr(), over: over, counts: c, logged: logged, http: &http.Server{
 		Handler: byName(names, cfg, c, handler()), ReadHeaderTimeout: most.header, ReadTimeout: most.read,
 		WriteTimeout: most.write, IdleTimeout: most.idle, MaxHeaderBytes: maxHeader, TLSConfig: cfg.TLS,
 		BaseContext: func(net.Listener) context.Context { return base },
 		ErrorLog:    slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 	}}
+	c.door.Attach(s.http)
 	s.served.Go(func() {
 		var err error
 		if cfg.TLS != nil {
-			err = s.http.ServeTLS(l, "", "")
+			err = s.http.ServeTLS(c.door, "", "")
 		} else {
-			err = s.http.Serve(l)
+			err = s.http.Serve(c.door)
 		}
 		if !errors.Is(err, http.ErrServerClosed) {
 			cfg.Logger.Error("the admin interface has ended", "error", err)
@@ -89,44 +93,3 @@ func (s *Server) Close(ctx context.Context) error {
 // full is what one connection too many is told, where it can be.
 const full = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\n" +
 	"Connection: close\r\n\r\n{\"error\":\"too many connections are open\"}\n"
-
-// limited is a listener whose connections have a bound: one more is told so and closed. As many as may be streams do
-// not use it up, so that there is room for probes.
-type limited struct {
-	net.Listener
-	counts *counters
-	plain  bool
-}
-
-// Accept returns the next connection that there is room for.
-func (l *limited) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case l.counts.conns <- struct{}{}:
-			return &placed{Conn: c, free: sync.OnceFunc(func() { <-l.counts.conns })}, nil
-		default:
-		}
-		l.counts.connsRefused.Add(1)
-		if l.plain {
-			_ = c.SetWriteDeadline(time.Now().Add(tellTime))
-			_, _ = io.WriteString(c, full)
-		}
-		_ = c.Close()
-	}
-}
-
-// placed is a connection that gives its place back when it is closed.
-type placed struct {
-	net.Conn
-	free func()
-}
-
-// Close closes the connection.
-func (p *placed) Close() error {
-	defer p.free()
-	return p.Conn.Close()
-}

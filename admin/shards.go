@@ -107,7 +107,12 @@ func (a *api) shards(w http.ResponseWriter, q *http.Request) {
 		failed(w, err)
 		return
 	}
-	say(w, http.StatusOK, reportOf(&rep, each))
+	done, err := a.counts.reads.Work(q.Context()) // members have been waited for: the rest is work
+	if err != nil {
+		return
+	}
+	defer done()
+	say(&worker{w, done}, http.StatusOK, reportOf(&rep, each))
 }
 
 func (a *api) region(name string) *kith.Region {
@@ -153,5 +158,5 @@ type counted struct {
 }
 
 func (a *api) stats(w http.ResponseWriter, _ *http.Request) {
-	say(w, http.StatusOK, counted{a.node.Stats(), a.streams.counts.read()})
+	say(w, http.StatusOK, counted{a.node.Stats(), a.counts.read()})
 }

@@ -3,6 +3,8 @@
 package admin
 
 import (
+	"bytes"
+	"errors"
 	"net/http"
 	"time"
 
@@ -17,10 +19,10 @@ type views struct {
 }
 
 // viewsOf begins to keep the events of a node.
-func viewsOf(node *kith.Node, cfg Config, streams places) *views {
+func viewsOf(node *kith.Node, cfg Config, c *counters) *views {
 	own := &local{node, &meter{times: cfg.Times}, &history{}}
 	own.history.follow(node)
-	all := api{node, streams, cfg.Join}
+	all := api{node, c, cfg.Join}
 	return &views{all, own, newBoard(func() []named { return []named{{"", own}} })}
 }
 
@@ -44,9 +46,28 @@ func (v *views) rates(w http.ResponseWriter, _ *http.Request) {
 	say(w, http.StatusOK, r)
 }
 
-func (v *views) watch(w http.ResponseWriter, q *http.Request) { v.board.watch(w, q, v.streams) }
+func (v *views) watch(w http.ResponseWriter, q *http.Request) { v.board.watch(w, q, &v.counts.streams) }
 
 func (v *views) snapshot(w http.ResponseWriter, q *http.Request) {
 	s, _ := v.local.look(q.Context()) // a node of this process always says something
 	say(w, http.StatusOK, s)
+}
+
+// flightRecord answers with the flight record of the node as a file: to whoever has the token, it may hold users'
+// messages.
+func (a *views) flightRecord(w http.ResponseWriter, q *http.Request) {
+	var b bytes.Buffer // a record is bounded, and whoever fails gets an error instead of half of one
+	switch err := a.node.WriteFlightRecord(q.Context(), &b); {
+	case errors.Is(err, kith.ErrNoFlightRecord):
+		fail(w, http.StatusConflict, err.Error())
+		return
+	case err != nil:
+		failed(w, err)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(b.Bytes())
 }

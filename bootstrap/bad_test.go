@@ -176,3 +176,23 @@ func TestOnlyJSONIsBelieved(t *testing.T) {
 	require.Less(t, len(e.Detail), 4*(maxWhy+50), "and not all of what others say")
 	require.Zero(t, b.Node().View().ClusterID)
 }
+
+// Connections that say nothing, far more than there may be, keep no newcomer out of the contact point, though they come
+// from its own address (SEC-1).
+func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+	k := &known{}
+	b := begun(t, k, kith.Config{}, Config{Expected: 2})
+	for n := range 3 * maxConns {
+		c, err := net.Dial("tcp", b.ContactPoint())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		if n%2 == 1 { // slow ones among them
+			_, err = io.WriteString(c, "GET ")
+			require.NoError(t, err)
+		}
+		if n%maxConns == maxConns-1 {
+			require.Equal(t, http.StatusOK, get(t, "http://"+b.ContactPoint()+contactPath, nil))
+		}
+	}
+	require.Equal(t, http.StatusOK, get(t, "http://"+b.ContactPoint()+contactPath, nil))
+}

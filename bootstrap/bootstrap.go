@@ -15,8 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/formation"
 	"github.com/kith-io/kith/internal/localname"
@@ -117,8 +115,8 @@ func begin(n *kith.Node, node kith.Config, cfg Config, l net.Listener) (*Bootstr
 	}
 	b.log.Info("looking for a cluster", "event", "bootstrap-started", "node", n.ID().String(), "contact_point",
 		point.String(), "required", f.WithDefaults().Required, "expected", f.Expected, "never_forms", f.NeverForm)
-	limited := netutil.LimitListener(l, maxConns)
-	b.runs.Go(func() { b.serve(limited) })
+	front := b.front(l)
+	b.runs.Go(func() { b.serve(front) })
 	b.runs.Go(b.run)
 	b.runs.Go(b.watch)
 	return b, nil

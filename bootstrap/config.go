@@ -27,9 +27,12 @@ const (
 
 	maxBody   = 16 << 10 // of a request or an answer
 	maxHeader = 8 << 10
-	maxConns  = 512 // to the contact point
-	maxAsking = 64  // requests of this node that are under way
+	maxConns  = 512  // to the contact point
+	maxAsks   = 64   // of them, those whose requests are being answered, of one address half of them
+	maxRate   = 2000 // requests a second that are answered
+	maxAsking = 64   // requests of this node that are under way
 	serveTime = 5 * time.Second
+	firstByte = 2 * time.Second // of a connection
 	idleTime  = 30 * time.Second
 	endTime   = 10 * time.Second // of a node that found no cluster
 	minWait   = time.Millisecond

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/formation"
+	"github.com/kith-io/kith/internal/door"
 	"github.com/kith-io/kith/internal/refuse"
 	"github.com/kith-io/kith/peer"
 )
@@ -34,6 +35,32 @@ func (b *Bootstrap) serve(l net.Listener) {
 	if !errors.Is(err, http.ErrServerClosed) {
 		b.log.Error("the contact point has ended", "error", err)
 	}
+}
+
+// front puts a door in front of the contact point: newcomers get in whoever holds connections there.
+func (b *Bootstrap) front(l net.Listener) *door.Door {
+	front := door.New(l, door.Config{Most: maxConns, FirstByte: min(firstByte, b.cfg.ProbeTimeout),
+		Crowded: func(n door.Stats) {
+			b.log.Warn("connections to the contact point were closed for later ones, or found no place", "event",
+				"contact-crowded", "open", n.Open, "put_out", n.PutOut, "refused", n.Refused)
+		}})
+	gate, next := door.NewGate(door.Limits{Rate: maxRate, Places: maxAsks}), b.server.Handler
+	b.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		ok := gate.Pass(q)
+		if ok {
+			var leave func()
+			if leave, ok = gate.Enter(q); ok {
+				defer leave()
+				next.ServeHTTP(w, q)
+				return
+			}
+		}
+		w.Header().Set("Connection", "close")
+		w.Header().Set("Retry-After", "1")
+		fail(w, http.StatusServiceUnavailable, "there are too many requests")
+	})
+	front.Attach(b.server)
+	return front
 }
 
 // Handler returns what the contact point serves, for a program that has a server of its own beside it: GET

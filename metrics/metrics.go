@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -92,12 +93,43 @@ func (m *Metrics) Observe(what kith.Measure, typ string, took time.Duration) {
 // Watch has the metrics be those of a node. Before it there are none but the histograms.
 func (m *Metrics) Watch(n *kith.Node) { m.node.Store(n) }
 
-// Handler serves the metrics of the node, of the Go runtime and of the process, and nothing else.
+// Handler serves the metrics of the node, of the Go runtime and of the process, and nothing else. Scrapes are gathered
+// one after the other; a reader that takes its time with an answer holds up no other.
 func (m *Metrics) Handler() http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
+	gather, turn := promhttp.HandlerFor(r, promhttp.HandlerOpts{}), make(chan struct{}, 1)
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		select {
+		case turn <- struct{}{}:
+		case <-q.Context().Done():
+			return
+		}
+		p := &page{header: w.Header(), status: http.StatusOK}
+		func() {
+			defer func() { <-turn }()
+			gather.ServeHTTP(p, q)
+		}()
+		w.WriteHeader(p.status)
+		_, _ = w.Write(p.text.Bytes())
+	})
 }
+
+// page is an answer that is written when it is whole.
+type page struct {
+	header http.Header
+	status int
+	text   bytes.Buffer
+}
+
+// Header returns the header of the answer.
+func (p *page) Header() http.Header { return p.header }
+
+// WriteHeader takes the status.
+func (p *page) WriteHeader(status int) { p.status = status }
+
+// Write takes the text.
+func (p *page) Write(b []byte) (int, error) { return p.text.Write(b) }
 
 // typeNames gives the first types that come a label of their own.
 type typeNames struct {

@@ -266,3 +266,42 @@ func TestDashboardNamesMetrics(t *testing.T) {
 	}
 	require.Greater(t, shown, 20)
 }
+
+// slow is the writer of a reader that takes nothing until it may.
+type slow struct {
+	*httptest.ResponseRecorder
+	begins chan struct{}
+	goOn   chan struct{}
+}
+
+func (s slow) Write(p []byte) (int, error) {
+	s.begins <- struct{}{}
+	<-s.goOn
+	return s.ResponseRecorder.Write(p)
+}
+
+// Readers that take their time with an answer, however many, keep nobody from having his.
+func TestSlowScrapers(t *testing.T) {
+	m, err := New(Config{})
+	require.NoError(t, err)
+	h := m.Handler()
+	begins, goOn, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	const many = 20
+	for range many {
+		go func() {
+			h.ServeHTTP(slow{httptest.NewRecorder(), begins, goOn}, httptest.NewRequest("GET", "/metrics", nil))
+			over <- struct{}{}
+		}()
+	}
+	for range many {
+		<-begins
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Contains(t, w.Body.String(), "go_goroutines")
+	close(goOn)
+	for range many {
+		<-over
+	}
+}

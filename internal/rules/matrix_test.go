@@ -78,12 +78,13 @@ var matrix = map[string]string{
 		"internal/fileid",
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
 		"internal/leases",
-	"admin":     "root latency internal/localname internal/logs internal/refuse",
-	"examples":  root,
-	"latency":   root,
-	"metrics":   "root stats",
-	"bootstrap": "root discovery formation peer wire internal/localname internal/logs internal/refuse internal/names",
-	"bench":     "root transport trust hello loop flow ringbuf wire",
+	"admin":    "root latency internal/localname internal/logs internal/refuse internal/door",
+	"examples": root,
+	"latency":  root,
+	"metrics":  "root stats",
+	"bootstrap": "root discovery formation peer wire internal/localname " +
+		"internal/logs internal/refuse internal/names internal/door",
+	"bench": "root transport trust hello loop flow ringbuf wire",
 
 	// the node binary: two programs of one package, by the name that it has and by the one that it had
 	"cmd/kith": "internal/command",
@@ -95,6 +96,7 @@ var matrix = map[string]string{
 	"internal/operate":    "admin internal/cli", // the verbs that ask a running node
 	"internal/localname":  "",                   // names that a listener on loopback answers to
 	"internal/refuse":     "",                   // requests over HTTP that no route is asked about
+	"internal/door":       "",                   // who comes in at a port with HTTP, and what they cost
 	"internal/settings":   "",                   // flags from a file and the environment
 	"internal/fileid":     "",                   // a file, told from its copies
 	"internal/names":      "",                   // names that are dialled, and what is remembered of them
@@ -127,7 +129,7 @@ var matrix = map[string]string{
 var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/invariant internal/enum internal/rules internal/planted " +
 		"internal/port internal/spent internal/pki internal/api internal/feed internal/localname internal/refuse " +
-		"internal/incall internal/logs internal/long internal/names internal/fileid",
+		"internal/incall internal/logs internal/long internal/names internal/fileid internal/door",
 	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
 	"plane lifetime internal/leases transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",

@@ -1,0 +1,125 @@
+// Room: what a route costs the node, and which share of it its readers get. Nothing that a reader can cause goes to the
+// control goroutine but from here.
+
+package admin
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"log/slog"
+	"net/http"
+	"strings"
+)
+
+// keeper lets in who has the token.
+type keeper struct {
+	token  string
+	log    *slog.Logger
+	counts *counters
+}
+
+// admits reports whether a request has the token; else it has been answered.
+func (d *keeper) admits(w http.ResponseWriter, q *http.Request) bool {
+	if d.token == "" {
+		d.counts.tokensRefused.Add(1)
+		fail(w, http.StatusForbidden, "this interface is for reading only: no token is configured")
+		return false
+	}
+	if !d.knows(q) {
+		d.counts.tokensRefused.Add(1)
+		d.counts.tell(d.log, "a request without the token was refused", q)
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		fail(w, http.StatusUnauthorized, "the token is missing or wrong: Authorization: Bearer TOKEN")
+		return false
+	}
+	return true
+}
+
+// knows reports whether a request has the token.
+func (d *keeper) knows(q *http.Request) bool {
+	got, is := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
+	want, have := sha256.Sum256([]byte(d.token)), sha256.Sum256([]byte(got))
+	return is && d.token != "" && subtle.ConstantTimeCompare(want[:], have[:]) == 1
+}
+
+// cost is what a request costs the node, and so which room it needs.
+type cost uint8
+
+const (
+	costProbe  cost = iota // next to nothing
+	costLight              // a copy of what is there
+	costHeavy              // figures are gathered and written as text: one at a time, with rests
+	costWaits              // it waits for others, and works itself
+	costStream             // for as long as the reader wants: has places of its own
+)
+
+// healthPaths are the routes of probes.
+const healthPaths = "/health/"
+
+// paced serves so many requests a second. Probes are counted for themselves, and who has the token is not.
+func (c *counters) paced(k *keeper, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		gate := c.reads
+		if strings.HasPrefix(q.URL.Path, healthPaths) {
+			gate = c.probes
+		}
+		if !k.knows(q) && !gate.Pass(q) {
+			c.busy(w, "there are too many requests")
+			return
+		}
+		next.ServeHTTP(w, q)
+	})
+}
+
+// room serves requests of one kind as far as there is room for them. Who changes something has the token, or is refused.
+func (c *counters) room(of cost, serve http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if of == costProbe || of == costStream || q.Method == http.MethodPost {
+			serve(w, q)
+			return
+		}
+		leave, ok := c.reads.Enter(q)
+		if !ok {
+			c.busy(w, "too many requests are under way")
+			return
+		}
+		defer leave()
+		if of == costHeavy {
+			done, err := c.reads.Work(q.Context())
+			if err != nil { // nobody waits for an answer
+				return
+			}
+			defer done()
+			w = &worker{w, done}
+		}
+		serve(w, q)
+	})
+}
+
+// busy answers a request for which there is no room.
+func (c *counters) busy(w http.ResponseWriter, why string) {
+	w.Header().Set("Retry-After", "1")
+	w.Header().Set("Connection", "close")
+	fail(w, http.StatusServiceUnavailable, why)
+}
+
+// worker is the writer of an answer that was worked on until it began to be written: a slow reader holds nobody up.
+type worker struct {
+	http.ResponseWriter
+	done func()
+}
+
+// Unwrap is for http.ResponseController.
+func (w *worker) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader ends the work.
+func (w *worker) WriteHeader(status int) {
+	w.done()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write ends the work.
+func (w *worker) Write(p []byte) (int, error) {
+	w.done()
+	return w.ResponseWriter.Write(p)
+}

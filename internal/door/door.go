@@ -1,0 +1,219 @@
+// Package door is a listener for HTTP at a port that others than friends reach: how many connections there are, who
+// goes when one more comes, how much of a processor handshakes and readers get.
+package door
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config says how many come in. All of it but Full and Crowded is needed.
+type Config struct {
+	// Most is how many connections there are at a time. At most so many may be kept (Keep) that there is always one that
+	// is not, or a newcomer finds nobody to take the place of.
+	Most int
+	// FirstByte is how long a connection may be silent after it was opened.
+	FirstByte time.Duration
+	// Full is told to a newcomer that finds no place, before it is closed; empty: nothing, as when it expects TLS.
+	Full string
+	// Crowded is called when somebody was put out or refused, once a second at most, with how many were so far.
+	Crowded func(Stats)
+}
+
+// Stats are the counters of a door.
+type Stats struct {
+	Open    int    // connections
+	PutOut  uint64 // that were closed for a later one: they had asked nothing, or were idle
+	Refused uint64 // that found no place: all there were had their requests under way
+	Silent  uint64 // that said nothing in time
+}
+
+// tellTime is for the words to a newcomer that finds no place.
+const tellTime = 100 * time.Millisecond
+
+// Door is a listener whose connections have a bound. When it is reached the newcomer takes the place of another one: of
+// the address with the most connections (of IPv6: of the network of 64 bits), there of one that said nothing yet, then
+// of one that began to speak, then of an idle one, the oldest first. A client that asks as soon as it is connected,
+// as a probe does, is served whoever else is there.
+type Door struct {
+	net.Listener
+	cfg   Config
+	turns chan struct{} // of those that have asked nothing yet: so many are worked on at a time
+
+	mu     sync.Mutex
+	guests map[*Conn]struct{}
+	there  map[netip.Addr]int // connections by visitor
+	told   time.Time
+
+	putOut, refused, silent atomic.Uint64
+}
+
+// New puts a door in front of a listener.
+func New(l net.Listener, cfg Config) *Door {
+	return &Door{Listener: l, cfg: cfg, turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		guests: map[*Conn]struct{}{}, there: map[netip.Addr]int{}}
+}
+
+// Stats returns the counters.
+func (d *Door) Stats() Stats {
+	d.mu.Lock()
+	open := len(d.guests)
+	d.mu.Unlock()
+	return Stats{open, d.putOut.Load(), d.refused.Load(), d.silent.Load()}
+}
+
+// Attach has a server use the door: it speaks HTTP/1.1 alone, for HTTP/2 makes any number of requests of one
+// connection, and tells the door which connections have asked for something.
+func (d *Door) Attach(s *http.Server) {
+	s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		if secure, is := nc.(*tls.Conn); is {
+			nc = secure.NetConn()
+		}
+		return context.WithValue(ctx, key{}, nc)
+	}
+	next := s.Handler
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if c := connOf(q.Context()); c != nil {
+			c.move(asking)
+			defer c.move(idle)
+		}
+		next.ServeHTTP(w, q)
+	})
+}
+
+// key is that of a request's connection in its context.
+type key struct{}
+
+func connOf(ctx context.Context) *Conn {
+	c, _ := ctx.Value(key{}).(*Conn)
+	return c
+}
+
+// Keep has the connection of a request keep its place until release is called, or the request is over. A request that
+// came through no door has nothing to keep.
+func Keep(ctx context.Context) (release func()) {
+	c := connOf(ctx)
+	if c == nil {
+		return func() {}
+	}
+	c.move(kept)
+	return func() { c.move(asking) }
+}
+
+// Accept returns the next connection, if need be in the place of another one.
+func (d *Door) Accept() (net.Conn, error) {
+	for {
+		nc, err := d.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &Conn{Conn: nc, door: d, from: Visitor(source(nc)), since: time.Now()}
+		goes, ok := d.enter(c)
+		switch {
+		case goes != nil:
+			d.putOut.Add(1)
+			_ = goes.Conn.Close()
+		case !ok:
+			d.refused.Add(1)
+			if d.cfg.Full != "" {
+				_ = nc.SetWriteDeadline(time.Now().Add(tellTime))
+				_, _ = io.WriteString(nc, d.cfg.Full)
+			}
+			_ = nc.Close()
+		}
+		if goes != nil || !ok {
+			d.crowded()
+		}
+		if ok {
+			c.patience(d.cfg.FirstByte)
+			return c, nil
+		}
+	}
+}
+
+// crowded tells that there is more than there is room for, now and then.
+func (d *Door) crowded() {
+	d.mu.Lock()
+	tell := d.cfg.Crowded != nil && time.Since(d.told) >= time.Second
+	if tell {
+		d.told = time.Now()
+	}
+	d.mu.Unlock()
+	if tell {
+		d.cfg.Crowded(d.Stats())
+	}
+}
+
+// enter takes a connection in; goes is whose place it has. Not ok: there is none.
+func (d *Door) enter(c *Conn) (goes *Conn, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.guests) >= d.cfg.Most {
+		if goes = d.least(); goes == nil {
+			return nil, false
+		}
+		d.leaveLocked(goes)
+	}
+	d.guests[c] = struct{}{}
+	d.there[c.from]++
+	return goes, true
+}
+
+// least returns who goes first, nil when all are kept.
+func (d *Door) least() (least *Conn) {
+	for c := range d.guests { // the least: the order does not show
+		if c.stage != kept && (least == nil || d.before(c, least)) {
+			least = c
+		}
+	}
+	return least
+}
+
+// before reports whether a goes before b.
+func (d *Door) before(a, b *Conn) bool {
+	if m, n := d.there[a.from], d.there[b.from]; m != n {
+		return m > n
+	}
+	if a.stage != b.stage {
+		return a.stage < b.stage
+	}
+	return a.since.Before(b.since)
+}
+
+func (d *Door) leaveLocked(c *Conn) {
+	if _, in := d.guests[c]; !in {
+		return
+	}
+	delete(d.guests, c)
+	if d.there[c.from]--; d.there[c.from] <= 0 {
+		delete(d.there, c.from)
+	}
+}
+
+// Visitor is whose share of a door a connection from an address uses: that address, of IPv6 its network of 64 bits,
+// which one host can have to itself.
+func Visitor(from netip.Addr) netip.Addr {
+	if from = from.Unmap(); from.Is6() && !from.IsLinkLocalUnicast() {
+		if p, err := from.WithZone("").Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return from
+}
+
+// source is the address that a connection comes from.
+func source(nc net.Conn) netip.Addr {
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr()
+	}
+	return netip.Addr{}
+}
