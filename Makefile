@@ -23,7 +23,7 @@ ARGS     ?=
 VERSION  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards rolling planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf test-otel idle-entities pressure alerts page-test site pictures check build clean
+.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards rolling planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf test-otel idle-entities pressure doors alerts page-test site pictures check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ bench-e2e: build ## measure two real processes against raw TCP and bulk loopback
 idle-entities: N = 1000000
 idle-entities: build ## hold N=1000000 idle entities in one node process and report its memory; ARGS=--exec=worker
 	@$(BIN)/loadgen idle --entities=$(N) $(ARGS)
+
+doors: build ## a crowd at the ports with HTTP of a node: probes, newcomers and asks beside it; ARGS="--tls --duration=30s"
+	@$(BIN)/loadgen doors $(ARGS)
 
 pressure: build ## measure what one slow entity among 1,000 behind TellWait costs the others; ARGS="--slow=50ms --rounds=5"
 	@$(BIN)/loadgen pressure $(ARGS)

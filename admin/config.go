@@ -28,6 +28,7 @@ const (
 	readTime       = 10 * time.Second
 	writeTime      = 10 * time.Second // of one answer, or of one event to a slow reader
 	firstByteTime  = 2 * time.Second
+	firstBytes     = 16<<10 + maxHeader + 4<<10 // of a handshake, the first request, and what seals it
 	idleTime       = 2 * time.Minute
 	spareConns     = 256 // beside one for each stream
 	maxHosts       = 64

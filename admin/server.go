@@ -46,9 +46,10 @@ func listen(cfg Config, most limits, c *counters, handler func() http.Handler) (
 	base, over := context.WithCancel(context.Background())
 	names := localname.Of(l.Addr(), cfg.TLS != nil, cfg.Hosts...)
 	c.door = door.New(l, door.Config{Most: cfg.Streams + most.spare, FirstByte: min(firstByteTime, most.header),
-		Full: map[bool]string{true: full}[cfg.TLS == nil], Crowded: func(n door.Stats) {
-			cfg.Logger.Warn("connections were closed for later ones, or found no place", "event", "admin-crowded", "open", n.Open,
-				"put_out", n.PutOut, "refused", n.Refused)
+		FirstBytes: firstBytes,
+		Full:       map[bool]string{true: full}[cfg.TLS == nil], Crowded: func(n door.Stats) {
+			cfg.Logger.Warn("connections were closed for later ones, or found no place", "event", "admin-crowded",
+				"open", n.Open, "put_out", n.PutOut, "refused", n.Refused)
 		}})
 	s := &Server{addr: l.Addr(), over: over, counts: c, logged: logged, http: &http.Server{
 		Handler: byName(names, cfg, c, handler()), ReadHeaderTimeout: most.header, ReadTimeout: most.read,

@@ -3,11 +3,13 @@
 package bootstrap
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/formation"
+	"github.com/kith-io/kith/internal/pki"
 )
 
 // website is a server at which every request has the same answer; it returns its address.
@@ -195,4 +198,32 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 		}
 	}
 	require.Equal(t, http.StatusOK, get(t, "http://"+b.ContactPoint()+contactPath, nil))
+}
+
+// What a stranger may show before it has proven anything is bounded at a contact point with TLS too: a tangle of many
+// certificates is not even read, and one of few is looked at no further than its length (SEC-1).
+func TestChainsAtTheContactPoint(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, pki.ThrowAway(dir, []string{kith.ClusterURI("kith")}, []string{"127.0.0.1"}, "n"))
+	cert, key := pki.Paths(dir, "n")
+	k := &known{}
+	b := begun(t, k, kith.Config{TLS: kith.TLS{CertFile: cert, KeyFile: key,
+		CAFile: filepath.Join(dir, pki.CAName+pki.CertSuffix)}}, Config{Expected: 2})
+	own, err := tls.LoadX509KeyPair(cert, key)
+	require.NoError(t, err)
+	for n, want := range map[int]bool{0: true, 4: false, 10: false, 100: false} {
+		shown := own
+		if n > 0 {
+			shown, err = pki.Tangle(n)
+			require.NoError(t, err)
+		}
+		c, err := tls.Dial("tcp", b.ContactPoint(), &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &shown, nil }})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		_, _ = io.WriteString(c, "GET "+contactPath+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		answer := make([]byte, 12)
+		got, _ := io.ReadFull(c, answer)
+		require.Equal(t, want, string(answer[:got]) == "HTTP/1.1 200", "%d certificates", n)
+	}
 }

@@ -33,11 +33,14 @@ const (
 	maxAsking = 64   // requests of this node that are under way
 	serveTime = 5 * time.Second
 	firstByte = 2 * time.Second // of a connection
-	idleTime  = 30 * time.Second
-	endTime   = 10 * time.Second // of a node that found no cluster
-	minWait   = time.Millisecond
-	maxWait   = time.Second
-	tellAgain = 30 * time.Second // that nothing has changed
+
+	// firstBytes are those of a handshake, whose certificates have 16 KiB, and of the first request.
+	firstBytes = 16<<10 + maxHeader + 4<<10
+	idleTime   = 30 * time.Second
+	endTime    = 10 * time.Second // of a node that found no cluster
+	minWait    = time.Millisecond
+	maxWait    = time.Second
+	tellAgain  = 30 * time.Second // that nothing has changed
 )
 
 // Errors of a search; match with errors.Is.

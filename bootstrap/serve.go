@@ -40,6 +40,7 @@ func (b *Bootstrap) serve(l net.Listener) {
 // front puts a door in front of the contact point: newcomers get in whoever holds connections there.
 func (b *Bootstrap) front(l net.Listener) *door.Door {
 	front := door.New(l, door.Config{Most: maxConns, FirstByte: min(firstByte, b.cfg.ProbeTimeout),
+		FirstBytes: firstBytes,
 		Crowded: func(n door.Stats) {
 			b.log.Warn("connections to the contact point were closed for later ones, or found no place", "event",
 				"contact-crowded", "open", n.Open, "put_out", n.PutOut, "refused", n.Refused)

@@ -23,6 +23,7 @@ type commands struct {
 	Serve    serveCmd    `cmd:"" help:"Run a node that hosts the entities of run --target, until SIGINT or SIGTERM."`
 	Idle     idleCmd     `cmd:"" help:"Hold many idle entities in one node process and report its memory."`
 	Pressure pressureCmd `cmd:"" help:"Measure what one slow entity behind TellWait costs the others of its node."`
+	Doors    doorsCmd    `cmd:"" help:"Measure what a crowd at the ports with HTTP of a node costs it."`
 	Worker   workerCmd   `cmd:"" hidden:"" help:"Be a process of a measurement: answer calls on stdin."`
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -44,9 +45,17 @@ func observe(cfg *kith.Config) (*observed, error) {
 }
 
 // serve serves the admin interface of the node on a free loopback port.
-func (o *observed) serve(node *kith.Node) (addr string, err error) {
+func (o *observed) serve(node *kith.Node, secure tlsFiles) (addr string, err error) {
 	o.metrics.Watch(node)
-	s, err := admin.Start(node, admin.Config{Listen: "127.0.0.1:0", Metrics: o.metrics.Handler(), Times: o.times})
+	cfg := admin.Config{Listen: "127.0.0.1:0", Metrics: o.metrics.Handler(), Times: o.times}
+	if secure != (tlsFiles{}) {
+		pair, err := tls.LoadX509KeyPair(secure.Cert, secure.Key)
+		if err != nil {
+			return "", err
+		}
+		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}}
+	}
+	s, err := admin.Start(node, cfg)
 	if err != nil {
 		return "", err
 	}

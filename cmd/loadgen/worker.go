@@ -87,8 +87,9 @@ type (
 
 		Insecure bool // a listen address that is not loopback, without TLS
 		Observed bool // measured, and with an admin interface
+		Contact  bool // with a contact point, by which it forms a cluster of its own
 	}
-	startReply struct{ Addr, Admin string }
+	startReply struct{ Addr, Admin, Contact string }
 )
 
 func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
@@ -110,7 +111,13 @@ func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
 			return startReply{}, err
 		}
 	}
-	node, err := kith.Start(ctx, cfg)
+	var node *kith.Node
+	var contact string
+	if a.Contact {
+		node, contact, err = find(ctx, cfg)
+	} else {
+		node, err = kith.Start(ctx, cfg)
+	}
 	if err != nil {
 		return startReply{}, err
 	}
@@ -122,9 +129,9 @@ func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
 		}
 	}
 	w.press.beside = w.regions["inline"]
-	at := startReply{Addr: node.Addr().String()}
+	at := startReply{Addr: node.Addr().String(), Contact: contact}
 	if o != nil {
-		at.Admin, err = o.serve(node)
+		at.Admin, err = o.serve(node, a.TLS)
 	}
 	return at, err
 }

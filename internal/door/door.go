@@ -5,6 +5,7 @@ package door
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -22,6 +23,9 @@ type Config struct {
 	Most int
 	// FirstByte is how long a connection may be silent after it was opened.
 	FirstByte time.Duration
+	// FirstBytes is how much it may say until its first request is there, its handshake included. One that says more is
+	// closed; zero: no bound.
+	FirstBytes int
 	// Full is told to a newcomer that finds no place, before it is closed; empty: nothing, as when it expects TLS.
 	Full string
 	// Crowded is called when somebody was put out or refused, once a second at most, with how many were so far.
@@ -168,14 +172,21 @@ func (d *Door) enter(c *Conn) (goes *Conn, ok bool) {
 	return goes, true
 }
 
-// least returns who goes first, nil when all are kept.
+// least returns who goes first, nil when all are kept. A connection whose first bytes nobody has come to read yet, as
+// when many are accepted at once, is not silent.
 func (d *Door) least() (least *Conn) {
-	for c := range d.guests { // the least: the order does not show
-		if c.stage != kept && (least == nil || d.before(c, least)) {
-			least = c
+	for {
+		least = nil
+		for c := range d.guests { // the least: the order does not show
+			if c.stage != kept && (least == nil || d.before(c, least)) {
+				least = c
+			}
 		}
+		if least == nil || least.stage != silent || !waits(least.Conn) {
+			return least
+		}
+		least.stage = speaking
 	}
-	return least
 }
 
 // before reports whether a goes before b.
@@ -216,4 +227,124 @@ func source(nc net.Conn) netip.Addr {
 		return a.AddrPort().Addr()
 	}
 	return netip.Addr{}
+}
+
+// stage is how far a connection is. The lower it is, the sooner it goes for a later one.
+type stage uint8
+
+const (
+	silent   stage = iota // has said nothing
+	speaking              // within its handshake, or its first request
+	idle                  // its last request was answered
+	asking                // a request is there, which has no place yet
+	kept                  // it has one: it does not go
+)
+
+// errTooMuch ends a connection that says more than a handshake and a first request may have.
+var errTooMuch = errors.New("door: too many bytes before the first request")
+
+// Conn is a connection that came in by a door.
+type Conn struct {
+	net.Conn
+	door *Door
+	from netip.Addr // its visitor
+
+	stage stage // guarded by the door's mu
+	since time.Time
+
+	said  int         // bytes, before it has asked; of who reads
+	asked atomic.Bool // a whole request has come
+	spoke atomic.Bool
+	first *time.Timer
+
+	mu   sync.Mutex // of held
+	held bool       // its turn
+}
+
+// patience closes the connection if nothing is heard of it for so long.
+func (c *Conn) patience(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.first = time.AfterFunc(d, func() {
+		if !c.spoke.Load() {
+			c.door.silent.Add(1)
+			_ = c.Conn.Close()
+		}
+	})
+}
+
+// move notes how far the connection is, and since when.
+func (c *Conn) move(to stage) {
+	if to >= asking && !c.asked.Swap(true) {
+		c.give()
+	}
+	c.door.mu.Lock()
+	c.stage, c.since = to, time.Now()
+	c.door.mu.Unlock()
+}
+
+// Read reads. What comes before a connection has asked anything is worked on when it is its turn: of the handshakes
+// and headers of strangers only so many at a time, which is not while they wait for the other end.
+func (c *Conn) Read(p []byte) (int, error) {
+	c.give()
+	if c.asked.Load() {
+		return c.Conn.Read(p)
+	}
+	if most := c.door.cfg.FirstBytes; most > 0 {
+		if c.said >= most {
+			return 0, errTooMuch
+		}
+		p = p[:min(len(p), most-c.said)]
+	}
+	n, err := c.Conn.Read(p)
+	c.said += n
+	if n > 0 && !c.asked.Load() {
+		if !c.spoke.Swap(true) {
+			c.move(speaking)
+		}
+		c.door.turns <- struct{}{}
+		c.mu.Lock()
+		c.held = true
+		c.mu.Unlock()
+	}
+	return n, err
+}
+
+// Write writes, which ends its turn.
+func (c *Conn) Write(p []byte) (int, error) {
+	c.give()
+	return c.Conn.Write(p)
+}
+
+// CloseWrite says that nothing more is sent.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close closes the connection and gives its place back.
+func (c *Conn) Close() error {
+	c.give()
+	c.mu.Lock()
+	if c.first != nil {
+		c.first.Stop()
+	}
+	c.mu.Unlock()
+	c.door.mu.Lock()
+	c.door.leaveLocked(c)
+	c.door.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// give ends its turn, if it has it.
+func (c *Conn) give() {
+	c.mu.Lock()
+	held := c.held
+	c.held = false
+	c.mu.Unlock()
+	if held {
+		<-c.door.turns
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -123,16 +124,15 @@ func TestWhoGoes(t *testing.T) {
 		require.EqualValues(t, n+1, o.Stats().PutOut)
 	}
 	require.Equal(t, map[stage]int{silent: 1, kept: 4}, o.stages(), "that of the other address is still there")
-	c := o.dial(t, "127.0.0.1", "GET /keep HTTP/1.1\r\nHost: x\r\n\r\n") // it has the place of the only one that is not kept
+	o.dial(t, "127.0.0.1", "GET /keep HTTP/1.1\r\nHost: x\r\n\r\n") // in place of the only one that is not kept
 	require.Equal(t, "/keep", <-o.seen)
 	gone(t, other)
 	require.Equal(t, 503, o.ask(t, "127.0.0.1", "/"), "all are kept")
 	require.EqualValues(t, 1, o.Stats().Refused)
-	_ = c
 }
 
-// Whoever asks at once is served, though silent and slow connections of the same address have taken all places, and come
-// again.
+// Whoever asks at once is served, though silent and slow connections of the same address have taken all places, and
+// come again.
 func TestAskersAreServedInACrowd(t *testing.T) {
 	o := serve(t, Config{Most: 16, FirstByte: time.Minute})
 	for range 10 {
@@ -144,6 +144,44 @@ func TestAskersAreServedInACrowd(t *testing.T) {
 	}
 	require.Positive(t, o.Stats().PutOut)
 	require.Zero(t, o.Stats().Refused)
+}
+
+// A connection whose first bytes nobody has read yet is none that says nothing: it stays, and a silent one goes.
+func TestUnreadIsNotSilent(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	o := &opened{Door: New(l, Config{Most: 3, FirstByte: time.Minute})}
+	t.Cleanup(func() { _ = o.Close() })
+	for n, text := range []string{"GET", "", "GET", "", ""} {
+		c := o.dial(t, "127.0.0.1", text)
+		defer c.Close()
+		nc, err := o.Accept()
+		require.NoError(t, err)
+		defer nc.Close()
+		if text != "" {
+			require.Eventually(t, func() bool { return waits(nc.(*Conn).Conn) }, 20*time.Second, time.Millisecond, n)
+		}
+	}
+	o.until(t, map[stage]int{silent: 1, speaking: 2})
+}
+
+// What a stranger may say before its first request is bounded; afterwards it may say more.
+func TestFirstBytes(t *testing.T) {
+	o := serve(t, Config{Most: 100, FirstByte: time.Minute, FirstBytes: 1000})
+	long := "GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 1000) + "\r\n\r\n"
+	text, err := io.ReadAll(o.dial(t, "127.0.0.1", long))
+	require.NotContains(t, string(text), "200", "%v", err)
+	c := o.dial(t, "127.0.0.1", "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	r := bufio.NewReader(c)
+	for range 2 {
+		a, err := http.ReadResponse(r, nil)
+		require.NoError(t, err)
+		require.Equal(t, 200, a.StatusCode)
+		_, err = io.Copy(io.Discard, a.Body)
+		require.NoError(t, err)
+		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 3000)+"\r\n\r\n")
+		require.NoError(t, err)
+	}
 }
 
 // A connection that says nothing is closed soon, one that has asked something is not.

@@ -19,11 +19,11 @@ const root = "root"
 // matrix is ARCHITECTURE.md's table of layers. Imports point down only. A package that does not exist yet keeps its
 // row, so that it is bound from its first line; internal/invariant and internal/enum are open to all.
 var matrix = map[string]string{
-	"wire": "", "ringbuf": "", "discovery": "internal/names", "internal/invariant": "", "internal/enum": "",
+	"wire": "", "ringbuf": "", "discovery": "internal/names internal/files", "internal/invariant": "", "internal/enum": "",
 	"internal/incall": "", // which goroutine a call runs on
 	// clients that break the rules; it speaks of the counters of a node
 	"internal/hostile": "root courier route peer wire internal/pki",
-	"internal/pki":     "", // certificates for commands, throw-away clusters and tests
+	"internal/pki":     "internal/files", // certificates for commands, throw-away clusters and tests
 	"peer":             "wire",
 	"route":            "peer wire",
 	"sparse":           "route",
@@ -42,7 +42,7 @@ var matrix = map[string]string{
 	// the suite for discovery; it may import testing
 	"discovery/discoverytest": "discovery",
 	"hello":                   "route peer wire",
-	"trust":                   "hello route",
+	"trust":                   "hello route internal/files",
 	"loop":                    "route wire", // gnet's, as transport is
 	"transport":               "flow route peer stats wire ringbuf hello loop trust internal/names",
 	"cluster":                 "peer",
@@ -75,7 +75,7 @@ var matrix = map[string]string{
 	"internal/starts": "formation peer wire",
 	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
 		"internal/flight internal/leases stats wire ringbuf internal/feed internal/survey shard/strategy internal/logs " +
-		"internal/fileid",
+		"internal/fileid internal/files",
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
 		"internal/leases",
 	"admin":    "root latency internal/localname internal/logs internal/refuse internal/door",
@@ -92,19 +92,21 @@ var matrix = map[string]string{
 	"internal/command": "root latency metrics admin bootstrap storm scale proof model internal/cli " +
 		"internal/ledger internal/chaos internal/rolling internal/shardscale internal/pki " +
 		"internal/operate internal/settings internal/flight internal/starts internal/bootruns " +
-		"discovery internal/logs",
-	"internal/operate":    "admin internal/cli", // the verbs that ask a running node
-	"internal/localname":  "",                   // names that a listener on loopback answers to
-	"internal/refuse":     "",                   // requests over HTTP that no route is asked about
-	"internal/door":       "",                   // who comes in at a port with HTTP, and what they cost
-	"internal/settings":   "",                   // flags from a file and the environment
-	"internal/fileid":     "",                   // a file, told from its copies
-	"internal/names":      "",                   // names that are dialled, and what is remembered of them
+		"discovery internal/logs internal/files",
+	"internal/operate":    "admin internal/cli internal/files", // the verbs that ask a running node
+	"internal/localname":  "",                                  // names that a listener on loopback answers to
+	"internal/refuse":     "",                                  // requests over HTTP that no route is asked about
+	"internal/door":       "",                                  // who comes in at a port with HTTP, and what they cost
+	"internal/files":      "",                                  // files that somebody gave a node
+	"internal/settings":   "internal/files",                    // flags from a file and the environment
+	"internal/fileid":     "",                                  // a file, told from its copies
+	"internal/names":      "",                                  // names that are dialled, and what is remembered of them
 	"internal/shardscale": "root internal/cli",
 	// rolling restarts
 	"internal/rolling": "root internal/chaos internal/cli internal/ledger internal/port internal/pki",
-	"cmd/loadgen":      "root bench admin metrics latency internal/cli internal/pki internal/hostile",
-	"internal/cli":     "root latency wire", // what both commands share: child processes, last lines, statistics
+	"cmd/loadgen": "root bench admin metrics latency internal/cli internal/pki internal/hostile bootstrap " +
+		"discovery",
+	"internal/cli": "root latency wire", // what both commands share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
 	"internal/chaos":  "root admin internal/cli internal/logs",
 	"internal/ledger": "",                      // what entities have received, held against what was sent
@@ -129,7 +131,7 @@ var matrix = map[string]string{
 var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/invariant internal/enum internal/rules internal/planted " +
 		"internal/port internal/spent internal/pki internal/api internal/feed internal/localname internal/refuse " +
-		"internal/incall internal/logs internal/long internal/names internal/fileid internal/door",
+		"internal/incall internal/logs internal/long internal/names internal/fileid internal/door internal/door internal/files",
 	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
 	"plane lifetime internal/leases transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",

@@ -1,0 +1,265 @@
+// loadgen doors: a crowd at the ports with HTTP of a node, and what probes, newcomers and asks notice of it.
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/bench"
+	"github.com/kith-io/kith/bootstrap"
+	"github.com/kith-io/kith/discovery"
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/hostile"
+)
+
+// doorsCmd is the flags of loadgen doors.
+type doorsCmd struct {
+	Readers  int           `default:"30" help:"Connections at each port that ask all the time, 0 to 1000."`
+	Streams  int           `default:"240" help:"Requests of each of them at a time, 1 to 1000."`
+	Idle     int           `default:"400" help:"Connections to the admin interface that say next to nothing, 0 to 4000."`
+	Silent   int           `default:"1500" help:"Connections to the contact point that say nothing, 0 to 4000."`
+	Rate     float64       `default:"2000" help:"Asks per second, 1 to 1000000."`
+	Shards   uint32        `default:"16384" help:"Shards of each type, 1 to 1048576."`
+	Duration time.Duration `default:"15s" help:"How long the crowd stays, 1s to 10m; asks alone get a third of it."`
+	TLS      bool          `name:"tls" help:"${tls_help}"`
+	Progress bool          `help:"Show progress although stderr is not a terminal."`
+}
+
+// Validate is called by the parser.
+func (c *doorsCmd) Validate() error {
+	var errs []error
+	check := func(ok bool, what string) {
+		if !ok {
+			errs = append(errs, errors.New(what))
+		}
+	}
+	check(c.Readers >= 0 && c.Readers <= 1000, "--readers must be 0 to 1000")
+	check(c.Streams >= 1 && c.Streams <= 1000, "--streams must be 1 to 1000")
+	check(c.Idle >= 0 && c.Idle <= 4000, "--idle must be 0 to 4000")
+	check(c.Silent >= 0 && c.Silent <= 4000, "--silent must be 0 to 4000")
+	check(c.Rate >= 1 && c.Rate <= 1e6, "--rate must be 1 to 1000000")
+	check(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
+	check(c.Duration >= time.Second && c.Duration <= 10*time.Minute, "--duration must be 1s to 10m")
+	return errors.Join(errs...)
+}
+
+// doorsLine is the last line of loadgen doors.
+type doorsLine struct {
+	Secure       bool    `json:"tls"`
+	Probes       uint64  `json:"probes"`        // of health, each on a connection of its own, with a second for the answer
+	ProbesFailed uint64  `json:"probes_failed"` // of them, those that were not answered with 200
+	ProbeP99     float64 `json:"probe_p99_ms"`
+	Joins        int     `json:"joins"`   // nodes that came by the contact point meanwhile
+	JoinMax      float64 `json:"join_ms"` // the slowest of them, from its start until it was Up
+	AskAlone     float64 `json:"ask_rate_alone"`
+	AskBeside    float64 `json:"ask_rate_beside"`
+	AskRatio     float64 `json:"ask_rate_ratio"`
+	AsksFailed   uint64  `json:"asks_failed"`
+	Asked        uint64  `json:"crowd_answers"`
+	Refused      uint64  `json:"crowd_refused"` // of them, with 503
+	HTTP2        uint64  `json:"crowd_http2"`   // over HTTP/2
+	Opened       uint64  `json:"crowd_opened"`  // connections that said next to nothing
+	Members      int     `json:"members"`       // that the last newcomer saw, itself among them: nobody was downed
+}
+
+// Run measures asks alone, then beside the crowd, with probes and newcomers.
+func (c *doorsCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	progress := cli.NewProgress(e.stderr, c.Progress)
+	var keys certs
+	if c.TLS {
+		var err error
+		if keys, err = newCerts(); err != nil {
+			return err
+		}
+		defer keys.remove()
+	}
+	files := tlsFiles{}
+	if c.TLS {
+		files = keys.files()
+	}
+	m := &doors{cmd: c, tls: files}
+	if err := m.start(ctx, e); err != nil {
+		return err
+	}
+	defer m.crew.kill()
+	line := doorsLine{Secure: c.TLS}
+	alone, err := m.asks(ctx, max(c.Duration/3, time.Second))
+	if err != nil {
+		return err
+	}
+	progress.Printf("asks alone: %.0f/s", alone.rate())
+	if err := m.beside(ctx, &line); err != nil {
+		return err
+	}
+	line.AskAlone = alone.rate()
+	line.AskRatio = line.AskBeside / max(line.AskAlone, 1)
+	line.AsksFailed += alone.Failed
+	return cli.Line(e.stdout, "doors", line)
+}
+
+// doors is the node that is crowded, and the one that sends to it.
+type doors struct {
+	cmd  *doorsCmd
+	tls  tlsFiles
+	crew *crew
+	at   startReply
+}
+
+// start starts both.
+func (m *doors) start(ctx context.Context, e *env) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, formLimit)
+	defer cancel()
+	m.crew = &crew{}
+	defer func() {
+		if err != nil {
+			m.crew.kill()
+		}
+	}()
+	r, err := e.startWorker("crowded", nil)
+	if err != nil {
+		return err
+	}
+	m.crew.receivers = append(m.crew.receivers, r)
+	if err := r.Call(ctx, "start", startArgs{Host: true, Shards: m.cmd.Shards, TLS: m.tls, Observed: true,
+		Contact: true}, &m.at); err != nil {
+		return err
+	}
+	if m.crew.sender, err = e.startWorker("sender", nil); err != nil {
+		return err
+	}
+	var at startReply
+	if err := m.crew.sender.Call(ctx, "start", startArgs{Seeds: []string{m.at.Addr}, Shards: m.cmd.Shards, TLS: m.tls},
+		&at); err != nil {
+		return err
+	}
+	for _, p := range m.crew.all() {
+		if err := p.Call(ctx, "await", awaitArgs{Up: 2}, nil); err != nil {
+			return err
+		}
+	}
+	return m.crew.flush(ctx, "worker", benchEntities)
+}
+
+// askReply is what came of asks.
+type askReply struct{ loadReply }
+
+func (r askReply) rate() float64 { return float64(r.Sent-r.Failed) / max(r.Took.Seconds(), 1e-9) }
+
+// asks sends them at the rate.
+func (m *doors) asks(ctx context.Context, d time.Duration) (r askReply, err error) {
+	load := bench.Load{Mode: bench.Ask, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 4, Inflight: 64,
+		Rate: m.cmd.Rate, Duration: d, Timeout: 5 * time.Second}
+	err = m.crew.sender.Call(ctx, "load", loadArgs{Exec: "worker", Load: load}, &r.loadReply)
+	return r, err
+}
+
+// client is the TLS of one that proves nothing but, where newcomers are meant, is one of the cluster.
+func (m *doors) client() *tls.Config {
+	if m.tls == (tlsFiles{}) {
+		return nil
+	}
+	return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
+}
+
+// beside measures all of it while the crowd is there.
+func (m *doors) beside(ctx context.Context, line *doorsLine) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	crowd := &hostile.Crowd{Admin: m.at.Admin, Contact: m.at.Contact, TLS: m.client(), Readers: m.cmd.Readers,
+		Streams: m.cmd.Streams, Idle: m.cmd.Idle, Silent: m.cmd.Silent, ContactPath: "/bootstrap/v1/contact",
+		Paths: []string{"/v1/types/sink-inline", "/v1/types/sink-worker", "/metrics", "/v1/snapshot", "/v1/stats",
+			"/v1/types/sink-inline?shards=true", "/health/ready", "/nothing"}}
+	var came hostile.Figures
+	gone := make(chan struct{})
+	go func() { defer close(gone); crowd.Run(ctx, &came) }()
+	probed, trips := make(chan struct{}), bench.NewLatency()
+	quit := make(chan struct{})
+	go func() { defer close(probed); m.probe(quit, line, trips) }()
+	joined := make(chan error, 1)
+	go func() { joined <- m.joins(ctx, quit, line) }()
+	r, err := m.asks(ctx, m.cmd.Duration)
+	close(quit)
+	err = errors.Join(err, <-joined)
+	<-probed
+	cancel()
+	<-gone
+	line.AskBeside, line.AsksFailed = r.rate(), r.Failed
+	line.ProbeP99 = float64(trips.Quantile(0.99)) / float64(time.Millisecond)
+	line.Asked, line.Refused, line.HTTP2, line.Opened = came.Asked.Load(), came.Refused.Load(), came.HTTP2.Load(),
+		came.Opened.Load()
+	return err
+}
+
+// probePause and probeTime are those of an orchestrator's probes, which come more often here.
+const (
+	probePause = 50 * time.Millisecond
+	probeTime  = time.Second
+)
+
+// probe asks for the node's health again and again, as an orchestrator does, from the address of the crowd.
+func (m *doors) probe(quit <-chan struct{}, line *doorsLine, trips *bench.Latency) {
+	scheme := "http://"
+	if m.tls != (tlsFiles{}) {
+		scheme = "https://"
+	}
+	client := &http.Client{Timeout: probeTime, Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: m.client()}}
+	for n := 0; ; n++ {
+		select {
+		case <-quit:
+			return
+		case <-time.After(probePause):
+		}
+		began := time.Now()
+		a, err := client.Get(scheme + m.at.Admin + []string{"/health/ready", "/health/alive", "/health/started"}[n%3])
+		if err == nil {
+			_ = a.Body.Close()
+		}
+		trips.Record(time.Since(began))
+		if line.Probes++; err != nil || a.StatusCode != http.StatusOK {
+			line.ProbesFailed++
+		}
+	}
+}
+
+// joins has nodes join by the contact point, one after the other, and leave.
+func (m *doors) joins(ctx context.Context, quit <-chan struct{}, line *doorsLine) error {
+	at, err := discovery.Static(m.at.Contact)
+	for err == nil {
+		began := time.Now()
+		b, err := bootstrap.Start(ctx, kith.Config{Name: clusterName, TLS: m.tls.config()}, bootstrap.Config{
+			Listen: "127.0.0.1:0", NeverForm: true, Expected: 2, Discovery: at})
+		if err != nil {
+			return err
+		}
+		ready, cancel := context.WithTimeout(ctx, formLimit)
+		err = b.Node().Ready(ready)
+		cancel()
+		took := time.Since(began)
+		line.Members = b.Node().View().CountUp()
+		bye, cancel := context.WithTimeout(ctx, leaveLimit)
+		err = errors.Join(err, b.Node().Leave(bye), b.Close(bye))
+		cancel()
+		if err != nil {
+			return fmt.Errorf("a newcomer: %w", err)
+		}
+		line.Joins++
+		line.JoinMax = max(line.JoinMax, float64(took)/float64(time.Millisecond))
+		select {
+		case <-quit:
+			return nil
+		case <-time.After(probeTime):
+		}
+	}
+	return err
+}
