@@ -9,7 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/kith-io/kith/internal/files"
 )
 
 // MaxFile is the largest file of targets in bytes.
@@ -50,12 +51,7 @@ func (f file) Lookup(ctx context.Context) ([]Target, error) {
 
 // read returns the bytes of the file, which did not change meanwhile as far as that shows.
 func (f file) read() ([]byte, error) {
-	if info, err := os.Stat(string(f)); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() { // opening a pipe waits for its writer
-		return nil, fmt.Errorf("%s is no regular file", string(f))
-	}
-	r, err := os.Open(string(f))
+	r, err := files.Open(string(f))
 	if err != nil {
 		return nil, err
 	}

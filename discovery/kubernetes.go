@@ -20,6 +20,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/kith-io/kith/internal/files"
 )
 
 // serviceAccount is where a pod finds what it proves itself with.
@@ -181,14 +183,10 @@ func (k *kubernetes) target(p *pod) (Target, bool) {
 
 // secret reads one of the files of the service account.
 func (k *kubernetes) secret(name string) ([]byte, error) {
-	f, err := os.Open(filepath.Join(k.Directory, name))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
-	if err == nil && (len(text) == 0 || len(text) > maxSecretFile) {
-		err = fmt.Errorf("%s has %d bytes or more, must have 1 to %d", f.Name(), len(text), maxSecretFile)
+	at := filepath.Join(k.Directory, name)
+	text, err := files.Read(at, maxSecretFile)
+	if err == nil && len(text) == 0 {
+		err = fmt.Errorf("%s is empty", at)
 	}
 	return text, err
 }
@@ -204,9 +202,13 @@ func (k *kubernetes) connect() (*http.Client, error) {
 	if k.client != nil && bytes.Equal(ca, k.ca) {
 		return k.client, nil
 	}
+	certs, err := files.Certificates(ca)
+	if err != nil {
+		return nil, fmt.Errorf("ca.crt: %w", err)
+	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(ca) {
-		return nil, errors.New("ca.crt holds no certificate")
+	for _, cert := range certs {
+		pool.AddCert(cert)
 	}
 	if k.client != nil {
 		k.client.CloseIdleConnections()

@@ -214,6 +214,23 @@ var ofTransport = []family{
 				p(float64(at.Unix()))
 			}
 		}},
+	{"kith_tls_certificate_info", "1 for the certificate that this node proves itself with.", gauge,
+		[]string{"serial", "fingerprint"}, func(s *snapshot, p put) {
+			if c := &s.stats.Transport.Credentials; c.Fingerprint != "" {
+				p(1, c.Serial, c.Fingerprint)
+			}
+		}},
+	{"kith_tls_authority_info", "1 for each authority that this node believes.", gauge, []string{"fingerprint"},
+		func(s *snapshot, p put) {
+			list := s.stats.Transport.Credentials.Authorities
+			for _, sum := range list[:min(len(list), maxAuthorities)] {
+				p(1, sum)
+			}
+		}},
+	one("kith_tls_reloads_total", "Times that the credentials were loaded, the start included.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Transport.TLSReloads) }),
+	one("kith_tls_reloads_failed_total", "Times that they could not be: the old ones stay.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Transport.TLSReloadsBad) }),
 	one("kith_courier_outstanding", "Control messages that are not acknowledged yet.", gauge,
 		func(s *snapshot) float64 { return float64(s.stats.Courier.Outstanding) }),
 }

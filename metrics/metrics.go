@@ -24,6 +24,8 @@ const (
 	DefaultTypes = 100
 	DefaultPeers = 100
 	Other        = "other"
+
+	maxAuthorities = 32
 )
 
 // ErrBadConfig is wrapped by the errors of Config.Validate.

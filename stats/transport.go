@@ -51,6 +51,7 @@ type Transport struct {
 	TLSRefused        map[string]uint64 // accepted connections given up for TLS, by reason; only those that occurred
 	TLSFailed         map[string]uint64 // dialled connections given up for TLS, by reason
 	CertificateExpiry time.Time         // when this node's own certificate ends; zero without TLS
+	Credentials       Credentials       // that are in force; zero without TLS
 	TLSReloads        uint64            // times that the credentials were loaded, the start included
 	TLSRenewed        uint64            // connections that were made anew, in order, under newer credentials
 	TLSPutOff         uint64            // renewals that failed: the connection stays as it is, and is tried again
@@ -59,6 +60,13 @@ type Transport struct {
 	TLSStaleCRLs      int               // lists of now that were due to be replaced: they hold, and nobody new is on them
 	Refused           map[string]uint64 // hellos refused, by reason; only those that occurred
 	Links             []Peer            // in the order of their names
+}
+
+// Credentials says what a node proves itself with, and whom it believes.
+type Credentials struct {
+	Serial      string   // of its own certificate, in hexadecimal digits
+	Fingerprint string   // SHA-256 of it
+	Authorities []string // SHA-256 of each authority that is believed, in order, as far as they are known
 }
 
 // Bulk counts large messages.

@@ -368,3 +368,51 @@ func TestDashboard(t *testing.T) {
 	require.Contains(t, stderr, "named twice")
 	require.Contains(t, stderr, "loopback")
 }
+
+// A token goes to the node that was named and nowhere else, and no answer fills the memory of who asks.
+func TestTokenStays(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600))
+	got := make(chan string, 10)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		got <- q.Header.Get("Authorization")
+		_, _ = io.WriteString(w, `{"message":"left"}`)
+	}))
+	t.Cleanup(elsewhere.Close)
+	for _, status := range []int{301, 302, 307, 308} {
+		sends := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			http.Redirect(w, q, elsewhere.URL+q.URL.Path, status)
+		}))
+		code, _, errs := program(t, "leave", "--token-file="+file, "--admin="+sends.URL)
+		sends.Close()
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, errs, http.StatusText(status))
+	}
+	require.Empty(t, got)
+	large := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(large.Close)
+	code, _, errs := program(t, "members", "--admin="+large.URL)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "more than 4194304 bytes")
+}
+
+// What stands in place of a token is named, and nobody waits for it.
+func TestTokenInATrap(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, trap := range []string{pipe, "/dev/zero"} {
+		for _, args := range [][]string{{"leave", "--token-file=" + trap, "--admin=127.0.0.1:1"},
+			{"members", "--ca=" + trap, "--admin=https://127.0.0.1:1"},
+			{"run", "--admin=127.0.0.1:0", "--admin-token-file=" + trap}, {"run", "--config=" + trap}} {
+			code, _, errs := program(t, args...)
+			require.NotEqual(t, exitOK, code)
+			require.Contains(t, errs, "no regular file", "%q", args)
+		}
+	}
+}

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/files"
 	"github.com/kith-io/kith/internal/pki"
 )
 
@@ -145,7 +145,7 @@ type certShowCmd struct {
 // Run shows every certificate and list of every file.
 func (c *certShowCmd) Run(e *env) error {
 	for _, file := range c.Files {
-		text, err := os.ReadFile(file)
+		text, err := files.Read(file, 4*pki.MaxFile)
 		if err != nil {
 			return err
 		}

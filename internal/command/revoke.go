@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/files"
 	"github.com/kith-io/kith/internal/pki"
 )
 
@@ -140,10 +140,10 @@ func (c *certRevokeCmd) Run(e *env) error {
 // certificate reads the one of a node of the folder, or of a file.
 func (c *certRevokeCmd) certificate(name string) (*x509.Certificate, error) {
 	file, _ := pki.Paths(c.Dir, name)
-	text, err := os.ReadFile(file)
+	text, err := files.Read(file, pki.MaxFile)
 	if err != nil {
 		var other error
-		if text, other = os.ReadFile(name); other != nil {
+		if text, other = files.Read(name, pki.MaxFile); other != nil {
 			return nil, fmt.Errorf("%q is no node's name, nor a file: %w", name, errors.Join(err, other))
 		}
 		file = name

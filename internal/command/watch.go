@@ -8,13 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/files"
+	"github.com/kith-io/kith/internal/pki"
 	"github.com/kith-io/kith/latency"
 	"github.com/kith-io/kith/metrics"
 )
@@ -30,6 +32,9 @@ type watchFlags struct {
 
 	times *latency.Recorder // of the admin interface, once it is measured for
 }
+
+// maxToken bounds the file of a token, in bytes.
+const maxToken = 4 << 10
 
 // adminCert is what the admin interface has of the node's TLS: its certificate, or the word to do without.
 type adminCert struct {
@@ -55,7 +60,7 @@ func (f *watchFlags) admin(c adminCert, log *slog.Logger) (admin.Config, error) 
 	cfg := admin.Config{Listen: f.Admin, Insecure: c.insecure, Hosts: f.AdminHosts, Profiling: f.Profiling,
 		Logger: log}
 	if f.AdminTokenFile != "" {
-		token, err := os.ReadFile(f.AdminTokenFile)
+		token, err := files.Read(f.AdminTokenFile, maxToken)
 		if err != nil {
 			return cfg, fmt.Errorf("--admin-token-file: %w", err)
 		}
@@ -64,13 +69,39 @@ func (f *watchFlags) admin(c adminCert, log *slog.Logger) (admin.Config, error) 
 		}
 	}
 	if c.cert != "" {
-		show := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(c.cert, c.key)
-			return &pair, err
-		}
-		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: show}
+		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: (&shownCert{cert: c.cert, key: c.key}).get}
 	}
 	return cfg, cfg.Validate()
+}
+
+// shownCert is the certificate that an admin interface shows, from files that are read once a second at most: strangers
+// open connections as often as they want.
+type shownCert struct {
+	cert, key string
+
+	mu   sync.Mutex
+	at   time.Time
+	pair *tls.Certificate
+	err  error
+}
+
+// get returns what the files hold.
+func (s *shownCert) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.at) < time.Second {
+		return s.pair, s.err
+	}
+	var pair tls.Certificate
+	chain, err := files.Read(s.cert, pki.MaxFile)
+	if err == nil {
+		var key []byte
+		if key, err = files.Read(s.key, pki.MaxFile); err == nil {
+			pair, err = tls.X509KeyPair(chain, key)
+		}
+	}
+	s.at, s.pair, s.err = time.Now(), &pair, err
+	return s.pair, s.err
 }
 
 // measure has the node that cfg is for measured, when there is to be somewhere to show it; nil else.

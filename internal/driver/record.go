@@ -18,6 +18,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/kith-io/kith/internal/fileid"
+	"github.com/kith-io/kith/internal/files"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/shutdown"
@@ -81,6 +82,10 @@ func openRecord(cfg Config) (*recordKeeper, error) {
 		wake: make(chan struct{}, 1), over: make(chan struct{}),
 		last: make(chan func(membership.Record, *membership.View) membership.Record, 1)}
 	err := os.MkdirAll(r.dir, 0o700)
+	if mode, loose := files.Loose(r.dir); loose {
+		r.log.Warn("others can write to the directory of the record: whoever does decides which cluster this node carries on",
+			"directory", r.dir, "mode", mode.String())
+	}
 	if err == nil {
 		r.lock, err = lockDirectory(filepath.Join(r.dir, "lock"))
 	}
@@ -109,14 +114,11 @@ func (r *recordKeeper) release() {
 // readRecord reads the file at path, of a cluster of that name; one that is not there remembers nothing. One by which
 // nobody could carry its cluster on is read whatever the name: a cluster that has ended may get another.
 func readRecord(path, name string) (rec membership.Record, was keptBy, err error) {
-	b, err := os.ReadFile(path)
+	b, err := files.ReadOwn(path, recordMost)
 	if errors.Is(err, os.ErrNotExist) {
 		return rec, was, nil
 	}
 	var f recordFile
-	if err == nil && len(b) > recordMost {
-		err = fmt.Errorf("%d bytes, at most %d", len(b), recordMost)
-	}
 	if err == nil {
 		err = json.Unmarshal(b, &f)
 	}
@@ -292,7 +294,7 @@ func (r *recordKeeper) replace(rec membership.Record) error {
 		if err := os.Remove(r.path()); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		return syncDirectory(r.dir)
+		return files.SyncDirectory(r.dir)
 	}
 	f := recordFile{Format: recordFormat, Name: r.name, Node: strings.TrimSpace(r.node + " " + r.home),
 		ClusterID: strconv.FormatUint(rec.ClusterID, 16),
@@ -309,19 +311,7 @@ func (r *recordKeeper) replace(rec membership.Record) error {
 	if err != nil {
 		return err
 	}
-	next := r.path() + ".new"
-	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(b, '\n'))
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(next, r.path()); err != nil {
-		return err
-	}
-	return syncDirectory(r.dir)
+	return files.Replace(r.path(), append(b, '\n'), 0o600)
 }
 
 // recordAfter is what the end of a node makes of its record. yielded replaces it, unless nil.

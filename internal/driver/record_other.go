@@ -4,10 +4,12 @@
 
 package driver
 
-import "os"
+import (
+	"os"
+
+	"github.com/kith-io/kith/internal/files"
+)
 
 func lockDirectory(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	return files.Lock(path, 0o600)
 }
-
-func syncDirectory(string) error { return nil }

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"bytes"
 	"encoding/json"
 	"log/slog"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -247,4 +249,43 @@ func TestRecordIsOfItsDirectory(t *testing.T) {
 	rec, former = open(copied, elsewhere)
 	require.True(t, kept.Equal(rec), "nothing is known: it may have moved")
 	require.Equal(t, own, former)
+}
+
+// A pipe, a device, a directory or a link in the place of the record or its lock is an error of the start, which does
+// not hang; the target of a link is as it was. A directory that others can write to is told of.
+func TestRecordInATrap(t *testing.T) {
+	target := filepath.Join(t.TempDir(), "target")
+	require.NoError(t, os.WriteFile(target, []byte("mine"), 0o600))
+	for _, name := range []string{recordName, "lock"} {
+		for what, trap := range map[string]func(at string) error{
+			"pipe":      func(at string) error { return unix.Mkfifo(at, 0o600) },
+			"zero":      func(at string) error { return os.Symlink("/dev/zero", at) },
+			"directory": func(at string) error { return os.Mkdir(at, 0o700) },
+			"link":      func(at string) error { return os.Symlink(target, at) },
+		} {
+			dir := t.TempDir()
+			require.NoError(t, trap(filepath.Join(dir, name)))
+			_, err := openRecord(recordConfig(dir))
+			require.ErrorIs(t, err, ErrRecord, "%s as %s", what, name)
+			require.ErrorContains(t, err, name)
+		}
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink(target, filepath.Join(dir, recordName+".new")))
+	require.NoError(t, os.Chmod(dir, 0o777))
+	var log bytes.Buffer
+	cfg := recordConfig(dir)
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	r, err := openRecord(cfg)
+	require.NoError(t, err)
+	require.Contains(t, log.String(), "others can write to the directory")
+	r.start("10.0.0.1:7355", func(membership.Record) {})
+	r.note(seen(3))
+	r.finish(recordAfter(&shutdown.EndedError{Kind: shutdown.EndClosed}, nil, nil, ""))
+	text, err := os.ReadFile(target)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(text))
+	rec, _, err := readRecord(filepath.Join(dir, recordName), "market")
+	require.NoError(t, err)
+	require.True(t, rec.Known())
 }

@@ -1,4 +1,4 @@
-// One process per directory, and names that are on the disk: where the system has flock.
+// One process per directory: where the system has flock.
 
 //go:build unix
 
@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kith-io/kith/internal/files"
 )
 
 // errLocked says that another process, or another node of this one, uses the directory.
@@ -16,7 +18,7 @@ var errLocked = errors.New("another node uses it: each needs one of its own")
 
 // lockDirectory takes the lock file for this node until the file is closed, or the process ends.
 func lockDirectory(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := files.Lock(path, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -27,13 +29,4 @@ func lockDirectory(path string) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
-}
-
-// syncDirectory has the names in a directory written to the disk.
-func syncDirectory(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -51,7 +51,7 @@ func (t *Target) Uncertified(ca *pki.CA, stolen tls.Certificate) ([]Attack, erro
 		request      pki.Request
 	}{
 		{"an expired certificate", "expired", ca, pki.Request{URIs: uri, From: ago, Until: ago.Add(time.Minute)}},
-		{"a certificate of tomorrow", "expired", ca, pki.Request{URIs: uri, From: soon.Add(-time.Minute), Until: soon}},
+		{"a certificate of tomorrow", "not-valid-yet", ca, pki.Request{URIs: uri, From: soon.Add(-time.Minute), Until: soon}},
 		{"a certificate of another authority", "unknown-ca", other, pki.Request{URIs: uri, Until: soon}},
 		{"a certificate of another cluster", "other-cluster", ca,
 			pki.Request{URIs: []string{kith.ClusterURI(t.Name + "2")}, Until: soon}},

@@ -12,12 +12,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/files"
 )
 
 // Asked are the flags that say which node is asked.
@@ -50,8 +50,12 @@ func interfaceAt(flag, address string) error {
 	return nil
 }
 
-// maxAnswer bounds an answer, in bytes: the largest is where the shards of a type of a million live.
-const maxAnswer = 256 << 20
+// Bounds of what is read, in bytes.
+const (
+	maxAnswer = 4 << 20
+	maxToken  = 4 << 10
+	maxCA     = 1 << 20
+)
 
 // errAsked is wrapped by the error of a request that the node refused.
 var errAsked = errors.New("the node refuses")
@@ -67,7 +71,7 @@ func (f *Asked) request(ctx context.Context, method, path string) (*http.Respons
 		return nil, fmt.Errorf("--admin: %w", err)
 	}
 	if f.TokenFile != "" {
-		token, err := os.ReadFile(f.TokenFile)
+		token, err := files.Read(f.TokenFile, maxToken)
 		if err != nil {
 			return nil, fmt.Errorf("--token-file: %w", err)
 		}
@@ -136,18 +140,25 @@ func (f *Asked) order(to *Console, path string) error {
 	return err
 }
 
-// clientFor returns a client of HTTP that believes the authority of a file, or with none those of the machine.
+// clientFor returns a client of HTTP that believes the authority of a file, or with none those of the machine. It
+// follows no redirects: what it was sent with, a token, is for the node that was named.
 func clientFor(ca string) (*http.Client, error) {
+	stays := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if ca == "" {
-		return &http.Client{}, nil
+		return &http.Client{CheckRedirect: stays}, nil
 	}
-	pem, err := os.ReadFile(ca)
+	pem, err := files.Read(ca, maxCA)
 	if err != nil {
 		return nil, err
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("no certificate in %s", ca)
+	certs, err := files.Certificates(pem)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ca, err)
 	}
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}, nil
+	pool := x509.NewCertPool()
+	for _, cert := range certs {
+		pool.AddCert(cert)
+	}
+	return &http.Client{CheckRedirect: stays,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}, nil
 }

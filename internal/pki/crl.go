@@ -11,13 +11,17 @@ import (
 	"fmt"
 	"io/fs"
 	"math/big"
-	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/kith-io/kith/internal/files"
 )
 
 // CRLSuffix is that of the file of an authority's revocation list.
 const CRLSuffix = ".crl"
+
+// maxList bounds a list that is read, in bytes; nodes read no more of one.
+const maxList = 4 << 20
 
 // CRLPath returns where the list of the authority of a folder lies.
 func CRLPath(dir string) string { return filepath.Join(dir, CAName+CRLSuffix) }
@@ -96,7 +100,7 @@ func (r *Revocations) Sign(valid time.Duration) ([]byte, error) {
 
 // ReadRevocations reads the list of the authority in dir; there need not be one yet.
 func (c *CA) ReadRevocations(dir string) (*Revocations, error) {
-	text, err := os.ReadFile(CRLPath(dir))
+	text, err := files.ReadOwn(CRLPath(dir), maxList)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c.Revocations(nil)
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/kith-io/kith/internal/files"
 )
 
 // ErrThere is wrapped by Write's error about a file that it may not replace.
@@ -29,6 +31,9 @@ func GoodName(name string) error {
 	}
 	return nil
 }
+
+// MaxFile bounds a file with certificates or a key that is read, in bytes.
+const MaxFile = 1 << 20
 
 // Exposed reports whether others than its owner can read or replace a file, and its mode. One that is not there is not
 // exposed.
@@ -74,23 +79,18 @@ func (p Pair) Write(dir, name string, force bool) error {
 	return writeFile(cert, p.Cert, 0o644, force)
 }
 
-// writeFile writes a new file, or replaces one by renaming.
+// writeFile writes a new file, or replaces one as a whole. No link is followed.
 func writeFile(path string, text []byte, mode fs.FileMode, force bool) error {
-	to := path
 	if force {
-		to += ".new"
-		_ = os.Remove(to)
+		return files.Replace(path, text, mode)
 	}
-	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err == nil && force {
-		err = os.Rename(to, path)
-	}
-	if err != nil {
-		_ = os.Remove(to)
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(path)
 	}
 	return err
 }
@@ -98,8 +98,8 @@ func writeFile(path string, text []byte, mode fs.FileMode, force bool) error {
 // Read reads the Pair of a name.
 func Read(dir, name string) (p Pair, err error) {
 	cert, key := Paths(dir, name)
-	if p.Cert, err = os.ReadFile(cert); err == nil {
-		p.Key, err = os.ReadFile(key)
+	if p.Cert, err = files.Read(cert, MaxFile); err == nil {
+		p.Key, err = files.Read(key, MaxFile)
 	}
 	return p, err
 }

@@ -18,6 +18,8 @@ import (
 	"net"
 	"net/url"
 	"time"
+
+	"github.com/kith-io/kith/internal/files"
 )
 
 // Pair is a certificate and its private key, both PEM.
@@ -152,20 +154,20 @@ func sign(template, parent *x509.Certificate, key, by crypto.Signer) (Pair, erro
 	}, nil
 }
 
-// Certificates reads all certificates of a PEM text; it is an error when there is none.
+// Certificates reads all certificates of a PEM text, which must be whole; it is an error when there is none.
 func Certificates(text []byte) ([]*x509.Certificate, error) {
+	blocks, err := files.Blocks(text)
+	if err != nil {
+		return nil, err
+	}
 	var certs []*x509.Certificate
-	for {
-		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
+	for _, b := range blocks {
+		if b.Type != "CERTIFICATE" {
 			continue
 		}
-		cert, err := x509.ParseCertificate(block.Bytes)
+		cert, err := x509.ParseCertificate(b.Bytes)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("line %d: %w", b.Line, err)
 		}
 		certs = append(certs, cert)
 	}

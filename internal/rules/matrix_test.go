@@ -131,7 +131,8 @@ var matrix = map[string]string{
 var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/invariant internal/enum internal/rules internal/planted " +
 		"internal/port internal/spent internal/pki internal/api internal/feed internal/localname internal/refuse " +
-		"internal/incall internal/logs internal/long internal/names internal/fileid internal/door internal/door internal/files",
+		"internal/incall internal/logs internal/long internal/names internal/fileid internal/door " +
+		"internal/files",
 	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
 	"plane lifetime internal/leases transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",

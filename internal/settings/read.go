@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"regexp"
 	"strings"
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kith-io/kith/internal/files"
 )
 
 // maxFile bounds a configuration file, in bytes.
@@ -26,17 +27,9 @@ type given struct {
 
 // read returns what a file says of flags, without what is wrong in it, and all faults of it joined.
 func read(path string, flags []*kong.Flag) (map[string]given, error) {
-	file, err := os.Open(path)
+	text, err := files.Read(path, maxFile)
 	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(text) > maxFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, maxFile)
+		return nil, fmt.Errorf("read settings: %w", err)
 	}
 	return parse(path, string(text), flags)
 }

@@ -57,6 +57,8 @@ func (t *Transport) Stats() stats.Transport {
 		s.TLSReloads, s.TLSReloadsBad = t.trust.Figures()
 		c := t.trust.State()
 		s.CertificateExpiry, s.TLSRevoked, s.TLSStaleCRLs = c.Ends(), c.Revoked(), c.Overdue(t.trust.Now())
+		s.Credentials = stats.Credentials{Serial: c.Serial(), Fingerprint: c.Fingerprint(),
+			Authorities: slices.Clone(c.Authorities())}
 	}
 	for r := range t.count.refused {
 		if n := t.count.refused[r].Load(); n > 0 {

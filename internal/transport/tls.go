@@ -136,7 +136,8 @@ func (t *Transport) renewed() {
 	c := t.trust.State()
 	t.trust.CheckKeyFile(t.cfg.Logger)
 	t.cfg.Logger.Info("tls credentials loaded", "number", c.Number(), "subject", c.Subject(),
-		"expires", c.Ends(), "revoked", c.Revoked())
+		"expires", c.Ends(), "serial", c.Serial(), "fingerprint", c.Fingerprint(), "authorities", c.Authorities(),
+		"revoked", c.Revoked())
 	select {
 	case t.kick <- struct{}{}:
 	default:

@@ -157,7 +157,7 @@ func badNodes(t *testing.T, ca *pki.CA) []badNode {
 	return []badNode{
 		{"none", trust.TLSNoCertificate, nil},
 		{"expired", trust.TLSExpired, []tls.Certificate{leaf(t, ca, ago)}},
-		{"not valid yet", trust.TLSExpired, []tls.Certificate{leaf(t, ca, func(r *pki.Request) {
+		{"not valid yet", trust.TLSEarly, []tls.Certificate{leaf(t, ca, func(r *pki.Request) {
 			r.From = time.Now().Add(10 * time.Minute)
 		})}},
 		{"another authority", trust.TLSUnknownCA, []tls.Certificate{leaf(t, other, nil)}},

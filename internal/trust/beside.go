@@ -26,7 +26,10 @@ func (t *Store) Configs() (server *tls.Config, client func(host string) *tls.Con
 func (t *Store) beside(host string) *tls.Config {
 	creds := t.current.Load()
 	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
-		Certificates: []tls.Certificate{creds.Certificate}, Time: t.now, SessionTicketsDisabled: true,
+		Certificates: []tls.Certificate{creds.Certificate},
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &creds.Certificate, nil
+		}, Time: t.now, SessionTicketsDisabled: true,
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			return creds.judge(cs.PeerCertificates, host, t.now())
 		}}

@@ -109,7 +109,9 @@ func TestTanglesAreNotFollowed(t *testing.T) {
 	strange := tangle(t, MaxChain)
 	var certs []*x509.Certificate
 	for _, der := range strange.Certificate {
-		certs = appendCert(certs, der)
+		cert, err := x509.ParseCertificate(der)
+		require.NoError(t, err)
+		certs = append(certs, cert)
 	}
 	require.Len(t, certs, MaxChain)
 	require.True(t, c.between(certs[1:], time.Now()).Equal(x509.NewCertPool()))

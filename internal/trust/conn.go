@@ -108,7 +108,12 @@ func (s *Conn) config(t *Store) *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS13,
 		Certificates: []tls.Certificate{s.creds.Certificate},
-		Time:         t.now,
+		// Whatever authorities the other end names: it is to say that it does not believe this node's, rather than that this
+		// node has shown nothing.
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &s.creds.Certificate, nil
+		},
+		Time: t.now,
 		// Every connection is judged anew, so none is resumed.
 		SessionTicketsDisabled:      true,
 		DynamicRecordSizingDisabled: true,

@@ -10,9 +10,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
+
+	"github.com/kith-io/kith/internal/files"
 )
 
 // Bounds of revocation lists: of all lists of a node together.
@@ -79,12 +79,7 @@ func splitCRLs(text []byte) (parts [][]byte, err error) {
 
 // readCRLs reads the lists of a file.
 func readCRLs(name string) ([]*x509.RevocationList, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, MaxCRLBytes+1))
+	text, err := files.Read(name, MaxCRLBytes)
 	if err != nil {
 		return nil, err
 	}

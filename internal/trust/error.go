@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/kith-io/kith/route"
 )
@@ -24,7 +25,7 @@ const (
 	TLSPlain                          // the other end does not speak TLS
 	TLSVersion                        // the other end has no TLS 1.3
 	TLSNoCertificate                  // no certificate was given
-	TLSExpired                        // a certificate of the chain is expired, or not valid yet
+	TLSExpired                        // a certificate of the chain is expired
 	TLSUnknownCA                      // the chain ends at no authority that is trusted here
 	TLSUsage                          // the certificate is not for clients and servers both
 	TLSCluster                        // the certificate does not name this cluster
@@ -36,19 +37,21 @@ const (
 	TLSRevoked                        // a certificate of the chain is on its authority's revocation list
 	TLSChain                          // the chain is longer than one may be
 	TLSName                           // the certificate names another node than the one that this incarnation is
+	TLSEarly                          // a certificate of the chain is not valid yet
 	TLSReasons
 )
 
 var tlsReasonNames = [TLSReasons]string{
 	"other", "not-tls", "tls-version", "no-certificate", "expired", "unknown-ca", "usage", "other-cluster", "other-host",
 	"refused-by-peer", "timeout", "bytes", "closed", "revoked", "chain", "other-name",
+	"not-valid-yet",
 }
 
 // Certificate reports whether a certificate was at fault: the other end's, or this node's in the other end's eyes.
 func (r TLSReason) Certificate() bool {
 	switch r {
 	case TLSNoCertificate, TLSExpired, TLSUnknownCA, TLSUsage, TLSCluster, TLSHost, TLSRefusedByPeer, TLSRevoked, TLSChain,
-		TLSName:
+		TLSName, TLSEarly:
 		return true
 	}
 	return false
@@ -82,14 +85,14 @@ func ErrorOf(err error, old bool) *TLSError {
 	if given := (*TLSError)(nil); errors.As(err, &given) {
 		return given
 	}
-	reason := tlsReason(err)
+	reason := tlsReason(err, time.Now())
 	if reason == TLSOther && old {
 		reason = TLSVersion
 	}
 	return &TLSError{Reason: reason, Err: err}
 }
 
-func tlsReason(err error) TLSReason {
+func tlsReason(err error, now time.Time) TLSReason {
 	var (
 		header  tls.RecordHeaderError
 		unknown x509.UnknownAuthorityError
@@ -103,6 +106,8 @@ func tlsReason(err error) TLSReason {
 		return TLSTimeout
 	case errors.As(err, &header):
 		return TLSPlain
+	case errors.As(err, &invalid) && early(invalid, now):
+		return TLSEarly
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return TLSExpired
 	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
@@ -132,4 +137,28 @@ func IsForged(err error) bool {
 	var header tls.RecordHeaderError
 	var op *net.OpError
 	return errors.As(err, &header) || errors.As(err, &op) && op.Op == "local error"
+}
+
+// inWords says what is wrong with a certificate that x509 refuses, where x509 says it in one word for several.
+func inWords(err error, usage x509.ExtKeyUsage, now time.Time) error {
+	var invalid x509.CertificateInvalidError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	switch {
+	case invalid.Reason == x509.IncompatibleUsage && usage == x509.ExtKeyUsageClientAuth:
+		return fmt.Errorf("it is not for clients, as a node is one too (extended key usage clientAuth): %w", err)
+	case invalid.Reason == x509.IncompatibleUsage:
+		return fmt.Errorf("it is not for servers, as a node is one too (extended key usage serverAuth): %w", err)
+	case early(invalid, now):
+		return fmt.Errorf("%q is not valid yet, but from %s on: %w", invalid.Cert.Subject, invalid.Cert.NotBefore, err)
+	case invalid.Reason == x509.Expired && invalid.Cert != nil:
+		return fmt.Errorf("%q ended at %s: %w", invalid.Cert.Subject, invalid.Cert.NotAfter, err)
+	}
+	return err
+}
+
+// early reports whether a certificate is refused because its time has not come.
+func early(e x509.CertificateInvalidError, now time.Time) bool {
+	return e.Reason == x509.Expired && e.Cert != nil && now.Before(e.Cert.NotBefore)
 }

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/url"
@@ -104,6 +103,7 @@ type State struct {
 	uri     string
 	number  uint64
 	ends    time.Time // when the own leaf expires
+	cas     []string  // fingerprints of the authorities, as far as they are known
 	revoked *revocations
 }
 
@@ -228,37 +228,25 @@ func sameFile(a, b os.FileInfo) bool {
 
 // load reads the files.
 func (c TLS) load() (out Credentials, err error) {
-	out.Certificate, err = tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-	if err != nil {
-		return out, fmt.Errorf("certificate %s with key %s: %w", c.CertFile, c.KeyFile, err)
+	if out.Certificate, err = loadPair(c.CertFile, c.KeyFile); err != nil {
+		return out, err
 	}
-	text, err := os.ReadFile(c.CAFile)
-	if err != nil {
+	if out.Issuers, err = loadAuthorities(c.CAFile); err != nil {
 		return out, err
 	}
 	out.CAs = x509.NewCertPool()
-	if !out.CAs.AppendCertsFromPEM(text) {
-		return out, fmt.Errorf("no certificate in %s", c.CAFile)
-	}
-	if c.CRLFile == "" {
-		return out, nil
-	}
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		out.Issuers = appendCert(out.Issuers, block.Bytes)
+	for _, ca := range out.Issuers {
+		out.CAs.AddCert(ca)
 	}
 	for _, der := range out.Certificate.Certificate[1:] {
-		out.Issuers = appendCert(out.Issuers, der)
+		if cert, err := x509.ParseCertificate(der); err == nil {
+			out.Issuers = append(out.Issuers, cert)
+		}
 	}
-	out.CRLs, err = readCRLs(c.CRLFile)
+	if c.CRLFile != "" {
+		out.CRLs, err = readCRLs(c.CRLFile)
+	}
 	return out, err
-}
-
-// appendCert appends a certificate if it is one.
-func appendCert(certs []*x509.Certificate, der []byte) []*x509.Certificate {
-	if cert, err := x509.ParseCertificate(der); err == nil {
-		certs = append(certs, cert)
-	}
-	return certs
 }
 
 // follows demands that the certificate names the same node as the one before it: peers know this one by it.
@@ -294,6 +282,7 @@ func (c *State) check(now time.Time) error {
 	if c.revoked, err = newRevocations(&c.Credentials); err != nil {
 		return err
 	}
+	c.cas = fingerprintsOf(c.CAs, c.Issuers)
 	c.CRLs, c.Issuers = nil, nil // what they say is known, and they may be large
 	if err := c.judge(chain, "", now); err != nil {
 		return fmt.Errorf("this node's own certificate would be refused: %w", err)
@@ -315,7 +304,7 @@ func (c *State) judge(chain []*x509.Certificate, host string, now time.Time) err
 		chains, err := leaf.Verify(x509.VerifyOptions{Roots: c.CAs, Intermediates: others, CurrentTime: now,
 			KeyUsages: []x509.ExtKeyUsage{usage}})
 		if err != nil {
-			return &TLSError{tlsReason(err), fmt.Errorf("certificate of %q: %w", leaf.Subject, err)}
+			return &TLSError{tlsReason(err, now), fmt.Errorf("certificate of %q: %w", leaf.Subject, inWords(err, usage, now))}
 		}
 		if err := c.revoked.judge(chains); err != nil {
 			return err
