@@ -212,6 +212,24 @@ func readTransfer(k wire.Kind, r *wire.Reader) message {
 	return p
 }
 
+// ContentOf returns how many bytes at the end of a control message of this kind are what a shard hands over, which no
+// machine looks at; zero of any other message, and of one that is not well-formed.
+func ContentOf(k wire.Kind, body []byte) int {
+	if k != wire.KindTransfer && k != wire.KindTransferStates {
+		return 0
+	}
+	r := wire.NewReader(k, body)
+	h := readHead(&r)
+	readNumbered(&r, h)
+	readU32(&r)
+	readU32(&r)
+	b := r.Bytes(maxPart)
+	if r.Done() != nil {
+		return 0
+	}
+	return len(b)
+}
+
 // transferAck says how many bytes of a transfer are there, or (Refused) that it is not taken.
 type transferAck struct {
 	head

@@ -40,13 +40,23 @@ type encoder struct {
 	known map[object]uint64
 	count uint64 // of the objects that were given numbers
 	depth int
-	mute  int // above zero: what is walked is a copy, to which nothing points
+	mute  int  // above zero: what is walked is a copy, to which nothing points
+	bare  bool // contents are left out
 }
 
 // appendValue appends what p points to, and returns b as it was with an error when it is not a plain value, or b would
 // grow over limit bytes (0: no limit).
 func appendValue(b []byte, p any, limit int) (out []byte, err error) {
-	e := encoder{b: b, limit: limit, known: map[object]uint64{}}
+	return appendTo(b, p, limit, false)
+}
+
+// appendBare is appendValue without the contents of what shards hand over.
+func appendBare(b []byte, p any, limit int) (out []byte, err error) {
+	return appendTo(b, p, limit, true)
+}
+
+func appendTo(b []byte, p any, limit int, bare bool) (out []byte, err error) {
+	e := encoder{b: b, limit: limit, known: map[object]uint64{}, bare: bare}
 	if err := e.value(reflect.ValueOf(p).Elem()); err != nil {
 		return b, err
 	}
@@ -125,6 +135,9 @@ func (e *encoder) fields(v reflect.Value) error {
 		e.register(v)
 	}
 	for i := range v.NumField() {
+		if e.bare && e.contents(v, v.Type().Field(i).Name, open(v.Field(i))) {
+			continue
+		}
 		if err := e.value(open(v.Field(i))); err != nil {
 			return err
 		}

@@ -18,6 +18,8 @@ type decoder struct {
 	asked []*Asked // that were read
 	depth int
 	mute  int
+	bare  bool   // contents were left out
+	left  uint64 // bytes of them
 }
 
 // top reads what appendValue has appended, which must be all that there is, into what p points to. Functions, scratch
@@ -164,6 +166,13 @@ func (d *decoder) fields(v reflect.Value) error {
 		d.register(v)
 	}
 	for i := range v.NumField() {
+		if d.bare {
+			if is, err := d.contents(v, v.Type().Field(i).Name, open(v.Field(i))); err != nil {
+				return err
+			} else if is {
+				continue
+			}
+		}
 		if err := d.value(open(v.Field(i))); err != nil {
 			return err
 		}

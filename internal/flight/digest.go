@@ -36,7 +36,9 @@ func (d *digest) mail(list []peer.Mail) {
 	for i := range list {
 		d.id(list[i].To)
 		d.number(uint64(list[i].Kind))
-		d.number(xxhash.Sum64(list[i].Body))
+		body := list[i].Body
+		n := contentOf(list[i].Kind, body)
+		d.number(xxhash.Sum64(body[:len(body)-n]) + uint64(n))
 	}
 }
 
@@ -93,7 +95,7 @@ func (d *digest) shards(e *node.Effects) {
 		d.number(uint64(o.Type)<<32 | uint64(o.Shard))
 		d.fence(o.Fence)
 		d.b = append(d.b, truth(o.Stop), truth(o.Abandon))
-		d.number(xxhash.Sum64(o.Left))
+		d.number(uint64(len(o.Left)))
 	}
 	for i := range e.Routes {
 		c := &e.Routes[i]

@@ -21,6 +21,9 @@ const (
 	entryDrain   byte = 4 // digest of the effects, 32 bits
 	entryMoves   byte = 5 // peer, whether it understands moves from now on
 	entryAnswer  byte = 6 // of a strategy of somebody's own
+	entryBare    byte = 7 // a frame, and how many bytes were left out at its end
+	entryCosts   byte = 8 // peer, whether it understands costs of moves from now on
+	entryNoState byte = 9 // peer, whether it knows nothing of states from now on
 )
 
 // maxIDs bounds the identities that have numbers in one stretch.
@@ -49,7 +52,9 @@ type entry struct {
 	ok      bool
 }
 
-func (e *entry) verb() bool { return e.kind >= entryTick && e.kind <= entryCommand }
+func (e *entry) verb() bool {
+	return e.kind >= entryTick && e.kind <= entryCommand || e.kind == entryBare
+}
 
 // entries reads those of one stretch.
 type entries struct {
@@ -66,14 +71,14 @@ func (s *entries) next() (e entry, err error) {
 	size := len(s.b)
 	e.kind, s.b = s.b[0], s.b[1:]
 	switch e.kind {
-	case entryTick, entryFrame, entryCommand:
+	case entryTick, entryFrame, entryCommand, entryBare:
 		err = s.readVerb(&e)
 	case entryDrain:
 		var b []byte
 		if b, err = s.take(4); err == nil {
 			e.sum = binary.LittleEndian.Uint32(b)
 		}
-	case entryMoves:
+	case entryMoves, entryCosts, entryNoState:
 		if e.from, err = s.id(); err == nil {
 			var b []byte
 			if b, err = s.take(1); err == nil {
@@ -99,7 +104,7 @@ func (s *entries) readVerb(e *entry) error {
 	s.now += time.Duration(since)
 	e.now = s.now
 	switch e.kind {
-	case entryFrame:
+	case entryFrame, entryBare:
 		age, err := s.varint()
 		if err != nil {
 			return err
@@ -116,7 +121,9 @@ func (s *entries) readVerb(e *entry) error {
 			return fmt.Errorf("%w: frame kind %d", errCut, kind)
 		}
 		e.frame = wire.Kind(kind)
-		e.body, err = s.bytes()
+		if e.body, err = s.bytes(); err == nil && e.kind == entryBare {
+			err = s.bare(e)
+		}
 		return err
 	case entryCommand:
 		e.body, err = s.bytes()

@@ -64,7 +64,9 @@ type Header struct {
 	To    time.Duration `json:"to_ns"`
 	Verbs uint64        `json:"verbs"` // in the record
 	Bytes int           `json:"bytes"`
-	Over  string        `json:"over,omitempty"` // why recording ended before the node did
+	// LeftOut is how many bytes of what shards handed over are not in the record, but for how many they are.
+	LeftOut uint64 `json:"left_out_bytes,omitempty"`
+	Over    string `json:"over,omitempty"` // why recording ended before the node did
 }
 
 // Record is a flight record.
@@ -93,6 +95,7 @@ func (n *Node) Record() (*Record, error) {
 	for _, s := range []stretch{r.old, r.cur} {
 		if len(s.entries) > 0 {
 			rec.stretches = append(rec.stretches, s)
+			rec.LeftOut += s.left
 		}
 	}
 	if len(rec.stretches) == 0 {

@@ -66,13 +66,13 @@ func replay(t testing.TB, file []byte) (verbs int, err error) {
 // The form of entries is frozen: those of a tick, of frames of a new peer and of one that was named, of what was asked
 // of the outside, and of a drain.
 func TestGoldenEntries(t *testing.T) {
-	r := &recorder{limit: 1 << 20, ids: map[peer.ID]uint64{}, speaks: map[peer.ID]speaking{},
-		real: func(peer.ID) bool { return true }}
+	r := &recorder{limit: 1 << 20, ids: map[peer.ID]uint64{}}
+	q := &question{entryMoves, func(peer.ID) bool { return true }, map[peer.ID]speaking{}}
 	other := id(t, "10.0.0.2:7355", 9)
 	r.verb(entryTick, 3)
 	r.frame(5, 4, other, wire.KindHeartbeat, []byte{0xaa, 0xbb})
-	require.True(t, r.moves(other))
-	require.True(t, r.moves(other), "within a verb nothing is told twice")
+	require.True(t, r.ask(q, other))
+	require.True(t, r.ask(q, other), "within a verb nothing is told twice")
 	r.frame(300, 300, other, wire.KindStatus, nil)
 	r.cur.entries = append(r.cur.entries, entryDrain, 4, 3, 2, 1)
 	require.Equal(t, "0106"+ // tick, 3 ns

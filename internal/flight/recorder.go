@@ -38,13 +38,19 @@ type recorder struct {
 	lost  func(error)
 
 	old, cur stretch
-	now      time.Duration        // of the last entry
-	ids      map[peer.ID]uint64   // that were named in this stretch
-	speaks   map[peer.ID]speaking // what was said of peers in this stretch
-	real     func(peer.ID) bool   // where that comes from
-	verbs    uint64               // since the start
-	gap      bool                 // an input is not in the record: what follows needs a state
+	now      time.Duration      // of the last entry
+	ids      map[peer.ID]uint64 // that were named in this stretch
+	asks     [3]question        // about peers
+	verbs    uint64             // since the start
+	gap      bool               // an input is not in the record: what follows needs a state
 	digest   digest
+}
+
+// question is something that a node asks about peers.
+type question struct {
+	entry byte
+	real  func(peer.ID) bool   // who answers
+	said  map[peer.ID]speaking // in this stretch
 }
 
 // speaking is whether a peer understood moves when it was last asked, and in which verb that was.
@@ -59,6 +65,7 @@ type stretch struct {
 	first   uint64        // verbs before it
 	now     time.Duration // of the last entry before it
 	entries []byte        // only appended to
+	left    uint64        // bytes of contents that were left out
 }
 
 // New returns a node made with cfg, whose inputs are kept in at most that many bytes; zero: none are. lost is told once
@@ -67,16 +74,27 @@ func New(cfg node.Config, bytes int, lost func(error)) *Node {
 	if bytes == 0 {
 		return &Node{Node: node.New(cfg)}
 	}
-	r := &recorder{cfg: cfg, limit: bytes / 2, lost: lost, ids: map[peer.ID]uint64{}, speaks: map[peer.ID]speaking{},
-		real: cfg.Shard.Moves}
-	if r.real != nil {
-		cfg.Shard.Moves = r.moves
+	r := &recorder{cfg: cfg, limit: bytes / 2, lost: lost, ids: map[peer.ID]uint64{}}
+	for i, f := range questionsOf(&cfg) {
+		if *f != nil {
+			q := &r.asks[i]
+			*q = question{questionKinds[i], *f, map[peer.ID]speaking{}}
+			*f = func(id peer.ID) bool { return r.ask(q, id) }
+		}
 	}
 	r.node = node.New(cfg)
 	if detectorOf(cfg) == "" {
 		r.end(fmt.Errorf("%w: a failure detector of its own cannot be replayed", errUnfit))
 	}
 	return &Node{r.node, r}
+}
+
+// questionKinds are the entries of the questions, in their order.
+var questionKinds = [3]byte{entryMoves, entryCosts, entryNoState}
+
+// questionsOf returns where a configuration says who answers them.
+func questionsOf(cfg *node.Config) [3]*func(peer.ID) bool {
+	return [3]*func(peer.ID) bool{&cfg.Shard.Moves, &cfg.Shard.Costs, &cfg.Shard.NoStates}
 }
 
 // detectorOf names the failure detector of a configuration; empty when it is not one of ours.
@@ -159,17 +177,26 @@ func (r *recorder) verb(kind byte, now time.Duration) {
 
 // frame takes a control frame. One that is larger than the ring bears is left out, and what came before with it.
 func (r *recorder) frame(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) {
-	if len(body) > r.limit/4 {
+	left := contentOf(kind, body)
+	if len(body)-left > r.limit/4 {
 		r.verbs++
 		r.gap = true
 		return
 	}
-	r.verb(entryFrame, now)
+	entry := entryFrame
+	if left > 0 {
+		entry = entryBare
+	}
+	r.verb(entry, now)
 	c := &r.cur
 	c.entries = appendVarint(c.entries, int64(now-arrived))
 	r.id(from)
 	c.entries = appendUvarint(c.entries, uint64(kind))
-	c.entries = appendBytes(c.entries, body)
+	c.entries = appendBytes(c.entries, body[:len(body)-left])
+	if left > 0 {
+		c.entries = appendUvarint(c.entries, uint64(left))
+		c.left += uint64(left)
+	}
 }
 
 // id names a peer: by its number in this stretch, or zero and its identity.
@@ -191,13 +218,16 @@ func (r *recorder) command(now time.Duration, cmd any) any {
 		c.Strategy = listen(c.Strategy, r.answered)
 		cmd = c
 	}
-	text, err := appendValue(nil, &cmd, r.limit/4)
+	text, err := appendBare(nil, &cmd, r.limit/4)
 	if err != nil {
 		r.verbs++
 		r.gap = true
 		return cmd
 	}
 	r.verb(entryCommand, now)
+	if c, ok := cmd.(shard.HandOverCommand); ok {
+		r.cur.left += uint64(len(c.Left))
+	}
 	r.cur.entries = appendBytes(r.cur.entries, text)
 	return cmd
 }
@@ -213,23 +243,23 @@ func (r *recorder) answered(a answer) {
 	}
 }
 
-// moves says whether a peer understands moves, the same throughout a verb.
-func (r *recorder) moves(id peer.ID) bool {
+// ask answers a question about a peer, the same throughout a verb.
+func (r *recorder) ask(q *question, id peer.ID) bool {
 	if !r.on() {
-		return r.real(id)
+		return q.real(id)
 	}
-	s := r.speaks[id]
+	s := q.said[id]
 	if s.verb == r.verbs {
 		return s.ok
 	}
-	ok := r.real(id)
+	ok := q.real(id)
 	if ok != s.ok {
-		r.cur.entries = append(r.cur.entries, entryMoves)
+		r.cur.entries = append(r.cur.entries, q.entry)
 		r.id(id)
 		r.cur.entries = append(r.cur.entries, truth(ok))
 	}
-	if len(r.speaks) < maxIDs || s.verb != 0 {
-		r.speaks[id] = speaking{ok, r.verbs}
+	if len(q.said) < maxIDs || s.verb != 0 {
+		q.said[id] = speaking{ok, r.verbs}
 	}
 	return ok
 }
@@ -242,7 +272,7 @@ func (r *recorder) drained(out *node.Effects) {
 	if !r.gap && len(c.state)+len(c.entries) < r.limit {
 		return
 	}
-	state, err := Freeze(nil, r.node, r.limit/2)
+	state, err := freezeBare(r.node, r.limit/2)
 	if err != nil {
 		r.end(fmt.Errorf("the record ends after %v: %w", r.now.Round(time.Second), err))
 		return
@@ -252,5 +282,7 @@ func (r *recorder) drained(out *node.Effects) {
 	}
 	r.cur = stretch{state: state, first: r.verbs, now: r.now}
 	clear(r.ids)
-	clear(r.speaks)
+	for i := range r.asks {
+		clear(r.asks[i].said)
+	}
 }

@@ -4,6 +4,7 @@ package flight
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/fd"
@@ -53,8 +54,8 @@ func (e *PanicError) Error() string {
 // player replays one record.
 type player struct {
 	n      *node.Node
-	speaks map[peer.ID]bool
-	said   []answer // of strategies, within this verb
+	speaks [3]map[peer.ID]bool // answers to the questions
+	said   []answer            // of strategies, within this verb
 	in     entries
 	verb   uint64
 	digest digest
@@ -70,7 +71,7 @@ func (r *Record) Replay(tell func(*Step) error) error {
 	if err != nil {
 		return err
 	}
-	return (&player{speaks: map[peer.ID]bool{}}).replay(r, cfg, tell)
+	return (&player{speaks: [3]map[peer.ID]bool{{}, {}, {}}}).replay(r, cfg, tell)
 }
 
 func (p *player) replay(r *Record, cfg node.Config, tell func(*Step) error) (err error) {
@@ -79,7 +80,9 @@ func (p *player) replay(r *Record, cfg node.Config, tell func(*Step) error) (err
 			err = &PanicError{p.verb, p.in.now, fmt.Sprintf("%.1000v", v)}
 		}
 	}()
-	cfg.Shard.Moves = func(id peer.ID) bool { return p.speaks[id] }
+	for i, f := range questionsOf(&cfg) {
+		*f = func(id peer.ID) bool { return p.speaks[i][id] }
+	}
 	if cfg.Membership.Detector = fd.PhiAccrual; r.Detector == "deadline" {
 		cfg.Membership.Detector = fd.Deadline
 	}
@@ -97,10 +100,12 @@ func (p *player) replay(r *Record, cfg node.Config, tell func(*Step) error) (err
 // begin takes up a stretch. The first one makes the node; the state in front of a later one must be the node's.
 func (p *player) begin(cfg node.Config, first bool, s stretch) error {
 	p.in, p.verb = entries{b: s.entries, now: s.now}, s.first
-	clear(p.speaks)
+	for i := range p.speaks {
+		clear(p.speaks[i])
+	}
 	switch {
 	case !first:
-		state, err := Freeze(nil, p.n, 0)
+		state, err := freezeBare(p.n, 0)
 		if err == nil && string(state) != string(s.state) {
 			err = &DivergedError{p.verb, s.now, "the state of the node is not the one that was recorded here"}
 		}
@@ -109,7 +114,7 @@ func (p *player) begin(cfg node.Config, first bool, s stretch) error {
 		p.n = node.New(cfg)
 		return nil
 	}
-	n, asked, err := thaw(cfg, s.state)
+	n, asked, err := thaw(cfg, s.state, true)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
@@ -174,8 +179,8 @@ func (p *player) run(tell func(*Step) error) error {
 			if err := tell(&p.step); err != nil {
 				return err
 			}
-		case e.kind == entryMoves:
-			p.speaks[e.from] = e.ok // asked between two verbs
+		case slices.Contains(questionKinds[:], e.kind): // asked between two verbs
+			p.speaks[slices.Index(questionKinds[:], e.kind)][e.from] = e.ok
 		}
 	}
 }
@@ -189,8 +194,8 @@ func (p *player) outside() error {
 			return err
 		}
 		switch e.kind {
-		case entryMoves:
-			p.speaks[e.from] = e.ok
+		case entryMoves, entryCosts, entryNoState:
+			p.speaks[slices.Index(questionKinds[:], e.kind)][e.from] = e.ok
 		case entryAnswer:
 			var a answer
 			d := decoder{b: e.body}
@@ -208,7 +213,7 @@ func (p *player) outside() error {
 // carryOut steps the node.
 func (p *player) carryOut(e *entry) error {
 	if e.kind == entryCommand {
-		d := decoder{b: e.body}
+		d := decoder{b: e.body, bare: true}
 		if err := d.top(&p.step.Command); err != nil {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
@@ -218,7 +223,7 @@ func (p *player) carryOut(e *entry) error {
 	case entryTick:
 		p.n.Tick(e.now)
 		return nil
-	case entryFrame:
+	case entryFrame, entryBare:
 		p.step.Err = p.n.Handle(e.now, e.arrived, e.from, e.frame, e.body)
 	case entryCommand:
 		p.step.Err = p.n.Do(e.now, p.step.Command)

@@ -30,7 +30,7 @@ var (
 // is worked out when somebody asks and follows from the rest. They stay those of the node that is read into.
 var scratch = map[string]bool{"members.work": true, "members.coder": true, "members.Intern": true,
 	"node.Effects": true, "node.parts": true, "sbr.Effects": true, "shard.Effects": true,
-	"courier.Effects": true, "fd.forecast": true}
+	"courier.Effects": true, "fd.forecast": true, "peer.Arena": true}
 
 // inPlace are types that functions of a node belong to, or scratch memory: they are read into those that it has.
 var inPlace = map[string]bool{"courier.Machine": true, "membership.Machine": true, "shard.Machine": true,

@@ -184,4 +184,10 @@ var stateBugs = []bug{
 		Old: "if kind == wire.KindSegment {",
 		New: "if kind == 0 {",
 	},
+	{
+		Name: "record-holds-what-is-handed-over", Package: "./sim", Run: "TestRecordsGoOnBehindHandOvers",
+		In:  "internal/flight.freezeBare",
+		Old: "appendBare(nil, n, limit)",
+		New: "appendValue(nil, n, limit)",
+	},
 }

@@ -57,7 +57,7 @@ var matrix = map[string]string{
 	"shutdown":                "membership route peer",
 	"node":                    "hello membership sbr singleton shard crdt courier route peer stats wire",
 	// what a node was given, in a ring, and given again
-	"internal/flight": "node membership fd shard shard/strategy route peer wire",
+	"internal/flight": "node membership fd shard shard/strategy route peer wire courier",
 	"sim/setup":       "node membership shard plane flow wire",
 	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow formation sparse " +
 		"internal/flight internal/leases route peer wire stats shard/strategy",
