@@ -4,6 +4,44 @@ package main
 
 var stateBugs = []bug{
 	{
+		Name: "leaver-stops-when-a-move-is-given-up", Package: "./shard", Run: "TestLeaverMovesWhenItCan",
+		In:  "shard.moves.aborted",
+		Old: "c.confirm(e.Shard)",
+		New: "c.confirm(e.Shard)\n\t\tif r.home.drains {\n\t\t\tc.haltShard(e.Shard)\n\t\t}",
+	},
+	{
+		Name: "leaver-stops-what-cannot-move-now", Seeds: 60,
+		In:  "shard.moves.drain",
+		Old: "halts := p.drains && mv.nobodyTakes(p)",
+		New: "halts := p.drains",
+	},
+	{
+		Name: "leaver-has-five-seconds", Package: "./shard", Run: "TestLeaverWaitsForItsEntities|TestLeaveIsOver",
+		In:  "shard.Machine.beginLeave",
+		Old: "cmp.Or(c.Within, m.cfg.DrainPatience)",
+		New: "m.cfg.DrainPatience",
+	},
+	{
+		Name: "stopped-states-are-lost-in-silence", Package: ".", Run: "TestLeaveTellsWhatItLoses",
+		In:   "internal/exec.askForStates",
+		Drop: "entity.LoseStates",
+	},
+	{
+		Name: "storm-sees-no-silent-loss", Seeds: 60,
+		In:   "internal/world.hosted.stop",
+		Drop: "entity.LoseStates",
+	},
+	{
+		Name: "states-of-a-lost-move-are-not-told", Package: "./entity", Run: "TestStatesThatNobodyIsGivenAreTold",
+		In:   "entity.Shard.discard",
+		Drop: "leaveState",
+	},
+	{
+		Name: "drain-of-a-downed-node-is-done", Package: ".", Run: "TestVerbsEndWithTheirNode",
+		In:      "internal/driver.drainWaits.note",
+		Without: "node.Over(n)",
+	},
+	{
 		Name: "state-waits-behind-an-expired-ask", Package: "./entity", Run: "TestStateBehindAnExpiredAsk",
 		In:  "entity.passOut",
 		Old: "!p.tried {",

@@ -17,7 +17,10 @@ const (
 // planLeaves decides whether the storm ends with leaves.
 func planLeaves(s *storm) {
 	rng, ok := s.draw(OffPartings, 2)
-	if ok && s.mixed == "" && !s.strategies && s.heavy == nil && s.w.Config.Network.Rate == 0 {
+	cfg := &s.w.Config
+	hindered := s.mixed != "" || s.strategies || s.heavy != nil || cfg.Network.Rate != 0 ||
+		cfg.Data.OldCredit // a version without moves
+	if ok && !hindered {
 		s.partings = rng
 	}
 }
