@@ -29,6 +29,7 @@ type leave struct {
 	begun, done bool
 	by          time.Duration // what lives here then is stopped without an order
 	late        bool          // that was done
+	homes       time.Duration // until then homes are waited for when nothing lives here any more; zero: none is
 	unheard     peer.Set      // members that have not acknowledged the leave notice
 	retry       timer
 }
@@ -37,6 +38,7 @@ func (l *leave) next(m *Machine) time.Duration {
 	var d least
 	if l.begun && !l.done && !l.late {
 		d.add(l.by)
+		d.add(l.homes)
 	}
 	d.add(l.retry.at)
 	return d.at
@@ -220,6 +222,9 @@ func (m *Machine) checkLeave() {
 			return
 		}
 	}
+	if !l.late && awaitsHomes(m) {
+		return
+	}
 	l.done = true
 	m.out.Drained = true
 	for _, id := range m.order {
@@ -237,6 +242,31 @@ func (m *Machine) checkLeave() {
 	}
 	l.retry.start(m)
 	m.sendLeaveNotice(-1)
+}
+
+// awaitsHomes reports whether something is parked here for a shard that has moved and whose next home is not heard of:
+// it would be abandoned with this node. It is waited for DrainPatience at most, and not where nobody stays.
+func awaitsHomes(m *Machine) bool {
+	l := &m.leave
+	stays := func(mb membership.Member) bool { return mb.ID != m.self && mb.Status == membership.Up }
+	if m.view == nil || m.over || !slices.ContainsFunc(m.view.Members, stays) {
+		return false
+	}
+	for _, id := range m.order {
+		g := m.types[id].region
+		if g == nil || !g.joined {
+			continue
+		}
+		for s := range g.wanted.All {
+			if g.peek(s).moved != (Number{}) {
+				if l.homes == 0 {
+					l.homes = m.now + m.cfg.DrainPatience
+				}
+				return m.now < l.homes
+			}
+		}
+	}
+	return false
 }
 
 // sendLeaveNotice tells each time what is remembered then: an earlier message's word would cost its receiver waiting.

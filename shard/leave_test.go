@@ -4,6 +4,7 @@
 package shard
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -184,6 +186,45 @@ func TestLeaverThatNobodySucceeds(t *testing.T) {
 			w.pass(2 * time.Second)
 			require.True(t, w.nodes[0].drained)
 			require.Positive(t, *plain)
+		})
+	}
+}
+
+// What a leaver has parked for a shard that it has handed over goes to its next home: the leaver waits until it knows
+// that, but not for ever (SHD-9).
+func TestLeaverWaitsForHomes(t *testing.T) {
+	for name, never := range map[string]bool{"told": false, "never told": true} {
+		t.Run(name, func(t *testing.T) {
+			w := movable(t, 3)
+			boss, leaver := w.nodes[0], w.nodes[1]
+			leaver.do(LeaveCommand{Within: time.Minute})
+			for !leaver.drained && len(w.queue) > 0 {
+				for _, s := range all(orders) { // messages for each shard that moves
+					if st := leaver.route(orders, s).State; st == RouteMoving || st == RouteUnknown {
+						leaver.do(WantCommand{orders.ID(), []route.ShardID{s}})
+					}
+				}
+				if never {
+					w.queue = slices.DeleteFunc(w.queue, func(p segment) bool {
+						return p.to == boss.id && p.kind == wire.KindShardsStarted
+					})
+				}
+				if len(w.queue) == 0 {
+					break
+				}
+				w.deliver(0)
+				leaver.confirm()
+			}
+			if never {
+				require.Empty(t, leaver.hosted)
+				require.False(t, leaver.drained)
+				w.pass(DefaultDrainPatience + DefaultRetryMax)
+			} else {
+				for _, s := range all(orders) {
+					require.Equal(t, RouteRemote, leaver.route(orders, s).State, "shard %d", s)
+				}
+			}
+			require.True(t, leaver.drained)
 		})
 	}
 }
