@@ -27,6 +27,7 @@ type Stats struct {
 	ControlLost        uint64          // control frames that could not be queued for their peer
 	InvalidFrames      uint64          // frames that peers sent and that made no sense
 	RepliesLost        uint64          // answers that found no room on the way to the asker
+	CallbackPanics     uint64          // functions of the embedder, no handlers, that panicked (docs/execution.md)
 	UnreportedRefusals uint64          // refused messages whose sender was not told, or may not have been
 	Unregistered       uint64          // messages refused because their type is not registered here
 	LogDropped         uint64          // records that found no room in front of Config.Logger

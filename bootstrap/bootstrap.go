@@ -17,6 +17,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/formation"
+	"github.com/kith-io/kith/internal/callback"
 	"github.com/kith-io/kith/internal/localname"
 	"github.com/kith-io/kith/internal/logs"
 	"github.com/kith-io/kith/internal/names"
@@ -36,8 +37,11 @@ func (e *TimeoutError) Error() string {
 
 // Bootstrap is one node's search for its cluster, and its contact point. All methods are safe for concurrent use.
 type Bootstrap struct {
-	cfg    Config
-	log    *slog.Logger
+	cfg Config
+	log *slog.Logger
+
+	callbacks callback.Guard
+
 	began  time.Time
 	point  peer.Addr
 	server *http.Server
@@ -99,6 +103,7 @@ func begin(n *kith.Node, node kith.Config, cfg Config, l net.Listener) (*Bootstr
 	b := &Bootstrap{cfg: cfg, log: cfg.Logger, node: n, began: time.Now(), point: point, scheme: "http",
 		asking: make(chan struct{}, maxAsking), wake: make(chan struct{}, 1), over: make(chan struct{}),
 		machine: formation.New(f, rand.New(rand.NewPCG(rand.Uint64(), f.Self.Inc)))}
+	b.callbacks.Log = b.log
 	b.base, b.stop = context.WithCancel(context.Background())
 	server, client := n.TLSConfigs()
 	if server != nil {

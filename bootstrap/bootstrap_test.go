@@ -13,8 +13,10 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,7 +54,7 @@ func (k *known) add(t *testing.T, point string) {
 const margin = 200 * time.Millisecond
 
 // begun starts a node.
-func begun(t *testing.T, k *known, node kith.Config, cfg Config) *Bootstrap {
+func begun(t *testing.T, k discovery.Discovery, node kith.Config, cfg Config) *Bootstrap {
 	t.Helper()
 	cfg.Discovery, cfg.Margin = k, margin
 	if cfg.Listen == "" {
@@ -204,6 +206,28 @@ func TestTimeLimit(t *testing.T) {
 	<-b.Node().Done()
 	require.Equal(t, kith.ReasonJoinUnsuccessful, b.Node().ShutdownReason())
 	require.Equal(t, http.StatusServiceUnavailable, get(t, "http://"+b.ContactPoint()+contactPath, nil))
+}
+
+// panicking is a discovery that panics, or ends its goroutine.
+type panicking struct {
+	known
+	asked atomic.Int64
+}
+
+func (p *panicking) Lookup(context.Context) ([]discovery.Target, error) {
+	if p.asked.Add(1)%2 == 0 {
+		runtime.Goexit()
+	}
+	panic("ouch")
+}
+
+// A look-up that panics, or ends its goroutine, has failed, and is tried again; the node goes on (BOOT-6).
+func TestLookupPanics(t *testing.T) {
+	p := &panicking{}
+	b := begun(t, p, kith.Config{}, Config{Expected: 1})
+	require.Eventually(t, func() bool { return p.asked.Load() > 4 }, time.Minute, 5*time.Millisecond)
+	require.NoError(t, b.Err())
+	require.EqualValues(t, formation.HoldUnknown, b.Explain().Hold)
 }
 
 // A decider that panics waits, and the node goes on (BOOT-6).

@@ -18,6 +18,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/discovery"
 	"github.com/kith-io/kith/formation"
+	"github.com/kith-io/kith/internal/callback"
 	"github.com/kith-io/kith/internal/names"
 	"github.com/kith-io/kith/peer"
 )
@@ -166,7 +167,18 @@ func (b *Bootstrap) join(j *formation.Join) {
 func (b *Bootstrap) lookUp() {
 	ctx, cancel := context.WithTimeout(b.base, b.cfg.LookupTimeout)
 	defer cancel()
-	targets, err := b.cfg.Discovery.Lookup(ctx)
+	var targets []discovery.Target
+	err := callback.ErrPanicked
+	ended := true
+	defer func() {
+		if ended { // it has ended its goroutine
+			b.step(func(now time.Duration) { b.machine.LookedUp(now, nil, clip(err.Error())) })
+		}
+	}()
+	if why := b.callbacks.Call("Discovery.Lookup", func() { targets, err = b.cfg.Discovery.Lookup(ctx) }); why != nil {
+		err = why
+	}
+	ended = false
 	var points []peer.Addr
 	if err == nil {
 		points, err = b.points(targets)

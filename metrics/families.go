@@ -123,6 +123,8 @@ var ofNode = []family{
 		func(s *kith.Stats) uint64 { return s.AsksLate }),
 	total("kith_replies_lost_total", "Answers that found no room on the way to the asker.",
 		func(s *kith.Stats) uint64 { return s.RepliesLost }),
+	total("kith_callback_panics_total", "Functions of the embedder, no handlers, that panicked.",
+		func(s *kith.Stats) uint64 { return s.CallbackPanics }),
 	total("kith_unregistered_total", "Messages refused because their type is not registered.",
 		func(s *kith.Stats) uint64 { return s.Unregistered }),
 	total("kith_unreported_refusals_total", "Refused messages whose sender was not told.",

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/internal/callback"
 	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
@@ -47,13 +48,14 @@ type askWaiter struct {
 
 // askTable holds all waiters of a node.
 type askTable struct {
-	stripes [askStripes]askStripe
-	tick    atomic.Int64  // wheel ticks since start, as the ticker last said
-	at      func() int64  // the tick that it is now: exact, for the ticker may have stood still
-	late    atomic.Uint64 // answers that found nobody
-	foreign atomic.Uint64 // answers of nodes that were not asked
-	full    *AsksFullError
-	every   int // one of so many is timed; zero: none
+	stripes   [askStripes]askStripe
+	tick      atomic.Int64  // wheel ticks since start, as the ticker last said
+	at        func() int64  // the tick that it is now: exact, for the ticker may have stood still
+	late      atomic.Uint64 // answers that found nobody
+	foreign   atomic.Uint64 // answers of nodes that were not asked
+	full      *AsksFullError
+	every     int // one of so many is timed; zero: none
+	callbacks *callback.Guard
 }
 
 type askStripe struct {
@@ -221,7 +223,7 @@ func (w *askWaiter) claimAs(state plane.AskState) bool {
 func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte, own bool) {
 	w.reason = reason
 	if !w.began.IsZero() {
-		w.tellTime(reason)
+		w.tellTime(t.callbacks, reason)
 	}
 	if plane.WrongHome(reason) {
 		if e := w.dest.Load(); e != nil {
@@ -232,7 +234,8 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte, own
 	if reason != route.OK && failed == nil {
 		failed = w.failure(reason, payload)
 	}
-	if fn := w.fn; fn != nil {
+	if f := w.fn; f != nil {
+		fn := func(b []byte, err error) { _ = t.callbacks.Call("AskFunc", func() { f(b, err) }) }
 		t.free(w)
 		switch {
 		case reason == route.OK:

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ type control struct {
 // run is the control goroutine.
 func (d *Driver) run() {
 	c := &d.control
+	defer d.inbox.runs()()
 	ended := false
 	defer panicking(d, &ended)
 	timer := time.NewTimer(0)
@@ -354,13 +356,12 @@ func Drain(ctx context.Context, d *Driver) error {
 }
 
 func drain(ctx context.Context, d *Driver) error {
+	if err := cmp.Or(ctx.Err(), d.inbox.mayWait()); err != nil {
+		return err
+	}
 	done := make(chan error, 1)
 	d.inbox.post(func() {
 		c := &d.control
-		if err := ctx.Err(); err != nil {
-			done <- err
-			return
-		}
 		if err := d.command(shard.DrainCommand{On: true}); err != nil {
 			done <- err
 			return

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -153,14 +154,15 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	d.large.init(d)
 	d.dispatch.init(d)
 	d.links.init(d)
-	d.failed.log, d.failed.hook = d.log, cfg.Undelivered
+	d.count.callbacks.Log, d.asks.callbacks = d.log, &d.count.callbacks
+	d.failed.log, d.failed.hook, d.failed.callbacks = d.log, cfg.Undelivered, &d.count.callbacks
 	d.nonsense.log, d.nonsense.clock = d.log, &d.exec.Clock
 	d.exec.Waits.Also = mustNotBlock
 	if cfg.Undelivered != nil || cfg.Incident != nil {
 		d.exec.Waits.CallingOut()
 	}
 	d.leaving = leaving{log: d.log, timeout: cfg.LeaveTimeout, inbox: d.inbox, over: d.done, now: d.now,
-		command: d.command, end: d.end, why: &d.err,
+		command: d.command, end: d.end, why: &d.err, mayWait: d.inbox.mayWait,
 		sums: func() map[*Region]abandonedCount { return d.regions.Load().abandoned() }}
 	if err := d.makePhases(cfg.Phases); err != nil {
 		return nil, 0, err
@@ -249,6 +251,9 @@ func (d *Driver) Err() error {
 
 // Ready waits until this node is Up.
 func (d *Driver) Ready(ctx context.Context) error {
+	if err := d.inbox.mayWait(); err != nil {
+		return err
+	}
 	for ev := range d.Events(ctx) {
 		if m, ok := ev.View.SelfMember(); ok && m.Status.Working() {
 			return nil
@@ -277,6 +282,9 @@ func (d *Driver) Leave(ctx context.Context) error {
 // Close stops the node at once and waits until it has ended. It returns what was abandoned.
 func (d *Driver) Close() error {
 	d.inbox.post(func() { d.end(&shutdown.EndedError{Kind: shutdown.EndClosed, At: time.Now()}) })
+	if err := d.inbox.mayWait(); err != nil {
+		return fmt.Errorf("kith: the node closes: %w", err)
+	}
 	<-d.done
 	return d.gaveUp()
 }
@@ -328,7 +336,7 @@ func Suspicions(ctx context.Context, d *Driver) ([]membership.Suspicion, error) 
 
 // asked has the control goroutine answer a question about the node.
 func asked[T any](ctx context.Context, d *Driver, question func(*node.Node) T) (t T, err error) {
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), d.inbox.mayWait()); err != nil {
 		return t, err
 	}
 	answer := make(chan T, 1)
@@ -348,6 +356,9 @@ func asked[T any](ctx context.Context, d *Driver, question func(*node.Node) T) (
 // call has the control goroutine carry out a command, unless ctx has ended by then, and returns what the node says to
 // it.
 func (d *Driver) call(ctx context.Context, cmd any) error {
+	if err := d.inbox.mayWait(); err != nil {
+		return err
+	}
 	answer := make(chan error, 1)
 	if !d.inbox.post(func() {
 		err := ctx.Err()

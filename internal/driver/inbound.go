@@ -24,7 +24,7 @@ func (d *Driver) execution() {
 		Workers: d.cfg.Workers, Loops: d.wires.Loops(), MaxPayload: d.cfg.MaxPayload, LocalBuffer: d.cfg.localBuffer(),
 		Backlog: d.cfg.backlog, Mailboxes: &d.mail, MailboxBudget: d.cfg.MailboxBudget,
 		MailboxUsed: func() int { return int(d.mail.used.Load()) }, Origin: &d.origin, LatencyEvery: d.cfg.LatencyEvery,
-		Incident: d.cfg.Incident, Logger: d.log,
+		Incident: d.cfg.Incident, Callbacks: &d.count.callbacks, Logger: d.log,
 	}
 	if tell := d.cfg.Latency; tell != nil {
 		cfg.Latency = func(typ string, took time.Duration) { tell(HandlerTime, typ, took) }

@@ -3,10 +3,13 @@
 package driver
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/incall"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -47,6 +50,8 @@ type inbox struct {
 
 	wake    chan struct{} // capacity 1
 	dropped atomic.Uint64 // frames
+
+	at atomic.Uint64 // incall.Here of the control goroutine, zero before and behind it
 }
 
 // lineup is the frames of one peer that wait, or of all who are no members.
@@ -57,6 +62,21 @@ type lineup struct {
 }
 
 func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1), lines: map[peer.ID]*lineup{}} }
+
+// runs notes that this is the control goroutine, until the function that it returns is called.
+func (b *inbox) runs() (over func()) {
+	b.at.Store(uint64(incall.Here()))
+	return func() { b.at.Store(0) }
+}
+
+// mayWait returns ErrWouldBlock on the control goroutine, which waits for nobody: a function of the embedder that it
+// calls, such as a strategy, would wait for itself.
+func (b *inbox) mayWait() error {
+	if incall.Known && b.at.Load() == uint64(incall.Here()) {
+		return fmt.Errorf("%w: it runs on the control goroutine of its node", entity.ErrWouldBlock)
+	}
+	return nil
+}
 
 func (b *inbox) signal() {
 	select {

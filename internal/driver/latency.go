@@ -5,6 +5,7 @@ package driver
 import (
 	"time"
 
+	"github.com/kith-io/kith/internal/callback"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/stats"
 )
@@ -33,8 +34,9 @@ func (c Config) askSampling() int {
 }
 
 // tellTime tells how long an ask that is timed took, when it was answered. Whoever settles it calls it.
-func (w *askWaiter) tellTime(reason route.Reason) {
+func (w *askWaiter) tellTime(by *callback.Guard, reason route.Reason) {
 	if reason == route.OK {
-		w.region.d.cfg.Latency(AskTime, w.region.typ.Name, time.Since(w.began))
+		d, name, took := w.region.d, w.region.typ.Name, time.Since(w.began)
+		_ = by.Call("Latency", func() { d.cfg.Latency(AskTime, name, took) })
 	}
 }

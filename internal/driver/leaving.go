@@ -44,6 +44,7 @@ type leaving struct {
 	now     func() time.Duration
 	command func(any) error            // has the node carry out a wish; control goroutine
 	end     func(*shutdown.EndedError) // ends the node unless it has been ended; control goroutine
+	mayWait func() error               // whether the caller may wait
 }
 
 // makePhases prepares the node's shutdown with its own tasks.
@@ -220,6 +221,9 @@ func (l *leaving) shutDown(ctx context.Context, why shutdown.Reason, from string
 	}
 	if err := l.phases.begin(why, from); err != nil {
 		return err
+	}
+	if err := l.mayWait(); err != nil {
+		return fmt.Errorf("kith: shutdown goes on: %w", err)
 	}
 	select {
 	case <-l.phases.finish:

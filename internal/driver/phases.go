@@ -209,7 +209,11 @@ func (s *phases) phase(p *shutdown.Phase, tasks []phaseTask) error {
 	open := map[string]int{}
 	for _, t := range tasks {
 		open[t.name]++
-		go func() { done <- outcome{t.name, guarded(ctx, t.run)} }()
+		go func() {
+			o := outcome{t.name, fmt.Errorf("%w: runtime.Goexit was called", shutdown.ErrTaskPanic)}
+			defer func() { done <- o }() // also when the task ends its goroutine
+			o.err = guarded(ctx, t.run)
+		}()
 	}
 	var errs []error
 	for range tasks {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/internal/callback"
 	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/logs"
@@ -42,6 +43,8 @@ const maxUndelivered = 4096
 type undeliveredTable struct {
 	log  *slog.Logger
 	hook func(Undelivered) // nil for none
+
+	callbacks *callback.Guard
 
 	mu      sync.Mutex
 	entries map[undeliveredKey]*Undelivered
@@ -130,7 +133,7 @@ func (t *undeliveredTable) tell() {
 		t.log.Warn("messages not delivered", "type", u.Type, "shard", shard, "reason", u.Reason.String(),
 			"error", u.Err(), "count", u.Count, "samples", u.Samples)
 		if t.hook != nil {
-			t.hook(*u)
+			_ = t.callbacks.Call("Undelivered", func() { t.hook(*u) })
 		}
 	}
 }

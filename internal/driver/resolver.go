@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/internal/callback"
 	"github.com/kith-io/kith/internal/node"
 )
 
@@ -40,11 +41,12 @@ type resolver struct {
 	lease       Lease
 	name, owner string // of the lease
 	result      func(node.LeaseResult)
+	callbacks   *callback.Guard
 }
 
 func (r *resolver) init(d *Driver) {
 	r.log, r.start, r.now, r.lease = d.log, d.start, d.now, d.cfg.Lease
-	r.name, r.owner = d.cfg.leaseName(), d.self.String()
+	r.name, r.owner, r.callbacks = d.cfg.leaseName(), d.self.String(), &d.count.callbacks
 	r.result = func(l node.LeaseResult) { d.inbox.post(func() { _ = d.command(l) }) }
 }
 
@@ -108,18 +110,20 @@ func (r *resolver) leaseOp(op node.LeaseOp) {
 			case <-ctx.Done():
 			}
 		}
-		var ok bool
-		var err error
-		if op.Release {
-			err = r.lease.Release(ctx, r.name, r.owner)
-			ok = err == nil
-		} else {
-			ok, err = r.lease.Acquire(ctx, r.name, r.owner)
-			ok = ok && err == nil
+		ok, err := false, callback.ErrPanicked
+		defer func() { r.result(node.LeaseResult{Op: op.Op, OK: ok && err == nil}) }() // also when it ends the goroutine
+		if why := r.callbacks.Call("Resolver.Lease", func() {
+			if op.Release {
+				err = r.lease.Release(ctx, r.name, r.owner)
+				ok = err == nil
+			} else {
+				ok, err = r.lease.Acquire(ctx, r.name, r.owner)
+			}
+		}); why != nil {
+			ok, err = false, why
 		}
 		if err != nil {
 			r.log.Warn("lease", "name", r.name, "release", op.Release, "error", err)
 		}
-		r.result(node.LeaseResult{Op: op.Op, OK: ok})
 	}()
 }

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -191,7 +192,7 @@ func (r *Region) AskWith(ctx context.Context, h *Headers, id string, payload []b
 	if ctx.Err() != nil {
 		return nil, route.NotRun(askCancelled(ctx, route.ErrTimeout))
 	}
-	if err := r.d.exec.Waits.MayWait(); err != nil {
+	if err := cmp.Or(r.d.exec.Waits.MayWait(), r.d.inbox.mayWait()); err != nil {
 		return nil, route.NotRun(err)
 	}
 	w, corr, err := r.d.asks.begin(limit, r, r.Shard(id), nil, nil)
@@ -248,6 +249,9 @@ func (r *Region) AskWithinWith(d time.Duration, h *Headers, id string, payload, 
 func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, payload, into []byte) ([]byte, error) {
 	if d <= 0 {
 		return into[:0], route.NotRun(errNoTime)
+	}
+	if err := r.d.inbox.mayWait(); err != nil {
+		return into[:0], route.NotRun(err)
 	}
 	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), into, nil)
 	if err != nil {

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"github.com/kith-io/kith/internal/callback"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 type counters struct {
 	mailLost       atomic.Uint64
 	repliesLost    atomic.Uint64
+	callbacks      callback.Guard
 	refusalsUntold atomic.Uint64
 }
 
@@ -52,6 +54,7 @@ type Stats struct {
 	ControlLost        uint64
 	InvalidFrames      uint64
 	RepliesLost        uint64
+	CallbackPanics     uint64
 	UnreportedRefusals uint64
 	Unregistered       uint64
 	LogDropped         uint64
@@ -72,7 +75,7 @@ func (d *Driver) Stats() Stats {
 		ControlLost: d.count.mailLost.Load(), InvalidFrames: d.nonsense.count.Load(),
 		RepliesLost: d.count.repliesLost.Load(), UnreportedRefusals: d.count.refusalsUntold.Load(),
 		Unregistered: d.exec.Unregistered(), Envelopes: d.exec.Handled(), Transport: d.wires.Stats(),
-		LogDropped: d.logged.Dropped(), LogStalled: d.logged.Stalled(),
+		CallbackPanics: d.count.callbacks.Count(), LogDropped: d.logged.Dropped(), LogStalled: d.logged.Stalled(),
 	}
 	s.LargeUnderway, s.LargeBytes = d.large.count(), d.large.bytes.used.Load()
 	if c := d.counts.Load(); c != nil {

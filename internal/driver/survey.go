@@ -28,7 +28,7 @@ func Survey(ctx context.Context, r *Region) (survey.Result, error) {
 	if err := d.Err(); err != nil {
 		return survey.Result{}, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), d.inbox.mayWait()); err != nil {
 		return survey.Result{}, err
 	}
 	var ids []peer.ID

@@ -51,9 +51,16 @@ func ringHooks(d *Driver) {
 
 // callHooks is the goroutine that calls the embedder's hooks, Undelivered and Incident. It holds up nobody but them.
 func callHooks(d *Driver) {
+	over := false
+	defer func() {
+		if !over {
+			d.threads.Go(func() { callHooks(d) }) // a hook has ended its goroutine, which stands in threads still
+		}
+	}()
 	for {
 		select {
 		case <-d.tickerStop:
+			over = true
 			return
 		case <-d.hooks:
 		}

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,7 +155,7 @@ func (r *Region) insist(ctx context.Context, err error, try func() error) error 
 	if !isFull(err) {
 		return err
 	}
-	if err := r.d.exec.Waits.MayWait(); err != nil {
+	if err := cmp.Or(r.d.exec.Waits.MayWait(), r.d.inbox.mayWait()); err != nil {
 		return err
 	}
 	r.count.waits.Add(1)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/callback"
 	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
@@ -32,6 +33,7 @@ type Config struct {
 	Latency      func(typ string, took time.Duration)
 	LatencyEvery int
 	Incident     func(entity.Incident) // the embedder's hook, nil for none
+	Callbacks    *callback.Guard       // what calls the embedder's functions
 	Logger       *slog.Logger
 }
 
@@ -177,7 +179,7 @@ func Untold(x *Exec) bool {
 // TellHook calls the embedder's hook for all that it is to be told.
 func (x *Exec) TellHook() {
 	for _, i := range x.incidents.take() {
-		x.incidents.hook(i)
+		_ = x.cfg.Callbacks.Call("Incident", func() { x.incidents.hook(i) })
 	}
 }
 

@@ -84,13 +84,18 @@ func (w *worker) timeFrame(now time.Duration, from *Source, x *foreseen) {
 // took tells how long a message of a shard took that stands for so many.
 func (t *Type) took(shard uint32, took time.Duration, stands int) {
 	if t.x.cfg.Latency != nil {
-		t.x.cfg.Latency(t.typ.Name, took)
+		tellLatency(t, took)
 	}
 	if t.weighs.Load() && shard < t.shards {
 		if h := t.hosts.Find(route.ShardID(shard)).Load(); h != nil {
 			h.shown.ran.Add(int64(took) * int64(stands))
 		}
 	}
+}
+
+// tellLatency calls the embedder's function.
+func tellLatency(t *Type, took time.Duration) {
+	_ = t.x.cfg.Callbacks.Call("Latency", func() { t.x.cfg.Latency(t.typ.Name, took) })
 }
 
 // timed reports whether somebody wants to know how long messages take.
@@ -136,7 +141,7 @@ func (r *runner) timeWork(h *Host, e *entity.Entity, run run) {
 			began := time.Now()
 			r.timed.Begin(began, x.cfg.LatencyEvery)
 			more = e.Work()
-			x.cfg.Latency(h.t.typ.Name, time.Since(began))
+			tellLatency(h.t, time.Since(began))
 		}
 		if more {
 			x.Gate.goOn(e)

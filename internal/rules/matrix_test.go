@@ -20,7 +20,8 @@ const root = "root"
 // row, so that it is bound from its first line; internal/invariant and internal/enum are open to all.
 var matrix = map[string]string{
 	"wire": "", "ringbuf": "", "discovery": "internal/names internal/files", "internal/invariant": "", "internal/enum": "",
-	"internal/incall": "", // which goroutine a call runs on
+	"internal/callback": "", // calls functions of users
+	"internal/incall":   "", // which goroutine a call runs on
 	// clients that break the rules; it speaks of the counters of a node
 	"internal/hostile": "root courier route peer wire internal/pki",
 	"internal/pki":     "internal/files", // certificates for commands, throw-away clusters and tests
@@ -42,7 +43,7 @@ var matrix = map[string]string{
 	// the suite for discovery; it may import testing
 	"discovery/discoverytest": "discovery",
 	"hello":                   "route peer wire",
-	"trust":                   "hello route internal/files",
+	"trust":                   "hello route internal/files internal/callback",
 	"loop":                    "route wire", // gnet's, as transport is
 	"transport":               "flow route peer stats wire ringbuf hello loop trust internal/names",
 	"cluster":                 "peer",
@@ -65,7 +66,7 @@ var matrix = map[string]string{
 	"storm": "sim/setup world check node sparse membership shard shard/strategy plane entity flow route peer wire " +
 		"internal/leases",
 	"sim":   "sim/setup world check membership lifetime entity route",
-	"exec":  "transport loop plane lifetime entity sparse route peer wire",
+	"exec":  "transport loop plane lifetime entity sparse route peer wire internal/callback",
 	"scale": "membership members peer wire",
 	"proof": "sbr membership peer",
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
@@ -75,7 +76,7 @@ var matrix = map[string]string{
 	"internal/starts": "formation peer wire",
 	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
 		"internal/flight internal/leases stats wire ringbuf internal/feed internal/survey shard/strategy internal/logs " +
-		"internal/fileid internal/files",
+		"internal/fileid internal/files internal/callback internal/incall",
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
 		"internal/leases",
 	"admin":    "root latency internal/localname internal/logs internal/refuse internal/door",
@@ -83,7 +84,7 @@ var matrix = map[string]string{
 	"latency":  root,
 	"metrics":  "root stats",
 	"bootstrap": "root discovery formation peer wire internal/localname " +
-		"internal/logs internal/refuse internal/names internal/door",
+		"internal/logs internal/refuse internal/names internal/door internal/callback",
 	"bench": "root transport trust hello loop flow ringbuf wire",
 
 	// the node binary: two programs of one package, by the name that it has and by the one that it had
@@ -132,7 +133,7 @@ var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/invariant internal/enum internal/rules internal/planted " +
 		"internal/port internal/spent internal/pki internal/api internal/feed internal/localname internal/refuse " +
 		"internal/incall internal/logs internal/long internal/names internal/fileid internal/door " +
-		"internal/files",
+		"internal/files internal/callback",
 	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
 	"plane lifetime internal/leases transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/kith-io/kith/internal/callback"
 )
 
 // TLS configures mutual TLS 1.3 between all nodes of a cluster: either files, or Load. The zero value is none.
@@ -166,7 +168,10 @@ func (t *Store) reloadLocked(stamps []os.FileInfo) error {
 	if load == nil {
 		load = t.cfg.load
 	}
-	c, err := load()
+	c, err := Credentials{}, callback.ErrPanicked
+	if why := (*callback.Guard)(nil).Call("TLS.Load", func() { c, err = load() }); why != nil {
+		err = why
+	}
 	if err == nil {
 		next := &State{Credentials: c, uri: t.uri, number: t.reloads.Load() + 1}
 		if err = next.check(t.now()); err == nil {
