@@ -180,6 +180,7 @@ func TestTwinClusters(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, twin.Close()) })
 	require.NoError(t, twin.Ready(ctx))
+	told := false
 	for ev := range twin.Events(ctx) {
 		switch ev.Kind {
 		case kith.Snapshot:
@@ -189,9 +190,12 @@ func TestTwinClusters(t *testing.T) {
 			require.Equal(t, a.View().ClusterID, ev.Twin.ClusterID)
 			require.Equal(t, a.View().Birth, ev.Twin.Birth)
 			require.Equal(t, seed, ev.Twin.Via.String())
-			require.Equal(t, 1, ev.View.CountUp())
-			return
+			told = true
 		}
 	}
-	require.Fail(t, "not told of the twin")
+	require.True(t, told, "of the twin")
+	<-twin.Done()
+	var end *kith.EndedError
+	require.ErrorAs(t, twin.Err(), &end, "it is alone, and the younger one")
+	require.Equal(t, kith.EndTwin, end.Kind)
 }

@@ -35,7 +35,7 @@ func TestTLSConfig(t *testing.T) {
 		require.ErrorIs(t, err, kith.ErrBadConfig)
 	}
 	_, err := kith.Start(context.Background(), kith.Config{TLS: files})
-	require.ErrorContains(t, err, "certificate c with key k")
+	require.ErrorContains(t, err, "certificate: open c")
 	_, err = kith.Start(context.Background(), kith.Config{TLS: kith.TLS{Load: load}})
 	require.ErrorContains(t, err, "no luck")
 	require.Equal(t, "kith://cluster/my%20market%2F1", kith.ClusterURI("my market/1"))

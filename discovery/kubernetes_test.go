@@ -150,7 +150,7 @@ func TestKubernetesRotates(t *testing.T) {
 	require.NoError(t, err)
 	write(t, filepath.Join(a.dir, "ca.crt"), "-----BEGIN NOTHING-----\n")
 	_, err = d.Lookup(t.Context())
-	require.ErrorContains(t, err, "no certificate")
+	require.ErrorContains(t, err, "not whole")
 	write(t, filepath.Join(a.dir, "ca.crt"), string(ca))
 	_, err = d.Lookup(t.Context())
 	require.NoError(t, err)

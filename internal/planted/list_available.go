@@ -87,8 +87,8 @@ var availableBugs = []bug{
 	{
 		Name: "stops-though-it-lives-anyway", Package: "./sim", Run: "TestScripts/contact_when_time_is_up",
 		In:  "sbr.Machine.Tick",
-		Old: "m.sure = m.sure || anyway(m)",
-		New: "m.sure = m.sure || anyway(m) && false",
+		Old: "m.sure = m.sure || goesOn || anyway(m)",
+		New: "m.sure = m.sure || goesOn || anyway(m) && false",
 	},
 	{
 		Name: "lives-anyway-by-who-is-in-contact", Package: "./sbr", Run: "TestContactWhenTimeIsUp",

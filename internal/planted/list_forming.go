@@ -184,9 +184,9 @@ var formingBugs = []bug{
 	},
 	{
 		Name: "older-twin-yields", Package: "./membership", Run: "TestYoungerAndSmallerTwinYields",
-		In:  "membership.others.elders",
-		Old: "t.Birth < o.st.Birth ||",
-		New: "t.Birth > o.st.Birth ||",
+		In:  "membership.others.older",
+		Old: "birth < o.st.Birth ||",
+		New: "birth > o.st.Birth ||",
 	},
 	{
 		Name: "strangers-make-a-twin-yield", Package: "./membership", Run: "TestYoungerAndSmallerTwinYields",

@@ -271,7 +271,7 @@ func (c Config) validate() error {
 	fault(len(c.Terms) > hello.MaxSettings, "%d Terms, at most %d", len(c.Terms), hello.MaxSettings)
 	for _, s := range c.Terms {
 		fault(s.Key == "" || len(s.Key) > hello.MaxSettingSize || len(s.Value) > hello.MaxSettingSize,
-			"term %q: key must have 1 to %d bytes, value at most that", s.Key, hello.MaxSettingSize)
+			"setting %q: key must have 1 to %d bytes, value at most that", s.Key, hello.MaxSettingSize)
 	}
 	between := func(name string, v, lo, hi int) {
 		fault(v < lo || v > hi, "%s is %d, must be %d to %d", name, v, lo, hi)
