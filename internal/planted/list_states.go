@@ -19,7 +19,7 @@ var stateBugs = []bug{
 		Name: "leaver-has-five-seconds", Package: "./shard", Run: "TestLeaverWaitsForItsEntities|TestLeaveIsOver",
 		In:  "shard.Machine.beginLeave",
 		Old: "cmp.Or(c.Within, m.cfg.DrainPatience)",
-		New: "m.cfg.DrainPatience",
+		New: "cmp.Or(m.cfg.DrainPatience, c.Within)",
 	},
 	{
 		Name: "stopped-states-are-lost-in-silence", Package: ".", Run: "TestLeaveTellsWhatItLoses",
