@@ -134,7 +134,7 @@ var availableBugs = []bug{
 	},
 	{
 		Name: "who-comes-back-ends-all", Package: "./sbr", Run: "TestComesBackInTime",
-		In:  "sbr.Machine.endsAt",
+		In:  "sbr.lastAt",
 		Old: "m.worseAt+calm/2 <= at",
 		New: "m.movedAt+calm/2 <= at",
 	},

@@ -112,8 +112,8 @@ var startsBugs = []bug{
 	{
 		Name: "found-seeds-stay-beside-an-operators", Package: "./membership", Run: "TestToldSeeds",
 		In:  "membership.joining.forget",
-		Old: "= true, false, nil, nil",
-		New: "= true, false, j.seeds, f.contacts",
+		Old: "peer.Addr{}, nil, nil",
+		New: "peer.Addr{}, j.seeds, f.contacts",
 	},
 	{
 		Name: "an-attempt-outlives-an-operators-word", Package: "./formation", Run: "TestToldEndsTheSearch",
@@ -152,14 +152,14 @@ var startsBugs = []bug{
 	{
 		Name: "anybody-forms", Package: "./formation", Run: "TestLowestAddress",
 		In:  "formation.LowestAddress.Decide",
-		Old: "case lowest != info.Self:",
-		New: "case lowest.IsZero():",
+		Old: "if lowest != info.Self {",
+		New: "if lowest.IsZero() {",
 	},
 	{
 		Name: "highest-address-forms", Package: "./formation", Run: "TestLowestAddress",
 		In:  "formation.LowestAddress.Decide",
-		Old: "slices.MinFunc(nodes, peer.ID.Compare)",
-		New: "slices.MaxFunc(nodes, peer.ID.Compare)",
+		Old: "slices.MinFunc(slices.DeleteFunc",
+		New: "slices.MaxFunc(slices.DeleteFunc",
 	},
 	{
 		Name: "higher-address-goes-first", Package: "./formation", Run: "TestLowerAddressGoesFirst",
