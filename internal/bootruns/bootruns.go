@@ -97,7 +97,7 @@ var runs = map[string]func(c *cluster, r *Result) error{
 	"restart":  func(c *cluster, r *Result) error { return c.restart(&r.Restart) },
 	"records":  (*cluster).records,
 	"names6drop": func(c *cluster, r *Result) error {
-		c.dns.dropSix()
+		c.dns.Trouble(DropSix)
 		return c.together(3, &r.SixDrop)
 	},
 	"outage": (*cluster).outage,

@@ -36,7 +36,8 @@ type cluster struct {
 	cancel context.CancelFunc
 	net    string // all addresses of this run begin so
 	dir    string // of the nodes' records; empty: they keep none
-	dns    *server
+	dns    *Names
+	server string // where dns is
 	nodes  []*process
 }
 
@@ -48,12 +49,12 @@ type process struct {
 }
 
 func newCluster(ctx context.Context, o Options, run int) (*cluster, error) {
-	dns, err := serve()
+	dns, server, err := serve()
 	if err != nil {
 		return nil, err
 	}
 	// 127.0.0.0/8 is loopback as a whole, on Linux; a part of it that chance picks is this run's own.
-	c := &cluster{o: o, dns: dns, net: fmt.Sprintf("127.%d.%d.", 16+rand.IntN(200), 10*run+rand.IntN(10))}
+	c := &cluster{o: o, dns: dns, server: server, net: fmt.Sprintf("127.%d.%d.", 16+rand.IntN(200), 10*run+rand.IntN(10))}
 	c.ctx, c.cancel = context.WithTimeout(ctx, limit)
 	return c, nil
 }
@@ -71,7 +72,7 @@ func (c *cluster) start(first, last, expected int, more ...string) error {
 	for _, host := range c.names(first, last) {
 		at := func(port int) string { return fmt.Sprintf("%s:%d", host, port) }
 		args := append([]string{"run", "--name=market", "--listen", at(memberPort), "--contact", at(contactPort), "--admin",
-			at(adminPort), "--discovery=dns", "--discovery-name", domain, "--discovery-server", c.dns.addr, "--expected",
+			at(adminPort), "--discovery=dns", "--discovery-name", domain, "--discovery-server", c.server, "--expected",
 			fmt.Sprint(expected), "--margin", c.o.Margin.String()}, more...)
 		if c.dir != "" {
 			args = append(args, "--data-dir", filepath.Join(c.dir, host))
@@ -106,7 +107,7 @@ func (c *cluster) kill() {
 func (c *cluster) end() {
 	c.kill()
 	c.cancel()
-	c.dns.close()
+	_ = c.dns.Close()
 }
 
 // wait lets time pass.

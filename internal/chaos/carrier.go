@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kith-io/kith/internal/bootruns"
 	"github.com/kith-io/kith/internal/cli"
 )
 
@@ -27,6 +28,14 @@ type carrier interface {
 	// about says in a line what it is.
 	about() string
 	close() error
+}
+
+// namer is a carrier whose nodes can be known by names in place of addresses.
+type namer interface {
+	// byNames has place return names from now on; after an error it goes on with addresses.
+	byNames() error
+	// trouble has the DNS that all nodes ask fail from now on, or fail no more. Called if it can do DNS.
+	trouble(t bootruns.Trouble)
 }
 
 // Nets are the values of Config.Net.

@@ -58,29 +58,36 @@ func newTunnels(nodes int, space, addr func(slot int) string) (*tunnels, error) 
 	return t, nil
 }
 
-// openTunnel makes a tunnel device in a namespace. It does so on a thread that ends with its goroutine: the thread
-// stays in the namespace.
-func openTunnel(space string) (f *os.File, err error) {
-	done := make(chan struct{})
+// inSpace calls f in a namespace, where what it opens stays. It does so on a thread that ends with its goroutine: the
+// thread stays in the namespace.
+func inSpace(space string, f func() error) error {
+	done := make(chan error)
 	go func() {
-		defer close(done)
 		runtime.LockOSThread()
-		f, err = tunnelHere(filepath.Join("/var/run/netns", space))
+		ns, err := os.Open(filepath.Join("/var/run/netns", space))
+		if err == nil {
+			err = os.NewSyscallError("setns", unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET))
+			_ = ns.Close()
+		}
+		if err == nil {
+			err = f()
+		}
+		done <- err
 	}()
-	<-done
+	return <-done
+}
+
+// openTunnel makes a tunnel device in a namespace.
+func openTunnel(space string) (f *os.File, err error) {
+	err = inSpace(space, func() (err error) {
+		f, err = tunnelHere()
+		return err
+	})
 	return f, err
 }
 
-// tunnelHere moves the thread into a namespace and makes the device there.
-func tunnelHere(space string) (*os.File, error) {
-	ns, err := os.Open(space)
-	if err != nil {
-		return nil, err
-	}
-	defer ns.Close()
-	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-		return nil, os.NewSyscallError("setns", err)
-	}
+// tunnelHere makes the device in the namespace of the thread.
+func tunnelHere() (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("open tun", err)

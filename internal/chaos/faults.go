@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kith-io/kith/internal/bootruns"
 )
 
 // Kind is a kind of fault.
@@ -34,6 +36,7 @@ const (
 	LeaveLate  Kind = "leave-late"  // one leaves, and its handlers take so long that the leave is over its limit
 	Close      Kind = "close"       // one closes its node without leaving
 	StuckLog   Kind = "stuck-log"   // nobody reads what the victims log: their stderr is a full pipe
+	DNS        Kind = "dns"         // the DNS by which nodes find each other is in Trouble, beside something else
 	Move       Kind = "move"        // a shard of slow entities moves, and Moving.Blow hits a participant in the middle
 )
 
@@ -49,7 +52,7 @@ var Kinds = []Kind{Kill, KillAll, Pause, Restart, Starve, Cut, CutOneWay, CutPar
 
 // Beside are the kinds that come beside a round's faults, and only there unless they are asked for: who leaves them out
 // has the same rounds. They give nobody a reason to be downed.
-var Beside = []Kind{StuckLog}
+var Beside = []Kind{StuckLog, DNS}
 
 // Named are all kinds that may be asked for.
 func Named() []Kind { return slices.Concat(Kinds, Beside) }
@@ -81,10 +84,11 @@ type Fault struct {
 	PerMille int
 	MBit     int // of SlowLink
 	Extra    time.Duration
-	Rest     time.Duration // the supervisor waits so long before it starts again who ends
-	Twice    bool          // who leaves is told by SIGTERM, and Again later once more, as the kubelet does
-	Again    time.Duration // of Twice
-	Moving   Moving        // of Move
+	Rest     time.Duration    // the supervisor waits so long before it starts again who ends
+	Twice    bool             // who leaves is told by SIGTERM, and Again later once more, as the kubelet does
+	Again    time.Duration    // of Twice
+	Moving   Moving           // of Move
+	Trouble  bootruns.Trouble // of DNS
 }
 
 // Round is what happens between two states in which all is well.
@@ -184,6 +188,9 @@ func (f Fault) String() string {
 	}
 	if f.PerMille > 0 {
 		fmt.Fprintf(&b, " %d per mille", f.PerMille)
+	}
+	if f.Trouble != "" {
+		fmt.Fprintf(&b, " %s", f.Trouble)
 	}
 	if f.MBit > 0 {
 		fmt.Fprintf(&b, " %d Mbit/s", f.MBit)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,6 +52,7 @@ type harness struct {
 	slots   []*slot
 	seeds   []string
 	watcher watcher
+	named   bool // nodes are known by names where that is possible
 
 	mu      sync.Mutex
 	senders uint32
@@ -70,6 +72,7 @@ type found struct {
 // Run runs chaos until ctx ends or the time is over. The error wraps ErrViolation when something was found.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	h := newHarness(cfg)
+	h.named = !cfg.Moves && (len(cfg.Kinds) == 0 || contains(cfg.Kinds, DNS))
 	if err := h.prepare(); err != nil {
 		return nil, err
 	}
@@ -136,6 +139,14 @@ func (h *harness) prepare() (err error) {
 	if h.net, why, err = newCarrier(h.cfg.Net, h.cfg.Nodes, h.cfg.Seed); err != nil {
 		return errors.Join(err, h.store.close())
 	}
+	var unnamed error
+	if n, ok := h.net.(namer); ok && h.named {
+		unnamed = n.byNames()
+	}
+	if kinds := h.cfg.Kinds; len(kinds) > 0 && !slices.ContainsFunc(kinds, h.net.can) {
+		return errors.Join(fmt.Errorf("none of %v can come here: %s", kinds, h.net.about()), why, unnamed, h.net.close(),
+			h.store.close())
+	}
 	for i := range h.cfg.Nodes {
 		_, advertise, err := h.net.place(i)
 		if err != nil {
@@ -147,6 +158,9 @@ func (h *harness) prepare() (err error) {
 	h.line.printf("seed %d, %d nodes, %s", h.cfg.Seed, h.cfg.Nodes, h.net.about())
 	if why != nil {
 		h.line.printf("no network namespaces here: %v", why)
+	}
+	if unnamed != nil {
+		h.line.printf("nodes are known by addresses, so dns is left out: %v", unnamed)
 	}
 	return nil
 }

@@ -7,14 +7,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/kith-io/kith/internal/bootruns"
 	"github.com/kith-io/kith/internal/cli"
 )
 
@@ -24,8 +27,11 @@ type namespaces struct {
 	nodes   int
 	tunnels *tunnels // nil: the machine has no tunnel devices
 	delay   time.Duration
-	mbit    int // that all links carry; zero: all that the machine can
+	mbit    int             // that all links carry; zero: all that the machine can
+	names   *bootruns.Names // nil: nodes are known by their addresses
 	now     links
+
+	madeFiles bool // spaceFiles was not there before
 }
 
 // spacePort is the port of every node: each has the ports of its namespace to itself.
@@ -144,16 +150,24 @@ func (n *namespaces) setDelay(d time.Duration) error {
 }
 
 func (n *namespaces) about() string {
+	about := "netns: a network namespace for each node, faults by nft"
 	if n.tunnels != nil {
-		return "netns: a network namespace for each node, faults by nft, delays by tunnels"
+		about += ", delays by tunnels"
+	} else {
+		about += " (no tunnel devices here: no delays)"
 	}
-	return "netns: a network namespace for each node, faults by nft (no tunnel devices here: no delays)"
+	if n.names != nil {
+		about += ", nodes known by names"
+	}
+	return about
 }
 
 func (n *namespaces) can(k Kind) bool {
 	switch k {
 	case Delay:
 		return n.tunnels != nil
+	case DNS:
+		return n.names != nil
 	case SlowLink:
 		_, err := exec.LookPath("tc")
 		return err == nil
@@ -184,7 +198,10 @@ func (n *namespaces) narrow(mbit int) error {
 
 func (n *namespaces) place(slot int) (listen, advertise string, err error) {
 	at := fmt.Sprintf("%s:%d", n.addr(slot), spacePort)
-	return at, at, nil
+	if n.names == nil {
+		return at, at, nil
+	}
+	return at, fmt.Sprintf("%s:%d", hostName(slot), spacePort), nil
 }
 
 // wrap has ip enter the namespace and become the process.
@@ -219,7 +236,14 @@ func (n *namespaces) close() error {
 	if n.tunnels != nil {
 		err = n.tunnels.close()
 	}
-	return errors.Join(err, removeSpaces(func(space string) bool { return strings.HasPrefix(space, n.prefix+"-") }))
+	if n.names != nil {
+		err = errors.Join(err, n.names.Close())
+	}
+	err = errors.Join(err, removeSpaces(func(space string) bool { return strings.HasPrefix(space, n.prefix+"-") }))
+	if n.madeFiles {
+		_ = os.Remove(spaceFiles) // others may have files there by now
+	}
+	return err
 }
 
 // removeSpaces deletes the namespaces of those names.
@@ -231,7 +255,7 @@ func removeSpaces(which func(space string) bool) error {
 	var errs []error
 	for line := range strings.Lines(string(out)) {
 		if f := strings.Fields(line); len(f) > 0 && which(f[0]) {
-			errs = append(errs, command("", "ip", "netns", "del", f[0]))
+			errs = append(errs, os.RemoveAll(filepath.Join(spaceFiles, f[0])), command("", "ip", "netns", "del", f[0]))
 		}
 	}
 	return errors.Join(errs...)
@@ -251,3 +275,59 @@ func removeLeftovers() {
 		return err == nil && syscall.Kill(pid, 0) == syscall.ESRCH
 	})
 }
+
+// Names: in each namespace a DNS server answers on loopback, where no fault of the network hits it, and files that ip
+// binds over those in /etc, for what it starts there, lead to it.
+
+// spaceFiles is where ip looks for files that a namespace has in place of those in /etc.
+const spaceFiles = "/etc/netns"
+
+// etcFiles are those of every namespace, by name: nothing but DNS is asked.
+var etcFiles = map[string]string{"resolv.conf": "nameserver 127.0.0.1\n", "hosts": "127.0.0.1 localhost\n",
+	"nsswitch.conf": "hosts: files dns\n"}
+
+// hostName is the name of a node, as long as all nodes are known by names.
+func hostName(slot int) string { return name(slot) + ".chaos.test" }
+
+// byNames gives every node a name and a DNS server that knows all names.
+func (n *namespaces) byNames() error {
+	var conns []net.PacketConn
+	n.madeFiles = os.Mkdir(spaceFiles, 0o755) == nil
+	for slot := range n.nodes {
+		err := writeEtc(filepath.Join(spaceFiles, n.space(slot)))
+		if err == nil {
+			err = inSpace(n.space(slot), func() error {
+				conn, err := net.ListenPacket("udp4", "127.0.0.1:53")
+				conns = append(conns, conn)
+				return err
+			})
+		}
+		if err != nil {
+			for _, conn := range conns {
+				if conn != nil {
+					_ = conn.Close()
+				}
+			}
+			return fmt.Errorf("names of nodes: %w", err)
+		}
+	}
+	n.names = bootruns.ServeNames(conns...)
+	for slot := range n.nodes {
+		n.names.Set(hostName(slot)+".", n.addr(slot))
+	}
+	return nil
+}
+
+// writeEtc writes the files of a namespace of which the machine has its own.
+func writeEtc(dir string) error {
+	errs := []error{os.MkdirAll(dir, 0o755)}
+	for file, text := range etcFiles {
+		if _, err := os.Stat(filepath.Join("/etc", file)); err == nil {
+			errs = append(errs, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// trouble has the DNS of all namespaces fail, or fail no more.
+func (n *namespaces) trouble(t bootruns.Trouble) { n.names.Trouble(t) }

@@ -10,11 +10,14 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/kith-io/kith/internal/bootruns"
 )
 
 // insideOf runs f on a thread that is in the namespace of a node: sockets made there stay there. The thread ends with
@@ -138,6 +141,48 @@ func TestNamespacesAreNarrow(t *testing.T) {
 	require.Equal(t, 4, narrow(t, n))
 	require.NoError(t, n.apply(newLinks(2)))
 	require.Zero(t, narrow(t, n))
+}
+
+// In every namespace the names of all nodes are known to who is started there, unless DNS is in trouble; the files that
+// say so are gone with the namespaces.
+func TestNamespacesHaveNames(t *testing.T) {
+	c, err := newNamespaces(os.Getpid(), 2)
+	if err != nil {
+		t.Skip(err)
+	}
+	n := c.(*namespaces)
+	files := filepath.Join(spaceFiles, n.space(1))
+	over := sync.OnceValue(n.close)
+	t.Cleanup(func() { _ = over() })
+	require.False(t, n.can(DNS))
+	if err := n.byNames(); err != nil {
+		t.Skip(err)
+	}
+	require.True(t, n.can(DNS))
+	listen, advertise, err := n.place(0)
+	require.NoError(t, err)
+	require.Equal(t, "10.77.0.1:7355", listen)
+	require.Equal(t, "n1.chaos.test:7355", advertise)
+	getent, err := exec.LookPath("getent")
+	if err != nil {
+		t.Skip(err)
+	}
+	ask := func() (string, error) {
+		out, err := exec.Command("ip", "netns", "exec", n.space(1), getent, "ahostsv4", hostName(0)).Output()
+		return string(out), err
+	}
+	found, err := ask()
+	require.NoError(t, err)
+	require.Contains(t, found, "10.77.0.1")
+	n.trouble(bootruns.Fails)
+	_, err = ask()
+	require.Error(t, err)
+	n.trouble("")
+	_, err = ask()
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(files, "resolv.conf"))
+	require.NoError(t, over())
+	require.NoDirExists(t, files)
 }
 
 // Namespaces of another command are narrow from the begin.

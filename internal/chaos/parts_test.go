@@ -198,3 +198,9 @@ func TestEndsAreJudged(t *testing.T) {
 		require.Equal(t, []int{c.panics, c.downed, c.excuses}, []int{h.found.panics, h.found.downed, h.found.excused}, c.name)
 	}
 }
+
+// Who asks for a fault that the carrier cannot do is told, before anything runs (OPS-3).
+func TestFaultsThatCannotComeAreRefused(t *testing.T) {
+	h := newHarness(Config{Nodes: 3, Net: "proxy", Kinds: []Kind{DNS}, Dir: t.TempDir()})
+	require.ErrorContains(t, h.prepare(), "none of [dns] can come here: proxy")
+}

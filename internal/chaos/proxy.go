@@ -69,7 +69,7 @@ func newProxies(nodes int, seed uint64) (*proxies, error) {
 func (p *proxies) about() string {
 	return "proxy: loopback, a proxy before each node (a lost packet comes later, as on TCP)"
 }
-func (p *proxies) can(k Kind) bool        { return k != SlowLink }
+func (p *proxies) can(k Kind) bool        { return k != SlowLink && k != DNS }
 func (p *proxies) wrap(int, *cli.Options) {}
 
 // place finds a port for the node itself. Somebody else may take it before the node does: its start fails then, and

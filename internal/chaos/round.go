@@ -140,6 +140,10 @@ func (h *harness) strike(ctx context.Context, f Fault) {
 		stickLogs(ctx, h, hit)
 	case Flap:
 		h.flap(ctx, hit)
+	case DNS:
+		h.net.(namer).trouble(f.Trouble)
+		cli.Pause(ctx, f.For)
+		h.net.(namer).trouble("")
 	default:
 		h.inNet(hit, true)
 		cli.Pause(ctx, f.For)

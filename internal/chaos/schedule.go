@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/kith-io/kith/internal/bootruns"
 )
 
 // Rounds draws the rounds of a seed.
@@ -47,6 +49,15 @@ func (r *Rounds) Next() Round {
 		f.At = between(rng, 500, 3000)
 		round.Faults = append(round.Faults[:1], f)
 	}
+	if first.Kind == DNS { // while it is in trouble, connections have to be made anew
+		f := r.fault(rng, []Kind{Reset, Kill, Leave}[rng.IntN(3)])
+		if f.Kind == Reset {
+			sharpen(rng, &f)
+		}
+		f.Victims = min(f.Victims, 1)
+		f.At = between(rng, 200, 3000)
+		round.Faults = append(round.Faults[:1], f)
+	}
 	r.beside(&round)
 	return round
 }
@@ -65,7 +76,28 @@ func (r *Rounds) beside(round *Round) {
 		f.At = between(rng, 0, 6000)
 		round.Faults = append(round.Faults, f)
 	}
+	if rng.IntN(6) == 0 && r.all { // and in one of two of these, all connections are made anew
+		f := r.fault(rng, DNS)
+		f.At = between(rng, 0, 2000)
+		round.Faults = append(round.Faults, f)
+		if rng.IntN(2) == 0 {
+			f := r.fault(rng, Reset)
+			sharpen(rng, &f)
+			f.At = between(rng, 2000, 8000)
+			round.Faults = append(round.Faults, f)
+		}
+	}
 }
+
+// everyPacket is the part per mille of nft that resets every connection: a packet that is spared is a chance in a
+// thousand.
+const everyPacket = 999
+
+// sharpen has a Reset end every connection once.
+func sharpen(rng *rand.Rand, f *Fault) { f.For, f.PerMille = between(rng, 500, 1500), everyPacket }
+
+// troubles are those of a DNS fault.
+var troubles = []bootruns.Trouble{bootruns.DropSix, bootruns.Fails, bootruns.Silent}
 
 func contains(kinds []Kind, k Kind) bool {
 	for _, have := range kinds {
@@ -142,6 +174,8 @@ func (r *Rounds) fault(rng *rand.Rand, k Kind) Fault {
 		if rng.IntN(2) == 0 {
 			f.Victims = r.nodes
 		}
+	case DNS: // longer than a node is given up in
+		f.For, f.Trouble, f.Victims = between(rng, 15000, 35000), troubles[rng.IntN(len(troubles))], 0
 	case Rolling:
 		f.Victims = r.nodes
 	case Move:
@@ -158,7 +192,7 @@ func (r *Rounds) moving(rng *rand.Rand, f *Fault, p Phase, who Role, b blow) {
 	switch b.kind {
 	case Kill:
 	case Reset:
-		f.PerMille = 999 // of nft: a packet that is none is a chance in a thousand
+		f.PerMille = everyPacket
 		fallthrough
 	default:
 		f.For = between(rng, b.low, b.high)
@@ -202,7 +236,7 @@ const mildLoss = 50
 // harmless reports whether a fault gives nobody a reason to be downed.
 func (f *struck) harmless() bool {
 	switch f.Kind {
-	case DataCut, Reset, Delay, StuckLog, SlowLink, holdData, holdControl:
+	case DataCut, Reset, Delay, StuckLog, DNS, SlowLink, holdData, holdControl:
 		return true
 	case Loss:
 		return f.PerMille <= mildLoss
@@ -243,7 +277,7 @@ func obliged(faults []struck, nodes int) []int {
 // explains reports whether a fault may have taken a message from one node to another: it touched sender or owner, or
 // the way between them.
 func (f *struck) explains(from, to int) bool {
-	if f.Kind == SlowLink {
+	if f.Kind == SlowLink || f.Kind == DNS {
 		return false
 	}
 	if f.Victims == 0 {

@@ -3,6 +3,8 @@
 package chaos
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,8 +40,8 @@ func TestScheduleKeepsItsBounds(t *testing.T) {
 			require.Equal(t, i+1, r.Number)
 			require.True(t, r.Steady >= time.Second && r.Steady <= 3*time.Second)
 			require.NotEmpty(t, r.Faults)
-			require.LessOrEqual(t, len(r.Faults), 3)
-			require.NotEqual(t, StuckLog, r.Faults[0].Kind, "it comes beside another")
+			require.LessOrEqual(t, len(r.Faults), 5)
+			require.NotContains(t, Beside, r.Faults[0].Kind, "it comes beside another")
 			for _, f := range r.Faults {
 				require.LessOrEqual(t, f.Victims, nodes)
 				require.Len(t, f.Order, nodes)
@@ -48,10 +50,13 @@ func TestScheduleKeepsItsBounds(t *testing.T) {
 				require.Equal(t, f.Kind == Restart, f.Rest < 200*time.Millisecond)
 				require.True(t, f.Kind == Kill || !f.away())
 				switch f.Kind {
-				case Pause, Restart, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset, Loss, Delay,
-					StuckLog, SlowLink:
+				case Pause, Restart, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Loss, Delay,
+					StuckLog, DNS, SlowLink:
 					require.GreaterOrEqual(t, f.For, time.Second, f.String())
+				case Reset:
+					require.True(t, f.For >= time.Second || f.PerMille == everyPacket && f.For > 0, f.String())
 				}
+				require.Equal(t, f.Kind == DNS, f.Trouble != "")
 				require.True(t, !f.Twice || f.Again > 0 && contains([]Kind{Leave, Rolling, LeaveLate}, f.Kind))
 				switch f.Kind {
 				case Cut, CutOneWay, Flap:
@@ -102,6 +107,45 @@ func TestScheduleOfSomeKinds(t *testing.T) {
 	}
 }
 
+// Asked for alone, each trouble of DNS comes beside each of what has connections made anew, within its time.
+func TestScheduleOfDNS(t *testing.T) {
+	came := map[string]int{}
+	for _, r := range draw(7, 5, 200, DNS) {
+		require.Len(t, r.Faults, 2)
+		ill, beside := r.Faults[0], r.Faults[1]
+		require.Equal(t, DNS, ill.Kind)
+		require.Zero(t, ill.At)
+		require.Contains(t, []Kind{Reset, Kill, Leave}, beside.Kind)
+		require.True(t, beside.At > 0 && beside.At+beside.For < ill.For, "it comes while DNS is in trouble")
+		require.LessOrEqual(t, beside.Victims, 1)
+		came[string(ill.Trouble)+" "+string(beside.Kind)]++
+	}
+	require.Len(t, came, 9)
+}
+
+// What comes beside the faults of a round changes nothing of them: a seed has the rounds that it had before.
+func TestBesideChangesNoRound(t *testing.T) {
+	rounds, beside := draw(1, 5, 100), 0
+	for i, want := range []string{"pause anybody for 2.897s", "loss for 11.123s 50 per mille", "delay for 18.955s by 21ms",
+		"starve owner for 18.672s period 189ms; stuck-log seed for 3.406s (after 1.413s)", "rolling"} {
+		before, _, _ := strings.Cut(rounds[i].String(), "; dns ")
+		require.Equal(t, want, before)
+	}
+	for _, r := range rounds {
+		at := slices.IndexFunc(r.Faults, func(f Fault) bool { return f.Kind == DNS })
+		if at < 0 {
+			continue
+		}
+		beside++
+		require.Positive(t, at)
+		require.LessOrEqual(t, len(r.Faults)-at, 2, "and a reset of everything at most")
+		for _, f := range r.Faults[at+1:] {
+			require.True(t, f.Kind == Reset && f.PerMille == everyPacket && f.Victims == 0, f.String())
+		}
+	}
+	require.Positive(t, beside)
+}
+
 // Who must live on: the untouched, as long as they are the majority (MEM-10).
 func TestWhoMustLive(t *testing.T) {
 	hit := func(k Kind, who ...int) struck { return struck{Fault{Kind: k, Victims: len(who)}, who} }
@@ -132,6 +176,8 @@ func TestWhoMustLive(t *testing.T) {
 		{"brief flapping", []struck{brief}, []int{0, 2, 3, 4}},
 		{"nobody reads their logs", []struck{hit(StuckLog, 0, 1, 2, 3, 4)}, []int{0, 1, 2, 3, 4}},
 		{"nobody reads three logs, and one is killed", []struck{hit(StuckLog, 0, 1, 2), hit(Kill, 2)}, []int{0, 1, 3, 4}},
+		{"DNS fails, and all connections are made anew", []struck{hit(DNS), hit(Reset)}, []int{0, 1, 2, 3, 4}},
+		{"one is killed while DNS fails", []struck{hit(DNS), hit(Kill, 0)}, []int{1, 2, 3, 4}},
 		{"one leaves", []struck{hit(Leave, 0)}, []int{1, 2, 3, 4}},
 		{"each in turn", []struck{hit(Rolling, 0, 1, 2, 3, 4)}, nil},
 	} {
@@ -146,4 +192,6 @@ func TestWhatExplainsALoss(t *testing.T) {
 	require.False(t, kill.explains(0, 1))
 	loss := struck{Fault: Fault{Kind: Loss}}
 	require.True(t, loss.explains(0, 1))
+	dns := struck{Fault: Fault{Kind: DNS}}
+	require.False(t, dns.explains(0, 1), "no message goes by DNS")
 }

@@ -109,7 +109,7 @@ var matrix = map[string]string{
 		"discovery",
 	"internal/cli": "root latency wire", // what both commands share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
-	"internal/chaos":  "root admin internal/cli internal/logs",
+	"internal/chaos":  "root admin internal/cli internal/logs internal/bootruns",
 	"internal/ledger": "",                      // what entities have received, held against what was sent
 	"internal/survey": "shard route peer wire", // what all members have of a type
 	"internal/feed":   "",                      // events for readers, each at its own pace
