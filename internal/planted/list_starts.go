@@ -193,8 +193,13 @@ var startsBugs = []bug{
 	},
 	{
 		Name: "broken-dns-has-nobody", Package: "./discovery", Run: "TestDNSFailures",
-		In:      "discovery.dns.Lookup",
-		Without: "missing.IsNotFound",
+		In:      "internal/names.missing",
+		Without: "dns.IsNotFound",
+	},
+	{
+		Name: "broken-dns-has-no-services", Package: "./discovery", Run: "TestDNSFailures",
+		In:      "internal/names.Missing",
+		Without: "dns.IsNotFound",
 	},
 	{
 		Name: "part-of-too-many-targets-is-taken", Package: "./discovery", Run: "TestNormalize",
@@ -209,13 +214,12 @@ var startsBugs = []bug{
 	},
 	{
 		Name: "token-is-read-once", Package: "./discovery", Run: "TestKubernetesRotates",
-		File: "discovery/kubernetes.go",
-		Old: "\treturn k.client, nil\n}\n\n// pods asks the API.\n" +
-			"func (k *kubernetes) pods(ctx context.Context) (list podList, err error) {\n" +
+		In: "discovery.kubernetes.part",
+		Old: "func (k *kubernetes) part(ctx context.Context, next string) (list podList, err error) {\n" +
 			"\tclient, err := k.connect()\n\tif err != nil {\n\t\treturn list, err\n\t}\n" +
 			"\ttoken, err := k.secret(\"token\")\n",
-		New: "\treturn k.client, nil\n}\n\nvar keptToken []byte\n\n" +
-			"func (k *kubernetes) pods(ctx context.Context) (list podList, err error) {\n" +
+		New: "var keptToken []byte\n\n" +
+			"func (k *kubernetes) part(ctx context.Context, next string) (list podList, err error) {\n" +
 			"\tclient, err := k.connect()\n\tif err != nil {\n\t\treturn list, err\n\t}\n" +
 			"\tif keptToken == nil {\n\t\tkeptToken, err = k.secret(\"token\")\n\t}\n\ttoken := keptToken\n",
 	},
