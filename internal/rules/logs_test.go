@@ -54,6 +54,11 @@ func messages(t *testing.T, dir string) map[string]string {
 				return true
 			}
 			method, ok := call.Fun.(*ast.SelectorExpr)
+			if ok && method.Sel.Name == "tell" && len(call.Args) > 1 { // of package admin: it warns
+				if text, ok := literal(call.Args[1]); ok {
+					found[text] = "warning"
+				}
+			}
 			if !ok || logLevels[method.Sel.Name] == "" {
 				return true
 			}
@@ -68,6 +73,10 @@ func messages(t *testing.T, dir string) map[string]string {
 
 var logRow = regexp.MustCompile("(?m)^- `([^`]+)`, (info|warning|error)$")
 
+// logging are the packages whose records operators of a node see.
+const logging = "internal/driver internal/exec internal/transport internal/trust internal/loop internal/logs " +
+	"internal/callback internal/command admin bootstrap"
+
 // TestPageOfLogLines: every warning and error that a node logs is on the page, with its level, and the page names no
 // message that no node logs.
 func TestPageOfLogLines(t *testing.T) {
@@ -79,8 +88,8 @@ func TestPageOfLogLines(t *testing.T) {
 		told[row[1]] = row[2]
 	}
 	logged := map[string]string{}
-	for _, dir := range strings.Fields("driver exec transport trust loop logs") {
-		for text, level := range messages(t, "internal/"+dir) {
+	for _, dir := range strings.Fields(logging) {
+		for text, level := range messages(t, dir) {
 			logged[text] = level
 		}
 	}

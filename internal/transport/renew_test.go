@@ -315,6 +315,24 @@ func TestBadFilesAreNotTaken(t *testing.T) {
 	require.Error(t, plain.ReloadTLS())
 }
 
+// A node that notices files which are no good says so as an error of its own: no peer and no connection is at fault.
+func TestNoticedBadFilesAreAnError(t *testing.T) {
+	ca := authority(t)
+	s := newSite(t, ca)
+	var log syncBuffer
+	tr := start(t, newRider(), func(c *Config) {
+		s.tls(c)
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	_, key := pki.Paths(s.dir, "node")
+	require.NoError(t, os.WriteFile(key, []byte("x"), 0o600))
+	until(t, func() bool {
+		tr.refreshTrust()
+		return strings.Contains(log.String(), `level=ERROR msg="tls credentials not reloaded"`)
+	})
+	require.NotContains(t, log.String(), "connection fault")
+}
+
 // Operators are told of a certificate that is about to end, and of a key that others can read.
 func TestTLSWarnings(t *testing.T) {
 	ca := authority(t)

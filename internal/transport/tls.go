@@ -108,7 +108,7 @@ func (t *Transport) refreshTrust() {
 	changed, err := t.trust.Refresh()
 	switch {
 	case err != nil:
-		t.faults.warn("tls credentials not reloaded", "error", err)
+		t.cfg.Logger.Error("tls credentials not reloaded", "error", err) // no peer's fault, and seldom: see Refresh
 	case changed:
 		t.renewed()
 	}
