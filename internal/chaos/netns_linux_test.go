@@ -117,6 +117,27 @@ func TestNamespacesCutLanes(t *testing.T) {
 	require.False(t, passes(t, control, controlEnd, soon))
 }
 
+// Resets reach who has sent, also while both sides reset what comes in (OPS-3).
+func TestNamespacesReset(t *testing.T) {
+	n, ln := spacesOf(t, os.Getpid())
+	var c net.Conn
+	var err error
+	insideOf(t, n.space(0), func() { c, err = net.Dial("tcp4", ln.Addr().String()) })
+	require.NoError(t, err)
+	defer c.Close()
+	peer, err := ln.Accept()
+	require.NoError(t, err)
+	defer peer.Close()
+	require.NoError(t, n.apply(linksUnder([]struck{{Fault: Fault{Kind: Reset, PerMille: everyPacket}}}, 2)))
+	for range 3 { // one may be spared
+		_, _ = c.Write([]byte("hello"))
+	}
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(ample)))
+	_, err = c.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection has ended")
+}
+
 // narrow counts the ends of links that carry 20 Mbit/s.
 func narrow(t *testing.T, n *namespaces) (some int) {
 	if !n.can(SlowLink) {

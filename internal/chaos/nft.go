@@ -50,8 +50,10 @@ func faulting(l links, to int, addr func(slot int) string) string {
 		if k.Loss > 0 {
 			rule("numgen random mod 1000 < %d drop", k.Loss)
 		}
-		if k.Reset > 0 { // the reset goes to who sent the packet: mostly the acknowledgement of a chunk that it has
-			rule("meta l4proto tcp numgen random mod 1000 < %d reject with tcp reset", k.Reset)
+		// The reset goes to who sent the packet: mostly the acknowledgement of a chunk that it has. There it comes in by
+		// the same rules, which must let it pass.
+		if k.Reset > 0 {
+			rule("tcp flags & rst == 0 numgen random mod 1000 < %d reject with tcp reset", k.Reset)
 		}
 	}
 	return b.String()

@@ -19,7 +19,7 @@ func TestFaultingRules(t *testing.T) {
 add rule inet kith faults ip saddr 10.0.0.1 drop
 add rule inet kith faults ip saddr 10.0.0.2 ct mark { 2, 3 } drop
 add rule inet kith faults ip saddr 10.0.0.2 numgen random mod 1000 < 200 drop
-add rule inet kith faults ip saddr 10.0.0.2 meta l4proto tcp numgen random mod 1000 < 5 reject with tcp reset
+add rule inet kith faults ip saddr 10.0.0.2 tcp flags & rst == 0 numgen random mod 1000 < 5 reject with tcp reset
 `, faulting(l, 2, addr))
 	require.Equal(t, "flush chain inet kith faults\nadd rule inet kith faults ip saddr 10.0.0.3 ct mark 1 drop\n",
 		faulting(l, 0, addr))

@@ -94,7 +94,7 @@ func (r *Rounds) beside(round *Round) {
 const everyPacket = 999
 
 // sharpen has a Reset end every connection once.
-func sharpen(rng *rand.Rand, f *Fault) { f.For, f.PerMille = between(rng, 500, 1500), everyPacket }
+func sharpen(rng *rand.Rand, f *Fault) { f.For, f.PerMille = between(rng, 1000, 3000), everyPacket }
 
 // troubles are those of a DNS fault.
 var troubles = []bootruns.Trouble{bootruns.DropSix, bootruns.Fails, bootruns.Silent}
