@@ -152,6 +152,12 @@ type Config struct {
 // Validate returns all faults of c joined, or nil. Start calls it.
 func (c Config) Validate() error { return c.driver().Validate() }
 
+// CheckFiles returns what Start would refuse of the files that c names, joined, or nil: credentials that are missing,
+// damaged, expired or for another cluster, a Directory that cannot be used or holds another cluster's record
+// (ErrRecord). It writes nothing, makes no directory, and does not mind that a node is running with the same ones. It
+// reads files whatever Validate says, which reads none.
+func (c Config) CheckFiles() error { return c.driver().CheckFiles() }
+
 // driver is c as the driver takes it.
 func (c Config) driver() driver.Config {
 	return driver.Config{

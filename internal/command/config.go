@@ -5,8 +5,10 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 
+	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/settings"
 )
@@ -15,7 +17,7 @@ import (
 type configCmd struct {
 	runCmd
 
-	Check string `placeholder:"FILE" file:"-" help:"Only look whether this file is good: exit code 2 when it is not."`
+	Check string `placeholder:"FILE" file:"-" help:"${check_help}"`
 	JSON  bool   `name:"json" file:"-" help:"Print as one JSON object."`
 }
 
@@ -23,6 +25,9 @@ type configCmd struct {
 func (c *configCmd) Run(e *env) error {
 	all := c.InForce()
 	if c.Check != "" {
+		if err := c.filesFaults(); err != nil {
+			return &exitError{exitUsage, err}
+		}
 		given := 0
 		for _, s := range all {
 			if s.From == settings.FromFile {
@@ -49,4 +54,11 @@ func (c *configCmd) Run(e *env) error {
 	}
 	cli.Table(e.stdout, rows...)
 	return nil
+}
+
+// filesFaults returns what kith run would refuse of the files that the settings name, each fault where its setting
+// stands, or nil.
+func (c *configCmd) filesFaults() error {
+	err := c.config(slog.New(slog.DiscardHandler)).CheckFiles()
+	return c.Explain(cli.About(cli.About(err, kith.ErrBadConfig, "", "--tls-cert"), kith.ErrRecord, "", "--data-dir"))
 }

@@ -58,6 +58,45 @@ func TestConfig(t *testing.T) {
 	require.Equal(t, "good.yaml is good: settings in force from it: 2\n", out, "the environment has the third")
 }
 
+// A check reads what the settings name, as a node does before it opens a port, and changes nothing (OPS-2).
+func TestConfigCheckReadsFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, args := range []string{"ca", "issue n1", "issue n2 --cluster=other"} {
+		code, _, errs := program(t, append([]string{"cert"}, strings.Fields(args+" --dir=.")...)...)
+		require.Equal(t, exitOK, code, errs)
+	}
+	require.NoError(t, os.WriteFile("bad.pem", []byte("-----BEGIN CERTIFICATE-----\nMII"), 0o600))
+	require.NoError(t, os.Mkdir("other", 0o700))
+	require.NoError(t, os.WriteFile("other/membership.json", []byte("{}"), 0o600))
+	const tls = "listen: '127.0.0.1:0'\ntls-ca: ca.crt\ntls-key: %[1]s.key\ntls-cert: %[1]s.crt\n"
+	n1 := fmt.Sprintf(tls, "n1")
+	for text, want := range map[string]string{
+		n1 + "data-dir: made/at/start\n":                          "",
+		fmt.Sprintf(tls, "n3"):                                    "kith.yaml:4: --tls-cert: kith: bad configuration: TLS",
+		fmt.Sprintf(tls, "n2"):                                    "this node's own certificate would be refused",
+		n1 + "tls-crl: none.crl\n":                                "none.crl",
+		strings.Replace(n1, "ca.crt", "bad.pem", 1):               "authorities bad.pem",
+		n1 + "data-dir: other\n":                                  "kith.yaml:5: --data-dir: kith: record of the membership",
+		strings.Replace(n1, "n1.key", "n2.key", 1):                "private key does not match",
+		n1 + "data-dir: n1.crt/below\n":                           "n1.crt/below",
+		n1 + "data-dir: other\ntls-verify-host: maybe\n":          "kith.yaml:6",
+		n1 + "admin: '127.0.0.1:0'\nadmin-token-file: none.txt\n": "none.txt",
+	} {
+		require.NoError(t, os.WriteFile("kith.yaml", []byte(text), 0o600))
+		code, out, errs := program(t, "config", "--check=kith.yaml")
+		if want == "" {
+			require.Equal(t, exitOK, code, errs)
+			require.Contains(t, out, "kith.yaml is good")
+			continue
+		}
+		require.Equal(t, exitUsage, code, text)
+		require.Contains(t, errs, want, text)
+		require.Empty(t, out)
+	}
+	require.NoDirExists(t, "made")
+	require.NoFileExists(t, "other/lock")
+}
+
 // A node runs with what its file says.
 func TestRunTakesItsFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kith.yaml")

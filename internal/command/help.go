@@ -59,6 +59,7 @@ var texts = kong.Vars{
 	"required_help": "With --discovery: how many nodes must be found, and in no cluster, before one is formed; 0: more " +
 		"than half of --expected, or 2.",
 	"formcluster_help": "With --discovery: form a cluster where there is none; without, only join one that exists.",
+	"check_help":       "Only look whether this file, and the files that it names, are good: exit code 2 if not.",
 	"bootcases_help":   "Only these cases, with commas in between; all: " + strings.Join(bootruns.Cases, ", ") + ".",
 	"run_help": "Run one node until SIGINT or SIGTERM, then leave gracefully. SIGHUP reads --log-level, --stats-every " +
 		"and certificates anew.",

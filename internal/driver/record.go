@@ -19,6 +19,7 @@ import (
 
 	"github.com/kith-io/kith/internal/fileid"
 	"github.com/kith-io/kith/internal/files"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/shutdown"
@@ -323,4 +324,22 @@ func recordAfter(why *shutdown.EndedError, yielded *membership.Record, last *mem
 		}
 		return rec.After(why.Kind, yielded, last, role)
 	}
+}
+
+// CheckFiles returns what Start would refuse of the files that c names; it writes nothing.
+func (c Config) CheckFiles() error {
+	var errs []error
+	if c.TLS.On() {
+		if _, err := trust.New(trust.Config{TLS: c.TLS, Cluster: c.Name, Now: time.Now, Every: time.Hour}); err != nil {
+			errs = append(errs, fmt.Errorf("%w: %w", ErrBadConfig, err))
+		}
+	}
+	if c.Directory == "" {
+		return errors.Join(errs...)
+	}
+	if err := files.Usable(c.Directory); err != nil {
+		return errors.Join(append(errs, fmt.Errorf("%w: Directory %s: %w", ErrRecord, c.Directory, err))...)
+	}
+	_, _, err := readRecord(filepath.Join(c.Directory, recordName), c.Name)
+	return errors.Join(append(errs, err)...)
 }

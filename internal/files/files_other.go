@@ -11,3 +11,6 @@ const (
 
 // SyncDirectory does nothing here.
 func SyncDirectory(string) error { return nil }
+
+// Usable finds no reason here.
+func Usable(string) error { return nil }
