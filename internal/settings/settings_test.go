@@ -148,7 +148,7 @@ func TestNoFile(t *testing.T) {
 		"name: a\n---\nb: ":                     "f.yaml:2: a second document",
 		"name: 'a":                              "no YAML: ",
 		"name: &x a\nkey: *x\n":                 "f.yaml:2: key: an alias of YAML",
-		"name: " + strings.Repeat("a", maxFile): "f.yaml has more than 1048576 bytes",
+		"name: " + strings.Repeat("a", maxFile): "f.yaml: too large: more than 1048576 bytes",
 	} {
 		_, err := parsed(t, text)
 		require.ErrorContains(t, err, want)
