@@ -215,7 +215,7 @@ func (c *runCmd) Run(e *env) error {
 	measured := c.measure(&cfg)
 	c.warnOfKeys(log)
 	for _, text := range c.Strays() {
-		log.Warn("environment", "variable", text)
+		log.Warn("check the environment", "variable", text)
 	}
 	node, search, err := c.start(told.Told(), cfg)
 	if err != nil {

@@ -185,5 +185,5 @@ func TestStrays(t *testing.T) {
 	}
 	s, err := parsed(t, "")
 	require.NoError(t, err)
-	require.Equal(t, []string{"KITH_NAME is set and says nothing", "KITH_NAMES is no setting"}, s.Strays())
+	require.Equal(t, []string{"KITH_NAME is empty", "KITH_NAMES is no setting"}, s.Strays())
 }

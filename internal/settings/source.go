@@ -81,7 +81,7 @@ func (f *File) BeforeResolve(ctx *kong.Context) error {
 }
 
 // Strays returns the variables of the environment that begin as those of settings do and are none, sorted, and by which
-// of the settings' own ones is set and says nothing. Those that Kubernetes sets for a service of that name are neither.
+// of the settings' own ones is empty. Those that Kubernetes sets for a service of that name are neither.
 func (f *File) Strays() []string { return f.strays }
 
 // prefix begins the variables of settings; ofService is what Kubernetes adds to the name of a service.
@@ -104,7 +104,7 @@ func strays(ctx *kong.Context) (list []string) {
 		switch {
 		case !strings.HasPrefix(name, prefix) || len(known) == 0:
 		case known[name] && value == "":
-			list = append(list, name+" is set and says nothing")
+			list = append(list, name+" is empty")
 		case !known[name] && !ofService.MatchString(name):
 			list = append(list, name+" is no setting")
 		}
