@@ -290,7 +290,7 @@ func TestBadFilesAreNotTaken(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, tr.ReloadTLS(), "nothing has changed")
 	for want, spoil := range map[string]func(){
-		"failed to find any PEM": func() { require.NoError(t, os.WriteFile(key, good[:10], 0o600)) },
+		"not whole": func() { require.NoError(t, os.WriteFile(key, good[:10], 0o600)) },
 		"no such file":           func() { require.NoError(t, os.Remove(cert)) },
 		"no certificate in": func() {
 			require.NoError(t,
