@@ -292,7 +292,7 @@ func TestBadFilesAreNotTaken(t *testing.T) {
 	for want, spoil := range map[string]func(){
 		"not whole": func() { require.NoError(t, os.WriteFile(key, good[:10], 0o600)) },
 		"no such file":           func() { require.NoError(t, os.Remove(cert)) },
-		"no certificate in": func() {
+		": no certificate": func() {
 			require.NoError(t,
 				os.WriteFile(filepath.Join(s.dir, "ca.crt"), []byte("x"), 0o600))
 		},
