@@ -357,6 +357,7 @@ func (mv *moves) drain(p *client) {
 	if !halts && !takes {
 		return
 	}
+	least := mv.hurry(p)
 	for s := range p.owns.All {
 		r := c.records.Peek(s)
 		if r.phase != alive && r.phase != starting {
@@ -365,7 +366,7 @@ func (mv *moves) drain(p *client) {
 		if h, is := mv.heirs[s]; is && h.given == r.fence {
 			continue // it has what is left of the shard, and lets it go when it has begun
 		}
-		if mv.crowded() && r.phase == alive {
+		if mv.crowded(least) && r.phase == alive {
 			return // this one and the rest when others are over
 		}
 		var to *strategy.Region

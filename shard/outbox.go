@@ -210,7 +210,7 @@ func (mv *moves) proceed() {
 		}
 		return
 	}
-	if mv.crowded() {
+	if mv.crowded(0) {
 		p.again = true
 		return
 	}
@@ -220,7 +220,7 @@ func (mv *moves) proceed() {
 	}
 	for len(p.plan) > 0 {
 		err := mv.allowed()
-		if errors.Is(err, ErrTooManyMoves) || err == nil && mv.crowded() {
+		if errors.Is(err, ErrTooManyMoves) || err == nil && mv.crowded(0) {
 			p.again = true
 			return
 		}

@@ -180,9 +180,10 @@ const (
 
 // pace is that of all moves that this node leads as a coordinator, of whatever type. The zero value is a first one.
 type pace struct {
-	window int // bytes; zero: firstPace
-	under  int // that those under way are expected to hand over
-	guess  int // what a move of a type hands over of which nothing is known; zero: firstGuess
+	window int           // bytes; zero: firstPace
+	under  int           // that those under way are expected to hand over
+	guess  int           // what a move of a type hands over of which nothing is known; zero: firstGuess
+	shrunk time.Duration // when the window shrank last: moves from before tell nothing of the smaller one
 	waits  bool
 	freed  bool
 }
@@ -213,13 +214,16 @@ func (p *pace) goOn(m *Machine) {
 	}
 }
 
-// follow takes note of how long a transfer of that many bytes took. The window shrinks when it was slow. It grows when
-// it was fast while much of the window was in use, up to what a next owner surely has room for.
-func (p *pace) follow(bytes int, took time.Duration, room int) {
+// follow takes note of how long the transfer of a move took. The window shrinks when it was slow, and had more to carry
+// than one part: few bytes are slow for other reasons. It grows when it was fast while much of the window was in use,
+// up to what a next owner surely has room for.
+func (p *pace) follow(n *move, now time.Duration, bytes int, took time.Duration, room int) {
 	p.guess = learned(p.guess, bytes)
 	switch {
 	case took > slowTransfer:
-		p.window = max(p.most()/2, leastPace)
+		if bytes > sendPart && n.began >= p.shrunk {
+			p.window, p.shrunk = max(p.most()/2, leastPace), now
+		}
 	case took < fastTransfer && 2*p.under >= p.most():
 		p.window = min(2*p.most(), max(room, firstPace))
 	}
@@ -245,15 +249,28 @@ func (mv *moves) expected() int {
 	return firstGuess
 }
 
-// crowded reports whether no more moves may begin before others are over. One may always be under way.
-func (mv *moves) crowded() bool {
+// crowded reports whether no more moves may begin before others are over. One may always be under way, and as many as
+// hand over least bytes together.
+func (mv *moves) crowded(least int) bool {
 	p := &mv.c.m.pace
 	if len(mv.under) >= mv.c.m.cfg.MaxMoves {
 		return true
 	}
-	over := p.under > 0 && p.under+mv.expected() > p.most()
+	over := p.under > 0 && p.under+mv.expected() > max(p.most(), least)
 	p.waits = p.waits || over
 	return over
+}
+
+// hurry returns how many bytes the moves of a member may hand over at once however slow they are: of one that leaves
+// half of the first pace, and twice as many after each DrainPatience. Its time ends, and states that have not moved are
+// lost then.
+func (mv *moves) hurry(p *client) int {
+	m := mv.c.m
+	if !p.drains {
+		return 0
+	}
+	waited := (m.now - p.since) / m.cfg.DrainPatience
+	return min(firstPace<<min(waited, 10)>>1, 2*m.cfg.MaxHandOver)
 }
 
 // cost takes the word of an owner on what a move handed over, before it says that the shard has stopped.
@@ -264,7 +281,7 @@ func (mv *moves) cost(from peer.ID, l moveCost) {
 	}
 	m := mv.c.m
 	mv.typical = learned(mv.typical, int(l.Bytes))
-	m.pace.follow(int(l.Bytes), time.Duration(l.Took)*time.Millisecond, 2*m.cfg.MaxHandOver)
+	m.pace.follow(n, m.now, int(l.Bytes), time.Duration(l.Took)*time.Millisecond, 2*m.cfg.MaxHandOver)
 }
 
 // leave gives back the bytes of all moves: this reign is over.

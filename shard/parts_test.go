@@ -252,3 +252,34 @@ func TestNoCostsForAnEarlierVersion(t *testing.T) {
 	w.flow()
 	require.Equal(t, 1, w.mails[wire.KindMoveCost])
 }
+
+// The pace of a leaver's moves never gets lower than what it has time for: transfers that are slow together count as
+// one, those of few bytes not at all, and the longer a member leaves the more of its shards may move at once (SHD-9).
+func TestPaceOfALeaver(t *testing.T) {
+	w := movable(t, 3)
+	boss := w.nodes[0]
+	var p pace
+	for range 8 {
+		p.follow(&move{}, time.Second, sendPart, 2*slowTransfer, 1<<25)
+	}
+	require.Equal(t, firstPace, p.most(), "few bytes")
+	for range 8 {
+		p.follow(&move{}, time.Second, sendPart+1, 2*slowTransfer, 1<<25)
+	}
+	require.Equal(t, firstPace/2, p.most(), "all of them began before it shrank")
+	p.follow(&move{began: time.Second}, 2*time.Second, sendPart+1, 2*slowTransfer, 1<<25)
+	require.Equal(t, firstPace/4, p.most())
+
+	mv, patience := boss.m.types[orders.ID()].coord.moves, boss.m.cfg.DrainPatience
+	stays, leaver := &client{}, &client{since: boss.m.now}
+	leaver.drains = true
+	require.Zero(t, mv.hurry(stays))
+	var got []int
+	for range 4 {
+		got = append(got, mv.hurry(leaver))
+		boss.m.now += patience
+	}
+	require.Equal(t, []int{firstPace / 2, firstPace, 2 * firstPace, 4 * firstPace}, got)
+	boss.m.now += time.Hour
+	require.LessOrEqual(t, mv.hurry(leaver), 2*boss.m.cfg.MaxHandOver)
+}

@@ -56,3 +56,25 @@ func TestLeaveOverSlowLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestLeaveOverLinksThatLose: control messages get lost and are repeated, so each move takes long however few there
+// are. The leaver's states move in time all the same (SHD-9, SHD-12).
+func TestLeaveOverLinksThatLose(t *testing.T) {
+	c := New(t, 4, 1, func(cfg *Config) {
+		cfg.Network = Network{Raw: RawNetwork{Loss: 0.07, Duplicate: 0.04, Spread: 150 * time.Millisecond}}
+	})
+	taken := 0
+	c.Register(entity.Type{Name: "x", Shards: 128, New: func(string, route.Fence) entity.Handler {
+		return &heavyState{&taken}
+	}})
+	c.AwaitUp()
+	for i := range 256 {
+		require.NoError(t, c.Tell(0, "x", fmt.Sprint(i), nil))
+	}
+	c.Advance(15 * time.Second)
+	c.Pause(2, 4*time.Second)
+	c.Leave(3)
+	require.True(t, c.Until(time.Minute, func() bool { return !c.Running(3) }))
+	require.Zero(t, c.w.Plane.StatesLost)
+	require.Greater(t, taken, 256/5)
+}
