@@ -290,8 +290,8 @@ func TestBadFilesAreNotTaken(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, tr.ReloadTLS(), "nothing has changed")
 	for want, spoil := range map[string]func(){
-		"not whole": func() { require.NoError(t, os.WriteFile(key, good[:10], 0o600)) },
-		"no such file":           func() { require.NoError(t, os.Remove(cert)) },
+		"not whole":    func() { require.NoError(t, os.WriteFile(key, good[:10], 0o600)) },
+		"no such file": func() { require.NoError(t, os.Remove(cert)) },
 		": no certificate": func() {
 			require.NoError(t,
 				os.WriteFile(filepath.Join(s.dir, "ca.crt"), []byte("x"), 0o600))
