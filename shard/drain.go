@@ -38,7 +38,9 @@ func (l *leave) next(m *Machine) time.Duration {
 	var d least
 	if l.begun && !l.done && !l.late {
 		d.add(l.by)
-		d.add(l.homes)
+		if m.now < l.homes { // else it is over, though a shard may live here again that has come back from a move
+			d.add(l.homes)
+		}
 	}
 	d.add(l.retry.at)
 	return d.at

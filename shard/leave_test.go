@@ -228,3 +228,13 @@ func TestLeaverWaitsForHomes(t *testing.T) {
 		})
 	}
 }
+
+// TestLeaveIsNotDueForEver: a wait for homes that is over is no deadline any more while the leave goes on, for a move
+// may have come back meanwhile: a node would step for ever (SHD-9).
+func TestLeaveIsNotDueForEver(t *testing.T) {
+	m := &Machine{now: time.Minute}
+	l := leave{begun: true, by: 2 * time.Minute, homes: time.Minute + time.Second}
+	require.Equal(t, l.homes, l.next(m))
+	m.now = l.homes
+	require.Equal(t, l.by, l.next(m))
+}
