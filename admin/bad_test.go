@@ -361,8 +361,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Connections have a bound of their own, above that of streams. Silent and idle ones go for later ones, whoever they
-// are of; what has its request under way does not, and the newcomer is told so.
+// Connections have a bound of their own, above that of streams. A newcomer takes the place of a silent or idle one of
+// any address; a connection with a request under way stays, and the newcomer gets an error.
 func TestConnectionsAreBounded(t *testing.T) {
 	n, _ := start(t, Config{})
 	most := usual

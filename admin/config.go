@@ -75,8 +75,8 @@ type Config struct {
 	// returns when that has begun, or why it cannot be. It may be called by several goroutines at once. Nil: no request
 	// can.
 	Join func(ctx context.Context, seeds []string) error
-	// Logger is told of what was changed, by whom, and of what went wrong; nil is silent. Nobody waits for it, as for
-	// kith.Config.Logger.
+	// Logger gets a line for each change, with the address that asked for it, and for each failure; nil is silent.
+	// Nobody waits for it, as for kith.Config.Logger.
 	Logger *slog.Logger
 }
 

@@ -33,7 +33,7 @@ type counters struct {
 	door          *door.Door // nil of an embedder's own server
 	reads, probes *door.Gate
 	streams       places
-	lastTold      atomic.Int64 // when the log was last told of a refusal, in Unix nanoseconds
+	lastTold      atomic.Int64 // when a refusal was last logged, in Unix nanoseconds
 }
 
 // newCounters are those of an interface with so many connections beside streams.

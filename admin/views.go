@@ -53,10 +53,9 @@ func (v *views) snapshot(w http.ResponseWriter, q *http.Request) {
 	say(w, http.StatusOK, s)
 }
 
-// flightRecord answers with the flight record of the node as a file: to whoever has the token, it may hold users'
-// messages.
+// flightRecord answers with the flight record of the node as a file. It asks for the token (docs/flight-record.md).
 func (a *views) flightRecord(w http.ResponseWriter, q *http.Request) {
-	var b bytes.Buffer // a record is bounded, and whoever fails gets an error instead of half of one
+	var b bytes.Buffer // a record is bounded, and a failure answers with an error instead of half of one
 	switch err := a.node.WriteFlightRecord(q.Context(), &b); {
 	case errors.Is(err, kith.ErrNoFlightRecord):
 		fail(w, http.StatusConflict, err.Error())
