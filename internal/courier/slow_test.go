@@ -73,3 +73,24 @@ func TestRepetitionsBeginSmall(t *testing.T) {
 		}
 	}
 }
+
+// An acknowledgement of what was sent once shows that the path is slow, not that it loses: what is still outstanding
+// was sent later and is on its way, and none of it is repeated.
+func TestWhatIsOnItsWayIsNotRepeated(t *testing.T) {
+	w := newNet(t, 1, 2, Config{})
+	a, b := w.posts[0], w.posts[1]
+	w.delay = func() time.Duration { return 200 * time.Millisecond }
+	for range 4 {
+		require.NoError(t, w.say(a, b, large(60<<10)))
+	}
+	began := w.now
+	w.run(100*time.Millisecond, func() bool { return w.now-began >= 100*time.Millisecond })
+	for range 4 {
+		require.NoError(t, w.say(a, b, large(60<<10)))
+	}
+	require.True(t, w.run(time.Second, func() bool { return a.m.Stats().Resent > 0 }))
+	require.Less(t, w.now-began, 400*time.Millisecond, "nothing has been acknowledged yet")
+	require.True(t, w.run(time.Minute, w.quiet))
+	require.Len(t, b.got[a.id], 8)
+	require.EqualValues(t, 1, a.m.Stats().Resent)
+}

@@ -210,7 +210,8 @@ var stateBugs = []bug{
 		New: "",
 	},
 	{
-		Name: "what-has-arrived-is-repeated", Package: "./internal/courier", Run: "TestRepetitionsBeginSmall",
+		Name: "what-has-arrived-is-repeated", Package: "./internal/courier",
+		Run: "TestWhatIsOnItsWayIsNotRepeated",
 		In:  "internal/courier.Machine.acknowledged",
 		Old: "l.recovery = min(l.recovery, ack)",
 		New: "",
