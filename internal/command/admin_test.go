@@ -112,7 +112,6 @@ func TestAskARunningNode(t *testing.T) {
 	require.Contains(t, stderr, "no answer of the admin interface")
 }
 
-// A node that runs serves it, and one that is told to leave ends with exit code 0.
 // A flight record goes from a running node to a file, and its replay says what the node did; with another file in the
 // way, or one that is none, it says so.
 func TestFlightRecordAndReplay(t *testing.T) {
@@ -160,6 +159,7 @@ func TestFlightRecordAndReplay(t *testing.T) {
 	require.Contains(t, stderr, "damaged or cut off")
 }
 
+// A node that runs serves its admin interface, and one that is told to leave ends with exit code 0.
 func TestRunServesItsAdminInterface(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef"), 0o600))

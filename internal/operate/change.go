@@ -3,6 +3,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,13 +36,17 @@ func (c *Drain) Run(to *Console) error {
 	if err := c.order(to, "/v1/drain"); err != nil || !c.Wait {
 		return err
 	}
-	deadline := time.Now().Add(c.Timeout)
+	return c.await(to, time.Now().Add(c.Timeout))
+}
+
+// await waits until nothing lives on the node, which drains.
+func (c *Drain) await(to *Console, deadline time.Time) error {
 	quiet := c.Asked
 	quiet.JSON = false
 	for {
 		var a typesAnswer
 		if err := quiet.ask(to, "GET", "/v1/types", &a); err != nil {
-			return err
+			return unknown(err)
 		}
 		left := 0
 		for _, t := range a.Types {
@@ -49,28 +54,34 @@ func (c *Drain) Run(to *Console) error {
 		}
 		switch {
 		case left == 0:
-			return drained(&quiet, to)
+			return drains(&quiet, "nothing lives there")
 		case time.Now().After(deadline):
-			return fmt.Errorf("%d shards live there still; the drain goes on", left)
+			some := fmt.Sprintf("%d shards live there still", left)
+			return cmp.Or(drains(&quiet, some), errors.New(some+"; the drain goes on"))
 		}
 		cli.Pause(context.Background(), 100*time.Millisecond)
 	}
 }
 
-// drained is what a node on which nothing lives says of its drain: one that has ended, leaves, or has been started
-// again, has nothing for another reason.
-func drained(c *Asked, to *Console) error {
+// drains returns why a node does not drain any more, after a word on what lives there, or nil. On one that has ended,
+// leaves, or was started again, nothing lives for another reason.
+func drains(c *Asked, what string) error {
 	var h healthAnswer
 	if _, err := c.get("/health/ready", &h, http.StatusServiceUnavailable); err != nil {
-		return err
+		return unknown(err)
 	}
 	switch {
 	case h.State == "ended" || h.State == "leaving":
-		return fmt.Errorf("nothing lives there, but for another reason than the drain: %w", h.fault())
+		return fmt.Errorf("%s, but for another reason than the drain: %w", what, h.fault())
 	case !h.Draining:
-		return errors.New("nothing lives there, but it does not drain: that was taken back, or it has been started again")
+		return fmt.Errorf("%s, but it does not drain: that was taken back, or it has been started again", what)
 	}
 	return nil
+}
+
+// unknown is the error of a drain that had begun when the node answered no more.
+func unknown(err error) error {
+	return fmt.Errorf("the drain began, and how it ended is not known, for the node says no more: %w", err)
 }
 
 // Move is the verb that moves a shard by hand.
