@@ -9,6 +9,7 @@ SEEDS    ?= 500
 FIRST    ?=
 FUZZTIME ?= 10s
 TARGET   ?=
+BASE     ?=
 PARALLEL ?=
 BENCH    ?= .
 PKG      ?= ./...
@@ -123,6 +124,12 @@ doors: build ## a crowd at the ports with HTTP of a node: probes, newcomers and 
 
 pressure: build ## measure what one slow entity among 1,000 behind TellWait costs the others; ARGS="--slow=50ms --rounds=5"
 	@$(BIN)/loadgen pressure $(ARGS)
+
+.PHONY: bench-gate
+bench-gate: ## hold this tree against an older commit, row by row, in turn; BASE=commit, ARGS="--only=tell-local --pairs=5"
+	@mkdir -p $(BIN)
+	@$(GO) build -o $(BIN)/gate ./bench/gate
+	@$(BIN)/gate $(if $(BASE),--base=$(BASE)) $(ARGS)
 
 bench-peers: ## measure other messaging systems beside kith in one run; ARGS="--rounds=3 --only=nats,grpc"
 	@mkdir -p $(BIN)/peers

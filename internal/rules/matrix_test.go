@@ -86,6 +86,9 @@ var matrix = map[string]string{
 	"bootstrap": "root discovery formation peer wire internal/localname " +
 		"internal/logs internal/refuse internal/names internal/door internal/callback",
 	"bench": "root transport trust hello loop flow ringbuf wire",
+	// old commits beside this one; the program is compiled against them too
+	"bench/gate":         "internal/cli",
+	"bench/gate/program": "root",
 
 	// the node binary: two programs of one package, by the name that it has and by the one that it had
 	"cmd/kith": "internal/command",
@@ -141,10 +144,11 @@ var layers = []string{
 	"node exec internal/survey internal/flight",
 	"driver sim/setup world check storm sim scale proof model internal/starts",
 	root,
-	"admin bootstrap examples latency metrics internal/hostile bench",
+	"admin bootstrap examples latency metrics internal/hostile bench bench/gate/program",
 	"internal/cli internal/bootruns " +
 		"internal/ledger internal/chaos internal/rolling internal/shardscale internal/operate " +
-		"internal/settings internal/command internal/pictures cmd/kith cmd/node cmd/loadgen",
+		"internal/settings internal/command internal/pictures cmd/kith cmd/node cmd/loadgen " +
+		"bench/gate",
 }
 
 // inside lists the packages that no embedder imports: they lie under internal/ and go by their short names here.

@@ -1,0 +1,115 @@
+// Judge: from measurements to ratios, their medians and spread, and the verdict.
+
+package main
+
+import (
+	"math"
+	"slices"
+)
+
+// Bounds of the verdict.
+const (
+	lowRatio   = 0.95 // a pair below it speaks against the row
+	leastPairs = 5    // with fewer nothing is said to have failed
+)
+
+// spread is a median, with the least and the most.
+type spread struct{ Median, Least, Most float64 }
+
+// spreadOf returns the spread of values, at least one.
+func spreadOf(values []float64) spread {
+	v := slices.Sorted(slices.Values(values))
+	n := len(v)
+	return spread{(v[(n-1)/2] + v[n/2]) / 2, v[0], v[n-1]}
+}
+
+// needed is how many of the pairs have to be low for a row to fail: six of seven, in proportion.
+func needed(pairs int) int { return (6*pairs + 6) / 7 }
+
+// figure is what became of one row. In all ratios more is better, whatever the row measures.
+type figure struct {
+	name       string
+	pairs      int
+	head, base float64            // medians of the values
+	headMore   map[string]float64 // medians of what stands beside
+	baseMore   map[string]float64
+	ratio      spread
+	cpu        *spread // nil when it was not measured
+	low        int     // how many pairs were below lowRatio
+}
+
+// failed is the verdict.
+func (f *figure) failed() bool { return f.pairs >= leastPairs && f.low >= needed(f.pairs) }
+
+// compare returns the rows of the head that were measured beside another build, in the order of allRows.
+func compare(samples []sample, other string) []figure {
+	var out []figure
+	for _, r := range allRows {
+		heads, bases := of(samples, headName, r.name), of(samples, other, r.name)
+		f := figure{name: r.name, headMore: medians(heads), baseMore: medians(bases)}
+		var ratios, cpus, headValues, baseValues []float64
+		for pair, h := range heads {
+			b, ok := bases[pair]
+			if !ok {
+				continue
+			}
+			ratio := h.Value / b.Value
+			if r.less {
+				ratio = 1 / ratio
+			}
+			if ratio < lowRatio {
+				f.low++
+			}
+			ratios, headValues, baseValues = append(ratios, ratio), append(headValues, h.Value), append(baseValues, b.Value)
+			if h.CPU > 0 && b.CPU > 0 {
+				cpus = append(cpus, b.CPU/h.CPU)
+			}
+		}
+		if len(ratios) == 0 {
+			continue
+		}
+		f.pairs, f.ratio = len(ratios), spreadOf(ratios)
+		f.head, f.base = spreadOf(headValues).Median, spreadOf(baseValues).Median
+		if len(cpus) > 0 {
+			s := spreadOf(cpus)
+			f.cpu = &s
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// of returns the measurements of one row of one build by their pairs.
+func of(samples []sample, build, row string) map[int]sample {
+	out := map[int]sample{}
+	for _, s := range samples {
+		if s.Build == build && s.Row == row {
+			out[s.Pair] = s
+		}
+	}
+	return out
+}
+
+// medians returns the medians of the figures beside a row.
+func medians(samples map[int]sample) map[string]float64 {
+	all := map[string][]float64{}
+	for _, s := range samples {
+		for name, v := range s.More {
+			all[name] = append(all[name], v)
+		}
+	}
+	out := map[string]float64{}
+	for name, values := range all {
+		out[name] = spreadOf(values).Median
+	}
+	return out
+}
+
+// mean is the geometric mean of the rows' medians.
+func mean(rows []figure) float64 {
+	sum := 0.0
+	for _, f := range rows {
+		sum += math.Log(f.ratio.Median)
+	}
+	return math.Exp(sum / float64(len(rows)))
+}
