@@ -20,6 +20,6 @@ func Start(node *kith.Node, cfg Config) (*Server, error) {
 
 // open is Start with a valid configuration, and with limits.
 func open(node *kith.Node, cfg Config, most limits) (*Server, error) {
-	cfg, c := cfg.withDefaults(), newCounters(most.spare)
-	return listen(cfg, most, c, func() http.Handler { return handlerOf(node, cfg, most.write, c) })
+	cfg, k := cfg.withDefaults(), &keeper{counts: newCounters(most.spare)}
+	return listen(cfg, most, k, func() http.Handler { return handlerOf(node, cfg, most.write, k) })
 }

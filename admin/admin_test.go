@@ -260,6 +260,32 @@ func TestToken(t *testing.T) {
 	require.Eventually(t, func() bool { return n.Health().Ready() }, 2*time.Minute, time.Millisecond)
 }
 
+// A token takes the place of another one while the interface serves; one that is too short changes nothing (OPS-1).
+func TestSetToken(t *testing.T) {
+	_, s := start(t, Config{Profiling: true})
+	asks := func(token string, want int) {
+		t.Helper()
+		status, _, _ := call(t, s, "GET", "/debug/pprof/cmdline", "Bearer "+token)
+		require.Equal(t, want, status)
+	}
+	asks("", 200)
+	for _, bad := range []string{"", token[1:]} {
+		require.ErrorIs(t, s.SetToken(bad), ErrBadConfig)
+		asks("", 200)
+	}
+	const other = "fedcba9876543210"
+	require.NoError(t, s.SetToken(token))
+	asks("", 401)
+	asks(other, 401)
+	asks(token, 200)
+	require.NoError(t, s.SetToken(other))
+	asks(token, 401)
+	asks(other, 200)
+	require.ErrorIs(t, s.SetToken(""), ErrBadConfig)
+	asks("", 401)
+	asks(other, 200)
+}
+
 // The flight record goes to whoever has the token, as a file, and nobody gets half of one.
 func TestFlightRecord(t *testing.T) {
 	n, s := start(t, Config{Token: token})

@@ -98,7 +98,7 @@ func (c Config) Validate() error {
 		fault("Listen %q is not loopback: TLS or Insecure is needed", c.Listen)
 	}
 	if c.Token != "" && len(c.Token) < MinToken {
-		fault("Token has %d bytes, at least %d are needed", len(c.Token), MinToken)
+		errs = append(errs, shortToken(c.Token))
 	}
 	if c.Streams < 1 || c.Streams > MaxStreams {
 		fault("Streams is %d, must be from 1 to %d", c.Streams, MaxStreams)
@@ -112,6 +112,11 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// shortToken is the error of a token that could be guessed.
+func shortToken(token string) error {
+	return fmt.Errorf("%w: Token has %d bytes, at least %d are needed", ErrBadConfig, len(token), MinToken)
 }
 
 func (c Config) withDefaults() Config {

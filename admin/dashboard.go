@@ -131,12 +131,13 @@ func StartDashboard(cfg DashboardConfig) (*Server, error) {
 		return list
 	})
 	mux, c := http.NewServeMux(), newCounters(spareConns)
+	k := &keeper{counts: c}
 	c.streams.init(own.Streams, writeTime)
 	mux.Handle("GET /v1/watch", c.room(costStream, func(w http.ResponseWriter, q *http.Request) {
 		b.watch(w, q, &c.streams)
 	}))
 	servePage(mux, c)
-	return listen(own, usual, c, func() http.Handler { return c.paced(&keeper{}, checked(c, writeTime, mux)) })
+	return listen(own, usual, k, func() http.Handler { return c.paced(k, checked(c, writeTime, mux)) })
 }
 
 // sourceAt is the node whose admin interface has this address.

@@ -9,18 +9,31 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 )
 
 // keeper lets in who has the token.
 type keeper struct {
-	token  string
+	token  atomic.Pointer[string] // nil: there is none
 	log    *slog.Logger
 	counts *counters
 }
 
+// want has the keeper ask for this token from now on; none: nobody has it.
+func (d *keeper) want(token string) {
+	if token == "" {
+		d.token.Store(nil)
+		return
+	}
+	d.token.Store(&token)
+}
+
+// open reports whether there is no token.
+func (d *keeper) open() bool { return d.token.Load() == nil }
+
 // admits reports whether a request has the token; else it has been answered.
 func (d *keeper) admits(w http.ResponseWriter, q *http.Request) bool {
-	if d.token == "" {
+	if d.open() {
 		d.counts.tokensRefused.Add(1)
 		fail(w, http.StatusForbidden, "this interface is for reading only: no token is configured")
 		return false
@@ -37,9 +50,13 @@ func (d *keeper) admits(w http.ResponseWriter, q *http.Request) bool {
 
 // knows reports whether a request has the token.
 func (d *keeper) knows(q *http.Request) bool {
+	token := d.token.Load()
+	if token == nil {
+		return false
+	}
 	got, is := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
-	want, have := sha256.Sum256([]byte(d.token)), sha256.Sum256([]byte(got))
-	return is && d.token != "" && subtle.ConstantTimeCompare(want[:], have[:]) == 1
+	want, have := sha256.Sum256([]byte(*token)), sha256.Sum256([]byte(got))
+	return is && subtle.ConstantTimeCompare(want[:], have[:]) == 1
 }
 
 // cost is what a request costs the node, and so which room it needs.

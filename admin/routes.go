@@ -58,12 +58,14 @@ var routes = []route{
 // Handler returns what Start serves, for a program that has a server of its own. cfg is used but for Listen, TLS and
 // Insecure: what protects it is the caller's. It keeps the newest events until the node has ended.
 func Handler(node *kith.Node, cfg Config) http.Handler {
-	return handlerOf(node, cfg.withDefaults(), writeTime, newCounters(spareConns))
+	return handlerOf(node, cfg.withDefaults(), writeTime, &keeper{counts: newCounters(spareConns)})
 }
 
-// handlerOf is Handler, of what has its defaults, with its counters and the time for an event to a slow reader.
-func handlerOf(node *kith.Node, cfg Config, write time.Duration, c *counters) http.Handler {
-	keeper := &keeper{token: cfg.Token, log: cfg.Logger, counts: c}
+// handlerOf is Handler, of what has its defaults, with its keeper and the time for an event to a slow reader.
+func handlerOf(node *kith.Node, cfg Config, write time.Duration, keeper *keeper) http.Handler {
+	c := keeper.counts
+	keeper.log = cfg.Logger
+	keeper.want(cfg.Token)
 	c.streams.init(cfg.Streams, write)
 	v := viewsOf(node, cfg, c)
 	mux := http.NewServeMux()
@@ -83,19 +85,19 @@ func handlerOf(node *kith.Node, cfg Config, write time.Duration, c *counters) ht
 		mux.Handle("GET /metrics", c.room(costHeavy, cfg.Metrics.ServeHTTP))
 	}
 	if cfg.Profiling {
-		serveProfiles(mux, cfg.Token == "", keeper, c)
+		serveProfiles(mux, keeper, c)
 	}
 	return c.paced(keeper, checked(c, write, mux))
 }
 
 // serveProfiles adds those of the process to mux: one at a time, for some stop all that runs.
-func serveProfiles(mux *http.ServeMux, open bool, keeper *keeper, c *counters) {
+func serveProfiles(mux *http.ServeMux, keeper *keeper, c *counters) {
 	one := make(chan struct{}, 1)
 	for path, serve := range map[string]http.HandlerFunc{"/debug/pprof/": pprof.Index,
 		"/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
 		"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace} {
 		mux.Handle("GET "+path, c.room(costWaits, func(w http.ResponseWriter, q *http.Request) {
-			if !open && !keeper.admits(w, q) {
+			if !keeper.open() && !keeper.admits(w, q) {
 				return
 			}
 			select {

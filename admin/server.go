@@ -32,16 +32,17 @@ type Server struct {
 	addr   net.Addr
 	over   context.CancelFunc
 	served sync.WaitGroup
-	counts *counters
+	keeper *keeper
 	logged *logs.Queue
 }
 
 // listen binds the listener of cfg and serves what handler makes then.
-func listen(cfg Config, most limits, c *counters, handler func() http.Handler) (*Server, error) {
+func listen(cfg Config, most limits, k *keeper, handler func() http.Handler) (*Server, error) {
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
+	c := k.counts
 	_, logged := logs.Behind(cfg.Logger)
 	base, over := context.WithCancel(context.Background())
 	names := localname.Of(l.Addr(), cfg.TLS != nil, cfg.Hosts...)
@@ -51,7 +52,7 @@ func listen(cfg Config, most limits, c *counters, handler func() http.Handler) (
 			cfg.Logger.Warn("connections were closed for later ones, or found no place", "event", "admin-crowded",
 				"open", n.Open, "put_out", n.PutOut, "refused", n.Refused)
 		}})
-	s := &Server{addr: l.Addr(), over: over, counts: c, logged: logged, http: &http.Server{
+	s := &Server{addr: l.Addr(), over: over, keeper: k, logged: logged, http: &http.Server{
 		Handler: byName(names, cfg, c, handler()), ReadHeaderTimeout: most.header, ReadTimeout: most.read,
 		WriteTimeout: most.write, IdleTimeout: most.idle, MaxHeaderBytes: maxHeader, TLSConfig: cfg.TLS,
 		BaseContext: func(net.Listener) context.Context { return base },
@@ -76,7 +77,18 @@ func listen(cfg Config, most limits, c *counters, handler func() http.Handler) (
 func (s *Server) Addr() net.Addr { return s.addr }
 
 // Stats returns the counters of this interface.
-func (s *Server) Stats() Stats { return s.counts.read() }
+func (s *Server) Stats() Stats { return s.keeper.counts.read() }
+
+// SetToken has the interface ask for this token from now on, in place of Config.Token: requests with the old one are
+// refused, those under way go on. One of fewer than MinToken bytes, none too, is an error that wraps ErrBadConfig, and
+// changes nothing. A dashboard asks for none. It may be called by several goroutines at once.
+func (s *Server) SetToken(token string) error {
+	if len(token) < MinToken {
+		return shortToken(token)
+	}
+	s.keeper.want(token)
+	return nil
+}
 
 // Close ends all streams, waits for the other requests until ctx ends, and closes what is left.
 func (s *Server) Close(ctx context.Context) error {

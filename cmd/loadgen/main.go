@@ -48,7 +48,7 @@ func execute(args []string, e *env) int {
 		return exitOK
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "loadgen: %v\n%s\n", err, cli.Hint("loadgen", err))
+		fmt.Fprintf(stderr, "loadgen: %s\n%s\n", cli.Fault(err), cli.Hint("loadgen", err))
 		return exitUsage
 	}
 	if err := ctx.Run(e); err != nil {

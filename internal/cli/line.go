@@ -43,6 +43,22 @@ func ParseLine(output []byte, word string, v any) error {
 	return nil
 }
 
+// Fault says what is wrong with a command line, by an error of its parser: a flag without its value by the name of what
+// is missing.
+func Fault(err error) string {
+	bad := (*kong.ParseError)(nil)
+	if !errors.As(err, &bad) || bad.Context == nil {
+		return err.Error()
+	}
+	for _, f := range bad.Context.Flags() {
+		why, is := strings.CutPrefix(err.Error(), "--"+f.Name+": ")
+		if is && (strings.HasPrefix(why, "missing value") || strings.Contains(why, " value but got ")) {
+			return fmt.Sprintf("--%s needs a value: --%s=%s", f.Name, f.Name, f.FormatPlaceHolder())
+		}
+	}
+	return err.Error()
+}
+
 // Hint says where to read on after an error of the parser of a program's command line.
 func Hint(program string, err error) string {
 	at, what := program, "the commands and their flags"

@@ -53,6 +53,18 @@ func TestConfig(t *testing.T) {
 			require.Contains(t, errs, want)
 		}
 	}
+	for args, want := range map[string]string{
+		"config --check":        "kith: --check needs a value: --check=FILE\nRun \"kith config --help\" for its flags.\n",
+		"config --check --json": "kith: --check needs a value: --check=FILE\n",
+		"config --config":       "kith: --config needs a value: --config=FILE\n",
+		"run --seeds":           "kith: --seeds needs a value: --seeds=SEEDS,...\n",
+		"run --flight-bytes=x":  "kith: --flight-bytes: expected",
+	} {
+		code, out, errs = program(t, strings.Fields(args)...)
+		require.Equal(t, exitUsage, code)
+		require.Empty(t, out)
+		require.Contains(t, errs, want)
+	}
 	code, out, errs = program(t, "config", "--check=good.yaml")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, "good.yaml is good: settings in force from it: 2\n", out, "the environment has the third")

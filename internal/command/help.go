@@ -59,10 +59,13 @@ var texts = kong.Vars{
 	"required_help": "With --discovery: how many nodes must be found, and in no cluster, before one is formed; 0: more " +
 		"than half of --expected, or 2.",
 	"formcluster_help": "With --discovery: form a cluster where there is none; without, only join one that exists.",
-	"check_help":       "Only look whether this file, and the files that it names, are good: exit code 2 if not.",
-	"bootcases_help":   "Only these cases, with commas in between; all: " + strings.Join(bootruns.Cases, ", ") + ".",
-	"run_help": "Run one node until SIGINT or SIGTERM, then leave gracefully. SIGHUP reads --log-level, --stats-every " +
-		"and certificates anew.",
+	"configcmd_help": "Print the settings that run would have, and where each came from; with --check=FILE, only look " +
+		"whether that file is good.",
+	"check_help": "Only look whether this file, in place of that of --config, and the files that it names are good: " +
+		"exit code 2 if not.",
+	"bootcases_help": "Only these cases, with commas in between; all: " + strings.Join(bootruns.Cases, ", ") + ".",
+	"run_help": "Run one node until SIGINT or SIGTERM, then leave gracefully. SIGHUP reads --log-level, --stats-every, " +
+		"certificates and the admin token anew.",
 	"listen_help": "Address to listen on, host:port; port 0 takes a free one. One that is not loopback needs the three " +
 		"--tls flags, or --insecure.",
 	"seeds_help": "Contact points, host:port, in the same order on all nodes, this one among them or not. The first of " +

@@ -21,7 +21,7 @@ type commands struct {
 	operate.Verbs
 
 	Run      runCmd      `cmd:"" help:"${run_help}"`
-	Config   configCmd   `cmd:"" help:"Print the settings that run would have, and where each came from; or check a file."`
+	Config   configCmd   `cmd:"" help:"${configcmd_help}"`
 	Dev      devCmd      `cmd:"" help:"Run a local cluster of real processes with demo entities, and count every message."`
 	Accounts accountsCmd `cmd:"" help:"Run storms of heavy traffic, and account for every accepted message."`
 	Storm    stormCmd    `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
@@ -134,7 +134,7 @@ func execute(args []string, e *env) int {
 		return exitOK
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "%s: %v\n%s\n", e.program, err, cli.Hint(e.program, err))
+		fmt.Fprintf(stderr, "%s: %s\n%s\n", e.program, cli.Fault(err), cli.Hint(e.program, err))
 		return exitUsage
 	}
 	e.again = func() (any, error) {

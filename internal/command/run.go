@@ -245,7 +245,8 @@ type lifetime struct {
 	search   *bootstrap.Bootstrap // nil where seeds were given
 }
 
-// reloaded are the settings that SIGHUP changes in a node that runs. The files of its certificates are read anew, too.
+// reloaded are the settings that SIGHUP changes in a node that runs. The files of its certificates and of the
+// admin interface's token are read anew, too.
 var reloaded = []string{"log-level", "stats-every"}
 
 // reload reads the configuration anew, as the same command line would, takes up what can change while a node runs, and
@@ -255,6 +256,9 @@ func (c *runCmd) reload(node *kith.Node, l lifetime) {
 		if err := node.ReloadTLS(); err != nil {
 			l.log.Error("tls credentials not reloaded", "event", "node-reload-failed", "error", err)
 		}
+	}
+	if c.AdminTokenFile != "" {
+		c.reloadToken(l.log)
 	}
 	again, err := l.e.again()
 	if err != nil {
@@ -276,7 +280,8 @@ func (c *runCmd) reload(node *kith.Node, l lifetime) {
 	c.LogLevel, c.StatsEvery = fresh.LogLevel, fresh.StatsEvery
 	_ = c.now.level.UnmarshalText([]byte(c.LogLevel))
 	l.report.Pace(c.StatsEvery)
-	l.log.Info("reloaded", "event", "node-reloaded", "changed", changed, "certificates", c.TLSCert != "")
+	l.log.Info("reloaded", "event", "node-reloaded", "changed", changed, "certificates", c.TLSCert != "",
+		"token", c.AdminTokenFile != "")
 	if len(waits) > 0 {
 		l.log.Warn("settings have changed that the next start will use", "event", "node-reloaded", "settings", waits)
 	}

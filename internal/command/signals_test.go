@@ -4,6 +4,7 @@ package command
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"net/http"
 	"os"
@@ -167,6 +168,50 @@ func TestSignalsWhileANodeLeaves(t *testing.T) {
 		require.Contains(t, log, c.says)
 		require.NoError(t, first.Process.Kill())
 	}
+}
+
+// SIGHUP reads the file of the admin interface's token; when it is no good the old one stays, and a warning says so.
+func TestRunReloadsItsToken(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "token")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write("the-first-token-of-it\n")
+	cmd, _, stderr := spawn(t, "run", "--listen=127.0.0.1:0", "--log-format=json", "--admin=127.0.0.1:0",
+		"--admin-token-file="+file)
+	at := adminAt.FindStringSubmatch(until(t, stderr, `"event":"admin-started"`))
+	until(t, stderr, `"event":"node-started"`)
+	pauses := func(token string) int {
+		own := filepath.Join(dir, "own")
+		require.NoError(t, os.WriteFile(own, []byte(token), 0o600))
+		code, _, _ := program(t, "rebalancing", "resume", "--admin="+at[1], "--token-file="+own)
+		return code
+	}
+	require.Equal(t, exitOK, pauses("the-first-token-of-it"))
+	write("the-second-token-of-it\n")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	require.Contains(t, until(t, stderr, `"event":"node-reloaded"`), `"token":true`)
+	require.Equal(t, exitFailed, pauses("the-first-token-of-it"))
+	require.Equal(t, exitOK, pauses("the-second-token-of-it"))
+	require.NoError(t, os.Remove(file))
+	for _, bad := range []func() error{
+		func() error { return os.WriteFile(file, nil, 0o600) },
+		func() error { return os.WriteFile(file, []byte("short"), 0o600) },
+		func() error { return os.WriteFile(file, bytes.Repeat([]byte("x"), maxToken+1), 0o600) },
+		func() error { return os.Mkdir(file, 0o700) },
+		func() error { return nil },
+	} {
+		require.NoError(t, bad())
+		require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+		line := until(t, stderr, "admin token not reloaded: the one that is in force stays")
+		require.Contains(t, line, `"level":"WARN"`)
+		require.Contains(t, line, "--admin-token-file")
+		until(t, stderr, "the configuration is wrong: all stays as it is")
+		require.Equal(t, exitOK, pauses("the-second-token-of-it"))
+		require.NoError(t, os.RemoveAll(file))
+	}
+	write("the-second-token-of-it\n")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait(), rest(stderr))
 }
 
 // SIGHUP loads certificates at once, and says so when they are no good: then those that are in force stay.

@@ -31,6 +31,7 @@ type watchFlags struct {
 	cli.StatsFlags
 
 	times *latency.Recorder // of the admin interface, once it is measured for
+	shown *admin.Server     // the admin interface that is served last; nil: none
 }
 
 // maxToken bounds the file of a token, in bytes.
@@ -60,18 +61,40 @@ func (f *watchFlags) admin(c adminCert, log *slog.Logger) (admin.Config, error) 
 	cfg := admin.Config{Listen: f.Admin, Insecure: c.insecure, Hosts: f.AdminHosts, Profiling: f.Profiling,
 		Logger: log}
 	if f.AdminTokenFile != "" {
-		token, err := files.Read(f.AdminTokenFile, maxToken)
-		if err != nil {
-			return cfg, fmt.Errorf("--admin-token-file: %w", err)
-		}
-		if cfg.Token = strings.TrimSpace(string(token)); cfg.Token == "" {
-			return cfg, errors.New("--admin-token-file is empty")
+		var err error
+		if cfg.Token, err = f.token(); err != nil {
+			return cfg, err
 		}
 	}
 	if c.cert != "" {
 		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: (&shownCert{cert: c.cert, key: c.key}).get}
 	}
 	return cfg, cfg.Validate()
+}
+
+// token returns what --admin-token-file holds.
+func (f *watchFlags) token() (string, error) {
+	content, err := files.Read(f.AdminTokenFile, maxToken)
+	if err != nil {
+		return "", fmt.Errorf("--admin-token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(content))
+	if token == "" {
+		return "", errors.New("--admin-token-file is empty")
+	}
+	return token, nil
+}
+
+// reloadToken has the admin interface ask for what the file of its token holds now. With a file that is no good it goes
+// on to ask for the token that it has.
+func (f *watchFlags) reloadToken(log *slog.Logger) {
+	token, err := f.token()
+	if err == nil {
+		err = cli.About(f.shown.SetToken(token), admin.ErrBadConfig, "Token", "--admin-token-file")
+	}
+	if err != nil {
+		log.Warn("admin token not reloaded: the one that is in force stays", "event", "node-reload-failed", "error", err)
+	}
 }
 
 // shownCert is the certificate that an admin interface shows, from files that are read once a second at most: strangers
@@ -163,7 +186,7 @@ func (f *watchFlags) serve(n *kith.Node, m *metrics.Metrics, c adminCert, log *s
 	if err != nil {
 		return nil, err
 	}
-	f.Admin = s.Addr().String()
+	f.Admin, f.shown = s.Addr().String(), s
 	log.Info("admin interface", "event", "admin-started", "address", s.Addr().String(), "tls", cfg.TLS != nil)
 	return func() {
 		bounded, cancel := context.WithTimeout(context.Background(), time.Second)

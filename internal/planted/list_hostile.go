@@ -188,15 +188,15 @@ var adminBugs = []bug{
 	{
 		Name: "no-token-is-the-empty-token", Package: "./admin", Run: "TestToken",
 		In:  "admin.keeper.admits",
-		Old: "if d.token == \"\" {",
-		New: "if d.token == \"\" && strings.HasPrefix(q.Header.Get(\"Authorization\"), \"Bearer\") {\n" +
-			"\t\treturn true\n\t}\n\tif d.token == \"\" {",
+		Old: "if d.open() {",
+		New: "if d.open() && strings.HasPrefix(q.Header.Get(\"Authorization\"), \"Bearer\") {\n" +
+			"\t\treturn true\n\t}\n\tif d.open() {",
 	},
 	{
 		Name: "profiling-wants-no-token", Package: "./admin", Run: "TestToken",
 		In:  "admin.serveProfiles",
-		Old: "!open && !keeper.admits(w, q)",
-		New: "open && !keeper.admits(w, q)",
+		Old: "!keeper.open() && !keeper.admits(w, q)",
+		New: "keeper.open() && !keeper.admits(w, q)",
 	},
 	{
 		Name: "one-stream-too-many", Package: "./admin", Run: "TestThousandIdleStreams",
