@@ -144,6 +144,9 @@ func resolve(ctx context.Context, commit string) (full, short string, err error)
 	return full, short, err
 }
 
+// changed stands behind the commit of a directory with changes that are in no commit.
+const changed = "+"
+
 // describe names what lies in a directory: the short name of its commit, "+" when there are changes beside it, or the
 // directory itself when no git knows it.
 func describe(ctx context.Context, dir string) (string, error) {
@@ -153,7 +156,7 @@ func describe(ctx context.Context, dir string) (string, error) {
 	}
 	changes, err := git(ctx, "-C", dir, "status", "--porcelain")
 	if changes != "" {
-		commit += "+"
+		commit += changed
 	}
 	return commit, err
 }

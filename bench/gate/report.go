@@ -158,8 +158,8 @@ func (r *report) err() error {
 	return nil
 }
 
-// advance writes the head's commit to the file of the base when every row's median is at least 1.0 of the base.
-func (r *report) advance(say func(string, ...any)) error {
+// mayAdvance says why the base stays where it is: nil when every row's median is at least 1.0 of it.
+func (r *report) mayAdvance() error {
 	var below []string
 	for _, f := range r.sides[0].rows {
 		switch {
@@ -169,13 +169,21 @@ func (r *report) advance(say func(string, ...any)) error {
 			below = append(below, f.name)
 		}
 	}
-	head := r.builds[0].Commit
 	switch {
 	case len(below) > 0:
 		return fmt.Errorf("the base stays %s: below 1.0 of it: %s", r.sides[0].build.Commit, strings.Join(below, ", "))
-	case strings.HasSuffix(head, "+"):
+	case strings.HasSuffix(r.builds[0].Commit, changed):
 		return errors.New("the base stays: this work tree has changes that are in no commit")
 	}
+	return nil
+}
+
+// advance writes the head's commit to the file of the base if that may move.
+func (r *report) advance(say func(string, ...any)) error {
+	if err := r.mayAdvance(); err != nil {
+		return err
+	}
+	head := r.builds[0].Commit
 	root, err := git(context.Background(), "rev-parse", "--show-toplevel")
 	if err != nil {
 		return err

@@ -48,9 +48,6 @@ func turn(builds []build, n int) []build {
 		at := (i + n) % len(builds)
 		if n/len(builds)%2 == 1 { // and is followed by each other one
 			at = (n - i + len(builds)) % len(builds)
-			if at < 0 {
-				at += len(builds)
-			}
 		}
 		out = append(out, builds[at])
 	}

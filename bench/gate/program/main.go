@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -31,7 +32,9 @@ type (
 func op[A, R any](f func(A) (R, error)) func(json.RawMessage) (any, error) {
 	return func(raw json.RawMessage) (any, error) {
 		var a A
-		if err := json.Unmarshal(raw, &a); err != nil {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields() // the gate has the same types once more
+		if err := d.Decode(&a); err != nil {
 			return nil, fmt.Errorf("arguments: %w", err)
 		}
 		return f(a)

@@ -1,0 +1,103 @@
+// Tests of the verdict: ratios, their spread, which rows fail, when the base moves.
+
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSpread(t *testing.T) {
+	require.Equal(t, spread{2, 1, 5}, spreadOf([]float64{5, 1, 2}))
+	require.Equal(t, spread{2.5, 1, 5}, spreadOf([]float64{5, 1, 2, 3}))
+	require.Equal(t, spread{7, 7, 7}, spreadOf([]float64{7}))
+}
+
+func TestSixOfSeven(t *testing.T) {
+	for _, c := range []struct {
+		pairs, low int
+		failed     bool
+	}{
+		{7, 6, true}, {7, 5, false}, {7, 7, true}, {14, 12, true}, {14, 11, false}, {6, 6, true}, {6, 5, false},
+		{5, 5, true}, {5, 4, false}, {4, 4, false}, {1, 1, false}, {100, 86, true}, {100, 85, false},
+	} {
+		f := figure{pairs: c.pairs, low: c.low}
+		require.Equal(t, c.failed, f.failed(), "%d of %d", c.low, c.pairs)
+	}
+}
+
+// measured makes pairs of one row, base and head in turn.
+func measured(row string, values ...float64) (all []sample) {
+	for i := 0; i < len(values); i += 2 {
+		all = append(all, sample{Pair: 1 + i/2, Build: baseName, Row: row, Value: values[i]},
+			sample{Pair: 1 + i/2, Build: headName, Row: row, Value: values[i+1]})
+	}
+	return all
+}
+
+func TestMoreIsBetterInEveryRatio(t *testing.T) {
+	samples := append(measured("tell-local-inline", 100, 50, 100, 200, 100, 90), measured("memory-1m", 100, 50)...)
+	for i := range samples {
+		if samples[i].CPU = 30; samples[i].Build == baseName {
+			samples[i].CPU = 60
+		}
+	}
+	got := compare(samples, baseName)
+	require.Len(t, got, 2)
+	tell, memory := got[0], got[1]
+	require.Equal(t, "tell-local-inline", tell.name)
+	require.Equal(t, spread{0.9, 0.5, 2}, tell.ratio)
+	require.Equal(t, 2, tell.low)
+	require.Equal(t, 90.0, tell.head)
+	require.Equal(t, spread{2, 2, 2}, *tell.cpu)
+	require.Equal(t, 3, tell.pairs)
+	require.Equal(t, spread{2, 2, 2}, memory.ratio, "half the memory")
+	require.InDelta(t, 1.3416, mean(got), 1e-4)
+	require.Empty(t, compare(samples, fixedName))
+}
+
+// A measurement without its other half, as of a run that was interrupted, counts nowhere.
+func TestHalfAPair(t *testing.T) {
+	samples := measured("ring-inline", 10, 20, 10, 30)
+	got := compare(samples[:3], baseName)
+	require.Len(t, got, 1)
+	require.Equal(t, 1, got[0].pairs)
+	require.Equal(t, 2.0, got[0].ratio.Median)
+	require.Nil(t, got[0].cpu)
+}
+
+func TestFiguresBeside(t *testing.T) {
+	samples := measured("shards-100k", 10, 20, 10, 20)
+	for i := range samples {
+		samples[i].More = map[string]float64{"idle_cores": float64(i)}
+	}
+	got := compare(samples, baseName)
+	require.Equal(t, map[string]float64{"idle_cores": 1}, got[0].baseMore)
+	require.Equal(t, map[string]float64{"idle_cores": 2}, got[0].headMore)
+}
+
+// verdict judges seven equal pairs of one row.
+func verdict(ratio float64, commit string) *report {
+	var values []float64
+	for range 7 {
+		values = append(values, 100, 100*ratio)
+	}
+	return judge([]build{{Name: headName, Commit: commit}, {Name: baseName, Commit: "old"}},
+		measured("ring-worker", values...))
+}
+
+func TestLowRowsFailByName(t *testing.T) {
+	require.NoError(t, verdict(0.96, "new").err())
+	require.ErrorContains(t, verdict(0.94, "new").err(), "ring-worker")
+	require.Equal(t, []string{"ring-worker"}, verdict(0.94, "new").line().Failed)
+	require.Equal(t, []string{}, verdict(1, "new").line().Failed)
+}
+
+func TestTheBaseStays(t *testing.T) {
+	require.ErrorContains(t, verdict(0.99, "new").mayAdvance(), "ring-worker")
+	require.ErrorContains(t, verdict(1, "new+").mayAdvance(), "changes")
+	require.NoError(t, verdict(1, "new").mayAdvance())
+	few := judge([]build{{Name: headName, Commit: "new"}, {Name: baseName}}, measured("ring-worker", 1, 2))
+	require.ErrorContains(t, few.mayAdvance(), "1 pairs")
+}
