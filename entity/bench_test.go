@@ -22,17 +22,18 @@ func benchShard(mode Mode, n int) (*Shard, [][]byte) {
 	ids := make([][]byte, n)
 	for i := range ids {
 		ids[i] = fmt.Appendf(nil, "entity-%09d", i)
-		deliverAndRun(s, &Message{ID: ids[i]})
+		deliverAndRun(s, &Message{ID: ids[i]}, &RunFrame{})
 	}
 	return s, ids
 }
 
-func deliverAndRun(s *Shard, m *Message) {
+func deliverAndRun(s *Shard, m *Message, f *RunFrame) {
 	if s.Deliver(0, m) != route.OK {
 		panic("refused")
 	}
 	for e := s.Ready(); e != nil; e = s.Ready() {
 		for ok := e.Begin(0); ok; ok = e.End(0) && e.Begin(0) {
+			e.Enter(f)
 			for e.Work() {
 			}
 		}
@@ -44,11 +45,11 @@ func BenchmarkDeliver(b *testing.B) {
 	for _, mode := range []Mode{Inline, Worker, Blocking} {
 		b.Run(mode.String(), func(b *testing.B) {
 			s, ids := benchShard(mode, 1000)
-			m := &Message{Payload: make([]byte, 64)}
+			m, f := &Message{Payload: make([]byte, 64)}, &RunFrame{}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				m.ID = ids[i%len(ids)]
-				deliverAndRun(s, m)
+				deliverAndRun(s, m, f)
 			}
 		})
 	}
@@ -57,13 +58,13 @@ func BenchmarkDeliver(b *testing.B) {
 // BenchmarkBlockingBatch is a message to a busy Blocking entity, worked off sixteen at a time.
 func BenchmarkBlockingBatch(b *testing.B) {
 	s, ids := benchShard(Blocking, 1)
-	m := &Message{ID: ids[0], Payload: make([]byte, 64)}
+	m, f := &Message{ID: ids[0], Payload: make([]byte, 64)}, &RunFrame{}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		if i%16 < 15 {
 			s.Deliver(0, m)
 		} else {
-			deliverAndRun(s, m)
+			deliverAndRun(s, m, f)
 		}
 	}
 }
@@ -86,10 +87,10 @@ func fillShard(mode Mode, nth, n int) *Shard {
 	h := Handler(idleHandler{})
 	t := &Type{Name: "bench", Mode: mode, New: func(string, route.Fence) Handler { return h }, MailboxBytes: 4096}
 	s := NewShard(t, route.ShardID(nth), route.Fence{}, &fake{}, &Pool{Limit: 1 << 30})
-	id := make([]byte, 0, 16)
+	id, f := make([]byte, 0, 16), &RunFrame{}
 	for i := range n {
 		id = fmt.Appendf(id[:0], "entity-%09d", nth*n+i)
-		deliverAndRun(s, &Message{ID: id, Payload: id})
+		deliverAndRun(s, &Message{ID: id, Payload: id}, f)
 	}
 	return s
 }

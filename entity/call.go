@@ -126,7 +126,9 @@ func (c *Context) newHandler(failed *[]byte) (h Handler) {
 		}
 	}()
 	if c.s.typ.Mode == Blocking {
-		c.e.act.passage.tried = true
+		if p := c.e.act.passage; p != nil {
+			p.tried = true
+		}
 	}
 	if c.s.typ.Open == nil {
 		h = c.s.typ.New(c.e.id, c.s.fence)
@@ -205,7 +207,7 @@ func begin(c *Context) {
 	u := &c.s.upkeep
 	st := brought(c)
 	switch {
-	case c.closing && (st == nil || c.e.act.passage.asked && c.s.moving.room > 0):
+	case c.closing && (st == nil || asked(c) && c.s.moving.room > 0):
 		return // the shard is being stopped; a state goes on with it
 	case u.keep == nil && st == nil && c.s.typ.Remembered == nil:
 		return

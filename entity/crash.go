@@ -85,8 +85,8 @@ func (s *Shard) crash(e *Entity, c *Context) {
 	}
 	tells, asks := 0, 0
 	if e.act != nil {
-		tells, asks = s.discardNow(e.act, route.Crashed)
-		t, q := s.discardWaiting(e.act, route.Crashed)
+		tells, asks = s.discardNow(e, route.Crashed)
+		t, q := s.discardWaiting(e, route.Crashed)
 		tells, asks = tells+t, asks+q
 	}
 	s.stats.GivenUp++

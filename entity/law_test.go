@@ -29,6 +29,7 @@ type hostModel struct {
 	asks     int
 	answers  map[uint64]int
 	runs     []*modelRun
+	frames   []*RunFrame // of goroutines that have no run
 	inCall   int
 	timers   int // messages from timers
 	panicked map[string]time.Duration
@@ -42,8 +43,9 @@ type hostModel struct {
 }
 
 type modelRun struct {
-	e    *Entity
-	more bool
+	e     *Entity
+	more  bool
+	frame *RunFrame // of its goroutine, in turn; nil before its first run has begun
 }
 
 func newHostModel(t *rapid.T, mode Mode) *hostModel {
@@ -245,17 +247,31 @@ func (m *hostModel) stepRun(i int, early bool) {
 	switch {
 	case r.e.act == nil || r.e.act.phase != begun:
 		if !r.e.Begin(m.f.now) {
-			m.runs = slices.Delete(m.runs, i, i+1)
+			m.over(i)
 			return
 		}
+		if n := len(m.frames); r.frame == nil && n > 0 {
+			r.frame, m.frames = m.frames[n-1], m.frames[:n-1]
+		} else if r.frame == nil {
+			r.frame = &RunFrame{}
+		}
+		r.e.Enter(r.frame)
 		r.more = true
 	case r.more && !early:
 		r.more = r.e.Work()
 	default:
 		if !r.e.End(m.f.now) {
-			m.runs = slices.Delete(m.runs, i, i+1)
+			m.over(i)
 		}
 	}
+}
+
+// over ends what one goroutine does for an entity: it is free for another.
+func (m *hostModel) over(i int) {
+	if f := m.runs[i].frame; f != nil {
+		m.frames = append(m.frames, f)
+	}
+	m.runs = slices.Delete(m.runs, i, i+1)
 }
 
 // finish runs everything until nothing moves.

@@ -64,7 +64,7 @@ func leaveState(s *Shard, e *Entity) {
 	if !s.moving.asked {
 		return
 	}
-	if a := e.act; a != nil && (a.step == handed || a.passage.left) {
+	if a := e.act; a != nil && (a.step == handed || a.left) {
 		return
 	}
 	if _, is := e.h.(Stateful); is {
@@ -78,8 +78,8 @@ func leaveState(s *Shard, e *Entity) {
 func leaveRun(s *Shard, e *Entity) {
 	a := e.act
 	_, is := e.h.(Stateful)
-	if s.moving.asked && is && (a.step == handed || a.passage.gives != nil || a.now != nil) {
-		a.passage.left = true
+	if s.moving.asked && is && (a.step == handed || a.passage != nil && a.passage.gives != nil || a.now != nil) {
+		a.left = true
 		loseStateOf(s, e.id, ErrStateLeftBehind)
 	}
 }

@@ -1,4 +1,4 @@
-// Mailboxes of Blocking entities: batches of copied messages, held only while an entity has some.
+// Mailboxes of Blocking entities: messages are copied into batches; an entity has an activity only while it is busy.
 
 package entity
 
@@ -8,128 +8,42 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// RecordOverhead is what a waiting message or timer counts beyond its payload, in bytes.
-const RecordOverhead = 32
-
 const (
-	batchBytes   = 16 << 10 // a batch that holds so much takes no more messages
-	batchRecords = 256
-	keepBatches  = 64       // spare batches that a shard keeps
-	keepBytes    = 32 << 10 // largest buffer that a spare batch keeps
-	keepActs     = 64       // spare activities that a shard keeps
-
+	keepActs   = 64          // spare activities that a shard keeps
 	keepQuiet  = 2           // spare batches and activities that a shard keeps when none of its entities is busy
 	quietAfter = time.Second // how long none must have become busy for that
 )
 
-// record is one message in a batch.
-type record struct {
-	from Origin // for a timer's message the *timer
-	corr uint64
-	end  uint32 // of its payload in the batch's buffer; headed
-	mark uint32 // for a timer's message the instance that set it; for an ask its limit, see markOf; else 0
-}
-
-// begins stands where a record says who asked: the entity is to begin. Nobody asked.
-type begins struct{}
-
-// Reply is never called.
-func (begins) Reply(uint64, route.Reason, []byte) error { return ErrNoAsk }
-
-// isBegin reports whether a record is no message: its entity is to begin.
-func (r *record) isBegin() bool { return r.from == begins{} }
-
-// headed in record.end says that headers stand behind the payload, and behind them their length, two bytes; of a
-// payload that is lent they stand in batch.headers.
-const headed = 1 << 31
-
-// markOf returns the mark of an ask: its limit in milliseconds, modulo 1<<32, rounded up; zero without one.
-func markOf(limit time.Duration) uint32 {
-	if limit == 0 {
-		return 0
-	}
-	return max(1, uint32((limit+time.Millisecond-1)/time.Millisecond))
-}
-
-// limitOf returns the limit whose mark it is, as seen at now, which is less than 24 days off.
-func limitOf(mark uint32, now time.Duration) time.Duration {
-	if mark == 0 {
-		return 0
-	}
-	ms := now / time.Millisecond
-	return max(1, (ms+time.Duration(int32(mark-uint32(ms))))*time.Millisecond)
-}
-
-// instance returns the instance that set the timer whose message r is, zero for another message.
-func (r *record) instance() uint32 {
-	if _, is := r.from.(*timer); !is {
-		return 0
-	}
-	return r.mark
-}
-
-// batch is what one run works off: its bytes return to the bounds when all of it is done.
-type batch struct {
-	next    *batch
-	records []record
-	buf     []byte
-	counted int // bytes counted against mailbox and budget
-	timers  int // how many records are timers' messages
-	loan    *Loan
-	headers []byte // of the loan
-}
-
-func (b *batch) full() bool {
-	return len(b.buf) >= batchBytes || len(b.records) >= batchRecords || b.loan != nil
-}
-
-// message returns the payload and the headers of record i.
-func (b *batch) message(i int) (payload, headers []byte) {
-	at, end := uint32(0), b.records[i].end
-	if i > 0 {
-		at = b.records[i-1].end &^ headed
-	}
-	if end&headed == 0 {
-		return b.buf[at:end:end], nil
-	}
-	end &^= headed
-	if b.loan != nil {
-		return b.buf[at:end:end], b.headers[:len(b.headers):len(b.headers)]
-	}
-	size := uint32(b.buf[end-1])<<8 | uint32(b.buf[end-2])
-	end -= headerLength
-	split := end - size
-	return b.buf[at:split:split], b.buf[split:end:end]
-}
-
-const headerLength = 2 // bytes of the length of headers
-
-// activity is what an entity holds beyond its record while it has messages or is to be stopped. Fields of the first
-// group belong to the shard's lock, those of the second to the run.
+// activity is what an entity holds beyond its record while it has messages or is to be stopped. One goroutine fills it
+// and another works it off, so each message moves it between cores: it is two lines of memory, one for whoever delivers
+// and one for whoever runs it, and what few messages need lies elsewhere.
 type activity struct {
-	head, tail *batch  // waiting batches, oldest first
-	bytes      int     // counted, the batch being worked off included
-	next       *Entity // in the list of entities that are ready
+	// Fields of this line belong to the shard's lock.
+	head, tail *batch    // waiting batches, oldest first
+	bytes      int       // counted, the batch being worked off included
+	next       *Entity   // in the list of entities that are ready
+	s          *Shard    // whose it is, for good
+	press      *pressure // nil: nobody was told that the mailbox is full
+	spare      *activity // the next one that the shard keeps
 	phase      runPhase
-	halt       bool       // stop the instance when no message waits
-	paced      bool       // counts in Shard.halting
-	pressed    []Sender   // were told that the mailbox is full
-	forced     int        // bytes taken beyond MailboxBytes since the first of them was
-	allowed    int        // most that these may come to
-	allowing   int        // senders that it comes from
-	told       bool       // what the run has not begun was given up though the run has not ended (Shard.LeaveBehind)
-	spoiled    bool       // the run ends with the call that is made, and the instance with it (Withhold)
-	why        StopReason // of halt
-	begins     bool       // it runs because of a state that came for its entity, and counts in Shard.halting
+	paced      bool // counts in Shard.halting
+	begins     bool // it runs because of a state that came for its entity, and counts in Shard.halting
+	told       bool // what the run has not begun was given up though the run has not ended (Shard.LeaveBehind)
+	left       bool // that the state is lost was told, though the run has not ended
+	spoiled    bool // the run ends with the call that is made, and the instance with it (Withhold)
 
-	passage passage
-
-	now   *batch // being worked off
-	pos   int    // first record of it that is not done or begun
-	step  runStep
-	ctx   *Context
-	tally Tally
-	began time.Duration // when the run did
+	// Those of this one belong to the run while there is one.
+	now     *batch // being worked off
+	pos     int    // first record of it that is not done or begun
+	frame   *RunFrame
+	passage *passage      // nil: no state is on its way
+	began   time.Duration // when the run did
+	step    runStep
+	halt    bool       // stop the instance when no message waits
+	closing bool       // the shard was being stopped when the run began
+	room    int8       // timers that the run may still ask for
+	why     StopReason // of halt
+	_       [19]byte
 }
 
 // runStep is where a run is with the message before activity.pos.
@@ -150,6 +64,24 @@ const (
 	resting runPhase = 2 // End said again; the runtime begins the next run
 	held    runPhase = 3 // waits for the end of a rest after a panic
 )
+
+// passage is a state on its way into a Blocking instance, or out of one.
+type passage struct {
+	asked  bool   // in this run the instance is asked for its state
+	taken  bool   // brings was given to an instance
+	tried  bool   // to make one
+	brings *State // for the next instance
+	gives  *State // of the last one
+}
+
+// spare is what a shard keeps for entities that become busy.
+type spare struct {
+	acts      *activity
+	batches   *batch
+	ofActs    int32
+	ofBatches int32
+	poisons   bool // each call gets a Context of its own
+}
 
 // accept takes a message into the mailbox of e, or returns which bound left no room, or that e takes none.
 func (s *Shard) accept(e *Entity, m *Message) route.Reason {
@@ -175,11 +107,13 @@ func (s *Shard) accept(e *Entity, m *Message) route.Reason {
 	b := s.newBatch()
 	a.append(b)
 	r.end = uint32(len(m.Payload))
+	b.lent = &lent{loan: m.Loan}
 	if m.Headers != nil {
 		r.end |= headed
-		b.headers = append(b.headers[:0], m.Headers...)
+		b.lent.headers = append([]byte(nil), m.Headers...)
 	}
-	b.loan, b.buf, b.records = m.Loan, m.Payload[:len(m.Payload):len(m.Payload)], append(b.records, r)
+	b.buf = m.Payload[:len(m.Payload):len(m.Payload)]
+	b.append(r)
 	b.counted += RecordOverhead
 	a.bytes += RecordOverhead
 	return route.OK
@@ -229,7 +163,7 @@ func (s *Shard) put(e *Entity, r record, payload, headers []byte, force bool) ro
 		b.buf = append(append(b.buf, headers...), byte(len(headers)), byte(len(headers)>>8))
 		r.end = uint32(len(b.buf)) | headed
 	}
-	b.records = append(b.records, r)
+	b.append(r)
 	b.counted += n
 	if r.instance() != 0 {
 		b.timers++
@@ -240,16 +174,13 @@ func (s *Shard) put(e *Entity, r record, payload, headers []byte, force bool) ro
 
 // activate gives an idle entity an activity and puts it on the list of those that are ready.
 func (s *Shard) activate(e *Entity) *activity {
-	var a *activity
-	if n := len(s.spare.acts); n > 0 {
-		a = s.spare.acts[n-1]
-		s.spare.acts = s.spare.acts[:n-1]
+	a := s.spare.acts
+	if a == nil {
+		a = &activity{s: s}
 	} else {
-		a = &activity{ctx: &Context{}}
+		s.spare.acts, a.spare = a.spare, nil
+		s.spare.ofActs--
 	}
-	c := a.ctx
-	c.ID, c.Fence, c.Shard = e.id, s.fence, s.id
-	c.s, c.e, c.tally = s, e, &a.tally
 	e.act = a
 	s.busy++
 	s.busyAt = s.now
@@ -278,18 +209,17 @@ func (s *Shard) deactivate(e *Entity) {
 	e.act = nil
 	s.busy--
 	s.unpace(a)
-	c := forNext(a.ctx)
-	*a = activity{ctx: c}
-	c.doing = doing{e: e, wishes: wishes{timers: c.timers[:0], timerData: c.timerData[:0]}}
-	if len(s.spare.acts) < keepActs {
-		s.spare.acts = append(s.spare.acts, a)
+	*a = activity{s: s}
+	if s.spare.ofActs < keepActs {
+		a.spare, s.spare.acts = s.spare.acts, a
+		s.spare.ofActs++
 	}
 }
 
 // Spare reports whether the shard keeps memory for busy entities that a Tick lets go once none has been busy for a
 // second. Next says nothing of it: a runtime that cares for memory ticks such a shard now and then.
 func (s *Shard) Spare() bool {
-	return len(s.spare.acts) > keepQuiet || len(s.spare.batches) > keepQuiet
+	return s.spare.ofActs > keepQuiet || s.spare.ofBatches > keepQuiet
 }
 
 // trim lets go what a shard kept for busy entities, once none has been for a while: a node has many shards, and most of
@@ -298,69 +228,81 @@ func (s *Shard) trim() {
 	if s.busy > 0 || !s.Spare() || s.now < s.busyAt+quietAfter {
 		return
 	}
-	s.spare.acts = append([]*activity(nil), s.spare.acts[:min(len(s.spare.acts), keepQuiet)]...)
-	s.spare.batches = append([]*batch(nil), s.spare.batches[:min(len(s.spare.batches), keepQuiet)]...)
+	for ; s.spare.ofActs > keepQuiet; s.spare.ofActs-- {
+		s.spare.acts = s.spare.acts.spare
+	}
+	for ; s.spare.ofBatches > keepQuiet; s.spare.ofBatches-- {
+		s.spare.batches = s.spare.batches.next
+	}
 }
 
 func (s *Shard) newBatch() *batch {
-	if n := len(s.spare.batches); n > 0 {
-		b := s.spare.batches[n-1]
-		s.spare.batches = s.spare.batches[:n-1]
-		return b
+	b := s.spare.batches
+	if b == nil {
+		return &batch{}
 	}
-	return &batch{}
+	s.spare.batches, b.next = b.next, nil
+	s.spare.ofBatches--
+	return b
 }
 
-// finish returns a batch that is done, or dropped, and its bytes.
-func (s *Shard) finish(a *activity, b *batch) {
+// finish returns a batch of e that is done, or dropped, and its bytes.
+func (s *Shard) finish(e *Entity, b *batch) {
+	a := e.act
 	a.bytes -= b.counted
 	s.lease.give(b.counted)
-	if len(a.pressed) > 0 && a.bytes <= s.typ.MailboxBytes/2 {
-		a.relieve()
+	if a.pressed() && a.bytes <= s.typ.MailboxBytes/2 {
+		relieve(s, e)
 	}
-	if b.loan != nil {
-		b.loan.Release()
-		b.loan, b.buf, b.headers = nil, nil, b.headers[:0]
+	if b.lent != nil {
+		b.lent.loan.Release()
+		b.lent, b.buf = nil, nil
 	}
 	if b.timers > 0 {
 		b.timers = 0
-		for i := range b.records {
-			if r := &b.records[i]; r.instance() != 0 {
+		for i := range b.len() {
+			if r := b.record(i); r.instance() != 0 {
 				s.timers.settle(r.from.(*timer))
 			}
 		}
 	}
-	clear(b.records)
-	b.next, b.records, b.buf, b.counted = nil, b.records[:0], b.buf[:0], 0
-	if len(s.spare.batches) < keepBatches && cap(b.buf) <= keepBytes {
-		s.spare.batches = append(s.spare.batches, b)
+	b.first.from = nil
+	if b.n > 1 {
+		clear(b.more)
+		b.more = b.more[:0]
+	}
+	b.n, b.counted, b.buf = 0, 0, b.buf[:0]
+	b.next = nil
+	if s.spare.ofBatches < keepBatches && cap(b.buf) <= keepBytes {
+		b.next, s.spare.batches = s.spare.batches, b
+		s.spare.ofBatches++
 	}
 }
 
-// takeAll takes what waits for the entity of a, which is not in a run, and has it stopped.
-func (a *activity) takeAll() {
+// takeAll takes what waits for e, which is busy and not in a run, and has it stopped.
+func takeAll(s *Shard, e *Entity) {
+	a := e.act
 	if b := a.now; b != nil {
 		from := a.pos
 		if a.step == made { // its handler was not called
 			from, a.step = from-1, between
 		}
-		a.takeBatch(b, from)
+		takeBatch(s, e, b, from)
 		a.now = nil
 	}
 	for b := a.head; b != nil; {
 		next := b.next
-		a.takeBatch(b, 0)
+		takeBatch(s, e, b, 0)
 		b = next
 	}
 	a.head, a.tail = nil, nil
-	a.halt, a.why = true, a.ctx.s.why
+	a.halt, a.why = true, s.why
 }
 
-// takeBatch takes the messages of a batch from one on. Those of timers go with their instance.
-func (a *activity) takeBatch(b *batch, from int) {
-	s := a.ctx.s
-	for i := from; i < len(b.records); i++ {
-		r := &b.records[i]
+// takeBatch takes the messages of a batch of e from one on. Those of timers go with their instance.
+func takeBatch(s *Shard, e *Entity, b *batch, from int) {
+	for i := from; i < b.len(); i++ {
+		r := b.record(i)
 		switch {
 		case r.isBegin():
 			continue
@@ -368,12 +310,12 @@ func (a *activity) takeBatch(b *batch, from int) {
 			s.stats.TimersDropped++
 			continue
 		}
-		m := Message{ID: []byte(a.ctx.e.id), From: r.from, Corr: r.corr}
+		m := Message{ID: []byte(e.id), From: r.from, Corr: r.corr}
 		if r.from != nil {
 			m.Limit = limitOf(r.mark, s.now)
 		}
 		m.Payload, m.Headers = b.message(i)
 		keep(s, &m)
 	}
-	s.finish(a, b)
+	s.finish(e, b)
 }

@@ -28,6 +28,17 @@ type Sender interface {
 	Gone() bool
 }
 
+// pressure is what an entity knows of senders that wait for room in its mailbox.
+type pressure struct {
+	told     []Sender // that the mailbox is full
+	forced   int      // bytes taken beyond MailboxBytes since the first of them was
+	allowed  int      // most that these may come to
+	allowing int      // senders that it comes from
+}
+
+// pressed reports whether somebody waits for room in the mailbox of a.
+func (a *activity) pressed() bool { return a.press != nil && len(a.press.told) > 0 }
+
 // press takes a message whose sender waits for room. It is refused only when more comes than senders that were told can
 // have sent before they heard it.
 func (e *Entity) press(s *Shard, r record, m *Message) route.Reason {
@@ -38,21 +49,20 @@ func (e *Entity) press(s *Shard, r record, m *Message) route.Reason {
 	}
 	over := n > s.typ.MailboxBytes-waits
 	if m.Here && !m.Parked {
-		if waits > 0 && (over || len(e.act.pressed) > 0) {
+		if waits > 0 && (over || e.act.pressed()) {
 			e.pressedHere(s, m.Sender)
 			return route.MailboxFull
 		}
 		return s.put(e, r, m.Payload, m.Headers, false)
 	}
 	if over && waits > 0 {
-		a := e.act
 		e.tellFull(s, m)
-		switch { // what was parked is taken in any case, and takes no room from what comes behind it
+		switch p := e.act.press; { // what was parked is taken in any case, and takes no room from what comes behind it
 		case m.Parked:
-		case n > a.allowed-a.forced:
+		case p == nil || n > p.allowed-p.forced:
 			return route.MailboxFull
 		default:
-			a.forced += n
+			p.forced += n
 		}
 	}
 	why := s.put(e, r, m.Payload, m.Headers, true)
@@ -72,32 +82,36 @@ func (e *Entity) tellFull(s *Shard, m *Message) {
 	if allowance == 0 {
 		return
 	}
-	a := e.act
-	e.pressedBy(s, m.Sender)
-	if a.allowing < mostPressed {
-		a.allowing++
-		a.allowed += allowance
+	p := e.pressedBy(s, m.Sender)
+	if p.allowing < mostPressed {
+		p.allowing++
+		p.allowed += allowance
 	}
 }
 
 // pressedHere notes a sender of this node, once.
 func (e *Entity) pressedHere(s *Shard, sender Sender) {
-	if !slices.Contains(e.act.pressed, sender) {
+	if p := e.act.press; p == nil || !slices.Contains(p.told, sender) {
 		e.pressedBy(s, sender)
 	}
 }
 
 // pressedBy notes who is to be told when the mailbox of e has room.
-func (e *Entity) pressedBy(s *Shard, sender Sender) {
-	a := e.act
-	if len(a.pressed) == 0 {
+func (e *Entity) pressedBy(s *Shard, sender Sender) *pressure {
+	p := e.act.press
+	if p == nil {
+		p = &pressure{}
+		e.act.press = p
+	}
+	if len(p.told) == 0 {
 		s.stats.Filled++
 		s.stats.Full++
 	}
-	if len(a.pressed) >= mostPressed {
-		a.pressed = stillThere(a.pressed)
+	if len(p.told) >= mostPressed {
+		p.told = stillThere(p.told)
 	}
-	a.pressed = append(a.pressed, sender)
+	p.told = append(p.told, sender)
+	return p
 }
 
 // stillThere keeps those that are not gone.
@@ -112,14 +126,14 @@ func stillThere(list []Sender) []Sender {
 	return kept
 }
 
-// relieve tells all that were told that the mailbox is full that it has room.
-func (a *activity) relieve() {
-	s := a.ctx.s
-	t, hash := route.TypeOf(s.typ.Name), HashID([]byte(a.ctx.e.id))
-	for _, to := range a.pressed {
+// relieve tells all that were told that the mailbox of e is full that it has room.
+func relieve(s *Shard, e *Entity) {
+	p := e.act.press
+	t, hash := route.TypeOf(s.typ.Name), HashID([]byte(e.id))
+	for _, to := range p.told {
 		to.Room(t, s.id, hash)
 	}
 	s.stats.Full--
-	clear(a.pressed)
-	a.pressed, a.forced, a.allowed, a.allowing = a.pressed[:0], 0, 0, 0
+	clear(p.told)
+	p.told, p.forced, p.allowed, p.allowing = p.told[:0], 0, 0, 0
 }

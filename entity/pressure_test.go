@@ -118,7 +118,7 @@ func TestSenderHereWaitsWithTheOthers(t *testing.T) {
 	require.Equal(t, route.OK, r.press("a", MinMailboxBytes/2, there), "what is under way is taken")
 	require.Equal(t, route.OK, r.press("a", 100, there))
 	require.Equal(t, route.MailboxFull, press(RecordOverhead))
-	require.Len(t, e.act.pressed, 2)
+	require.Len(t, e.act.press.told, 2)
 	require.Zero(t, here.rings)
 	for e.Work() {
 		continue
@@ -166,7 +166,7 @@ func TestPressureIsBounded(t *testing.T) {
 		last = append(last, p)
 	}
 	require.Equal(t, MinMailboxBytes+mostPressed*256, r.Stats().QueuedBytes)
-	require.LessOrEqual(t, len(r.table.dense[0].act.pressed), mostPressed+1)
+	require.LessOrEqual(t, len(r.table.dense[0].act.press.told), mostPressed+1)
 	r.runAll()
 	require.Empty(t, last[len(last)-1].full)
 	require.Equal(t, route.OK, r.press("a", 256, newPresser(t, 256)))
@@ -232,7 +232,9 @@ func TestPressureLaw(t *testing.T) {
 					waits := 0
 					if e.act != nil {
 						waits = e.act.bytes
-						full += min(1, len(e.act.pressed))
+						if e.act.pressed() {
+							full++
+						}
 					}
 					for _, s := range senders {
 						if s.full[HashID([]byte(e.id))] {

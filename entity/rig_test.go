@@ -146,6 +146,8 @@ type rig struct {
 	t    require.TestingT
 	pool *Pool
 
+	frame RunFrame
+
 	apart bool // each call of a Blocking entity has a goroutine of its own, which it may end
 }
 
@@ -195,6 +197,7 @@ func (r *rig) runAll() {
 	runs := 0
 	for e := r.Ready(); e != nil; e = r.Ready() {
 		for ok := e.Begin(r.f.now); ok; ok = e.End(r.f.now) && e.Begin(r.f.now) {
+			e.Enter(&r.frame)
 			for !Spoiled(e) && r.work(e) {
 			}
 			if runs++; runs > 1_000_000 {

@@ -16,7 +16,7 @@ func (e *Entity) Begin(now time.Duration) bool {
 	if a == nil {
 		return false // the shard was abandoned
 	}
-	s := a.ctx.s
+	s := a.s
 	s.advance(now)
 	if e.place&hurt != 0 && s.rests(e) { // it was ready when its permission was taken away
 		waitOn(s, e)
@@ -41,15 +41,27 @@ func (e *Entity) Begin(now time.Duration) bool {
 		s.stats.Passivated++
 	}
 	a.phase, a.began = begun, s.now
-	a.ctx.timerRoom = MaxTimers - e.running()
-	a.ctx.closing = s.phase != serving
-	if a.ctx.closing {
+	a.room = int8(MaxTimers - e.running())
+	a.closing = s.phase != serving
+	if a.closing {
 		a.why = s.why // also of one that was to go because it was idle
 	}
 	if s.moving.in != nil || s.moving.asked {
 		passIn(s, e)
 	}
 	return true
+}
+
+// Enter has the run of e that has begun, and has not called Work, use the frame of the goroutine that is to call Work.
+// A run that is given none makes its own.
+func (e *Entity) Enter(f *RunFrame) {
+	a := e.act
+	a.frame = f
+	c := f.context()
+	s := a.s
+	c.ID, c.Fence, c.Shard = e.id, s.fence, s.id
+	c.s, c.e, c.tally = s, e, &f.tally
+	c.timerRoom, c.closing = int(a.room), a.closing
 }
 
 // Work makes one call into user code: it makes the instance for the next message of the run, handles the message, or
@@ -59,7 +71,7 @@ func (e *Entity) Begin(now time.Duration) bool {
 // A handler that calls runtime.Goexit ends the goroutine of Work, which does not return then: the call counts as one
 // that panicked, and the runtime ends the run on another one.
 func (e *Entity) Work() (more bool) {
-	if e.act.ctx.s.watch {
+	if e.act.s.watch {
 		return e.watched()
 	}
 	return e.work()
@@ -67,10 +79,10 @@ func (e *Entity) Work() (more bool) {
 
 func (e *Entity) work() (more bool) {
 	a := e.act
-	if a.ctx.spent {
-		a.ctx = forNext(a.ctx)
+	if a.frame == nil {
+		e.Enter(&RunFrame{})
 	}
-	c := a.ctx
+	c := a.frame.context()
 	step := a.step
 	a.step = between
 	switch {
@@ -91,18 +103,18 @@ func (e *Entity) work() (more bool) {
 	case step == between:
 		a.pos++
 	}
-	r := &a.now.records[a.pos-1]
+	r := a.now.record(a.pos - 1)
 	payload, headers := a.now.message(a.pos - 1)
 	switch timers, limit := r.instance() != 0, a.limit(r); {
 	case r.isBegin():
 		c.open(nil, 0)
 		begin(c)
 	case timers && !c.openTimer(r):
-		a.tally.TimersDropped++
+		a.frame.tally.TimersDropped++
 	case limit < 0:
-		a.tally.Expired++
+		a.frame.tally.Expired++
 		if r.from.Reply(r.corr, route.Expired, nil) != nil {
-			a.tally.AnswersLost++
+			a.frame.tally.AnswersLost++
 		}
 	default:
 		if !timers {
@@ -124,7 +136,7 @@ func (e *Entity) work() (more bool) {
 
 // more reports whether the run has a call to make, that of an idle entity's stop left aside.
 func (a *activity) more() bool {
-	return a.step != between || a.now != nil && a.pos < len(a.now.records)
+	return a.step != between || a.now != nil && a.pos < a.now.len()
 }
 
 // limit returns the limit of a message that is next, zero when there is none, below zero when it is over. The run may
@@ -133,7 +145,7 @@ func (a *activity) limit(r *record) time.Duration {
 	if r.from == nil || r.mark == 0 || r.instance() != 0 {
 		return 0
 	}
-	now := max(a.began, a.ctx.s.runtime.Now())
+	now := max(a.began, a.s.runtime.Now())
 	if l := limitOf(r.mark, now); l > now {
 		return l
 	}
@@ -142,12 +154,12 @@ func (a *activity) limit(r *record) time.Duration {
 
 // watched is Work for a type whose calls are timed.
 func (e *Entity) watched() (more bool) {
-	s := e.act.ctx.s
+	s := e.act.s
 	s.runtime.Calling(e, StepCall)
 	began := s.runtime.Slewed()
 	defer func() { // also when it ends the goroutine
 		if took := s.runtime.Slewed() - began; took > s.slow {
-			e.act.ctx.slow(took)
+			e.act.frame.ctx.slow(took)
 		}
 		s.runtime.Returned(e, StepCall)
 	}()
@@ -160,33 +172,27 @@ func (e *Entity) watched() (more bool) {
 func (e *Entity) End(now time.Duration) (again bool) {
 	a := e.act
 	invariant.Check(a != nil && a.phase == begun, "entity: the end of a run that did not begin")
-	s := a.ctx.s
+	s := a.s
 	s.advance(now)
 	e.used = s.now
 	a.phase = resting
-	if a.now != nil && a.pos == len(a.now.records) && a.step != made {
-		s.finish(a, a.now)
+	if a.now != nil && a.pos == a.now.len() && a.step != made {
+		s.finish(e, a.now)
 		a.now = nil
 	}
 	if a.begins {
 		a.begins = false
 		s.unpace(a)
 	}
-	if a.passage.used {
+	if a.passage != nil {
 		passOut(s, a)
 	}
-	s.carryOut(a.ctx, e)
-	s.stats.Tally.add(&a.tally)
-	a.tally = Tally{}
-	part(s, e, a.ctx)
-	if a.ctx.crashed {
-		s.crash(e, a.ctx)
-	}
+	leaveFrame(s, e)
 	if a.spoiled {
 		spoil(s, e)
 	}
 	if s.moving.cut && s.phase != abandoned {
-		a.takeAll()
+		takeAll(s, e)
 	}
 	switch {
 	case s.phase == abandoned:
@@ -217,6 +223,32 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	return false
 }
 
+// leaveFrame ends what the run of e has to do with its frame: what the calls wished for is carried out, and counted.
+func leaveFrame(s *Shard, e *Entity) {
+	f := e.act.frame
+	if f == nil { // it made no call
+		if s.phase != serving {
+			s.dropTimers(e, true, false)
+		}
+		return
+	}
+	e.act.frame = nil
+	c, t := f.ctx, &f.tally
+	if c.touched || s.phase != serving {
+		s.carryOut(c, e)
+	}
+	s.stats.Delivered += t.Delivered
+	if t.Delivered = 0; *t != (Tally{}) {
+		s.stats.Tally.add(t)
+		*t = Tally{}
+	}
+	part(s, e, c)
+	if c.crashed {
+		s.crash(e, c)
+	}
+	c.s, c.headers = nil, nil // it may be long before the goroutine has another run
+}
+
 // waitOn has what waits for an entity that rests wait on.
 func waitOn(s *Shard, e *Entity) {
 	if a := e.act; a.now == nil && a.head == nil {
@@ -238,38 +270,40 @@ func (s *Shard) Running(yield func(*Entity) bool) {
 // discard drops what waits for e without calling anything, answers the asks among it, and removes e.
 func (s *Shard) discard(e *Entity) {
 	leaveState(s, e)
-	if a := e.act; a != nil {
-		s.discardNow(a, route.Abandoned)
-		s.discardWaiting(a, route.Abandoned)
+	if e.act != nil {
+		s.discardNow(e, route.Abandoned)
+		s.discardWaiting(e, route.Abandoned)
 	}
 	s.remove(e)
 }
 
 // discardNow drops what is left of the batch in hand, as discardWaiting does the others.
-func (s *Shard) discardNow(a *activity, why route.Reason) (tells, asks int) {
+func (s *Shard) discardNow(e *Entity, why route.Reason) (tells, asks int) {
+	a := e.act
 	if a.now == nil {
 		return 0, 0
 	}
 	if a.step == made { // LeaveBehind, if it came before, has taken it for the call that had not returned
-		tells, asks = s.discardBatch(a, a.now, a.pos-1, a.pos, why)
+		tells, asks = s.discardBatch(e, a.now, a.pos-1, a.pos, why)
 		a.step = between
 	}
 	if a.told {
-		a.pos = len(a.now.records)
+		a.pos = a.now.len()
 	}
-	t, q := s.discardBatch(a, a.now, a.pos, len(a.now.records), why)
-	s.finish(a, a.now)
+	t, q := s.discardBatch(e, a.now, a.pos, a.now.len(), why)
+	s.finish(e, a.now)
 	a.now = nil
 	return tells + t, asks + q
 }
 
-// discardWaiting drops what waits in a behind the batch in hand, answers the asks among it with the reason, and returns
-// how many there were.
-func (s *Shard) discardWaiting(a *activity, why route.Reason) (tells, asks int) {
+// discardWaiting drops what waits for e behind the batch in hand, answers the asks among it with the reason, and
+// returns how many there were.
+func (s *Shard) discardWaiting(e *Entity, why route.Reason) (tells, asks int) {
+	a := e.act
 	for b := a.head; b != nil; {
 		next := b.next
-		t, q := s.discardBatch(a, b, 0, len(b.records), why)
-		s.finish(a, b)
+		t, q := s.discardBatch(e, b, 0, b.len(), why)
+		s.finish(e, b)
 		tells, asks = tells+t, asks+q
 		b = next
 	}
@@ -277,9 +311,9 @@ func (s *Shard) discardWaiting(a *activity, why route.Reason) (tells, asks int) 
 	return tells, asks
 }
 
-func (s *Shard) discardBatch(a *activity, b *batch, from, to int, why route.Reason) (tells, asks int) {
+func (s *Shard) discardBatch(e *Entity, b *batch, from, to int, why route.Reason) (tells, asks int) {
 	for i := from; i < to; i++ {
-		r := &b.records[i]
+		r := b.record(i)
 		switch {
 		case r.isBegin():
 			continue
@@ -299,7 +333,7 @@ func (s *Shard) discardBatch(a *activity, b *batch, from, to int, why route.Reas
 			s.stats.Abandoned++
 		}
 		payload, _ := b.message(i)
-		s.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)
+		s.runtime.Unhandled(e, why, r.from != nil, payload)
 	}
 	return tells, asks
 }

@@ -18,6 +18,7 @@ import (
 //
 //	lock; ok := e.Begin(now); unlock           // takes a batch of messages
 //	for ok {
+//	    e.Enter(frame)                         // that of the goroutine
 //	    for e.Work() {}                        // one call into user code each, without the lock
 //	    lock; ok = e.End(now) && e.Begin(now); unlock
 //	}
@@ -54,13 +55,6 @@ type Shard struct {
 	spare                spare
 	busy                 int           // entities that have an activity
 	busyAt               time.Duration // when one last became busy
-}
-
-// spare is what a shard keeps for entities that become busy.
-type spare struct {
-	acts    []*activity
-	batches []*batch
-	poisons bool // each call gets a Context of its own
 }
 
 // moving is what a shard knows of the move that ends it, and of the one that began it.

@@ -67,17 +67,6 @@ type states struct {
 	held  int               // those that runs are about to give to an instance
 }
 
-// passage is a state on its way into a Blocking instance, or out of one.
-type passage struct {
-	used   bool
-	asked  bool   // in this run the instance is asked for its state
-	taken  bool   // brings was given to an instance
-	tried  bool   // to make one
-	brings *State // for the next instance
-	gives  *State // of the last one
-	left   bool   // its loss was told, though the run has not ended
-}
-
 // AskForState has the entities of a shard that moves asked for their state when they stop; it comes before Stop. room
 // bounds what they hand over, in bytes; zero: the next owner takes none, and each state that is there is told as lost.
 func AskForState(s *Shard, room int) {
@@ -156,7 +145,7 @@ func brought(c *Context) *State {
 	if c.s.typ.Mode != Blocking {
 		return c.s.moving.in[c.e.id]
 	}
-	if p := &c.e.act.passage; !p.taken {
+	if p := c.e.act.passage; p != nil && !p.taken {
 		return p.brings
 	}
 	return nil
@@ -221,13 +210,18 @@ func passed(s *Shard, st *State) {
 	}
 }
 
+// asked reports whether instances are asked for their state: their shard moves.
+func asked(c *Context) bool {
+	if c.s.typ.Mode == Blocking { // without the lock
+		p := c.e.act.passage
+		return p != nil && p.asked
+	}
+	return c.s.moving.asked
+}
+
 // asks reports whether an instance that is about to stop is asked for its state: its shard moves.
 func asks(c *Context, why StopReason) (h Stateful, ok bool) {
-	asked := c.s.moving.asked
-	if c.s.typ.Mode == Blocking { // without the lock
-		asked = c.e.act.passage.asked
-	}
-	if !asked || why != StopMoved && why != StopLeaving {
+	if !asked(c) || why != StopMoved && why != StopLeaving {
 		return nil, false
 	}
 	h, ok = c.e.h.(Stateful)
@@ -298,8 +292,9 @@ func give(s *Shard, st State) {
 
 // passIn gives a run of e what waits for its next instance, and says whether that is asked for its state.
 func passIn(s *Shard, e *Entity) {
-	p, g := &e.act.passage, &s.moving.states
-	p.used, p.asked = true, s.phase != serving && g.asked
+	p, g := &passage{}, &s.moving.states
+	e.act.passage = p
+	p.asked = s.phase != serving && g.asked
 	if st := g.in[e.id]; st != nil && e.h == nil {
 		p.brings = st
 		delete(g.in, e.id)
@@ -310,7 +305,7 @@ func passIn(s *Shard, e *Entity) {
 // passOut ends that: what no instance has got waits on.
 func passOut(s *Shard, a *activity) {
 	p, g := a.passage, &s.moving.states
-	a.passage = passage{left: p.left}
+	a.passage = nil
 	if st := p.brings; st != nil {
 		g.held--
 		switch {
@@ -325,7 +320,7 @@ func passOut(s *Shard, a *activity) {
 			}
 		}
 	}
-	if p.gives != nil && !p.left {
+	if p.gives != nil && !a.left {
 		give(s, *p.gives)
 	}
 }

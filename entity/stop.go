@@ -182,7 +182,7 @@ func (s *Shard) Abandon() {
 			s.discard(e)
 			continue
 		}
-		s.discardWaiting(e.act, route.Abandoned) // a handler that never returns does not keep it from being told
+		s.discardWaiting(e, route.Abandoned) // a handler that never returns does not keep it from being told
 	}
 }
 
@@ -209,7 +209,7 @@ func (s *Shard) LeaveBehind() (runs int) {
 				from, a.step = from-1, between
 			}
 			a.told = true
-			s.discardBatch(a, a.now, from, len(a.now.records), route.Abandoned)
+			s.discardBatch(e, a.now, from, a.now.len(), route.Abandoned)
 		}
 	}
 	return runs
@@ -230,7 +230,7 @@ func Cut(s *Shard, now time.Duration) {
 	}
 	for _, e := range s.table.dense {
 		if a := e.act; a != nil && a.phase != begun { // the run of one that has begun ends with the call that is made
-			a.takeAll()
+			takeAll(s, e)
 		}
 	}
 }

@@ -35,6 +35,14 @@ const (
 // Reply makes a timer fit where a record says who asked. Nobody did, and it is never called.
 func (*timer) Reply(uint64, route.Reason, []byte) error { return ErrNoAsk }
 
+// instance returns the instance that set the timer whose message r is, zero for another message.
+func (r *record) instance() uint32 {
+	if _, is := r.from.(*timer); !is {
+		return 0
+	}
+	return r.mark
+}
+
 // counted is what a timer that is in no mailbox takes of the budget.
 func (t *timer) counted() int { return len(t.name) + len(t.payload) + RecordOverhead }
 

@@ -15,6 +15,14 @@ func TestEntityIsOneLine(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(Entity{}), uintptr(64))
 }
 
+// Each message of a Blocking entity moves its activity and its batch between cores: they are two lines each, and of the
+// activity one is the sender's and one the run's.
+func TestActivityIsTwoLines(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(activity{}), uintptr(128))
+	require.EqualValues(t, 64, unsafe.Offsetof(activity{}.now))
+	require.LessOrEqual(t, unsafe.Sizeof(batch{}), uintptr(128))
+}
+
 // What a burst made the shard keep is let go when none of its entities has been busy for a second, not before.
 func TestQuietShardLetsGoOfSpareMemory(t *testing.T) {
 	r := newRig(t, Blocking)
@@ -25,19 +33,27 @@ func TestQuietShardLetsGoOfSpareMemory(t *testing.T) {
 		r.runAll()
 	}
 	burst()
-	require.Len(t, r.spare.acts, 20)
+	require.EqualValues(t, 20, r.spare.ofActs)
 	require.True(t, r.Spare())
 	r.Tick(quietAfter - 1)
-	require.Len(t, r.spare.acts, 20, "not quiet for long enough")
+	require.EqualValues(t, 20, r.spare.ofActs, "not quiet for long enough")
 	r.f.now = quietAfter
 	r.deliver("slow", "x", nil, 0)
 	r.Tick(3 * quietAfter)
-	require.NotEmpty(t, r.spare.acts, "one is busy")
+	require.NotZero(t, r.spare.ofActs, "one is busy")
 	r.f.now = 3 * quietAfter
 	r.runAll()
 	r.Tick(3 * quietAfter)
-	require.Len(t, r.spare.acts, keepQuiet)
-	require.Len(t, r.spare.batches, keepQuiet)
+	require.EqualValues(t, keepQuiet, r.spare.ofActs)
+	require.EqualValues(t, keepQuiet, r.spare.ofBatches)
+	acts, batches := 0, 0
+	for a := r.spare.acts; a != nil; a = a.spare {
+		acts++
+	}
+	for b := r.spare.batches; b != nil; b = b.next {
+		batches++
+	}
+	require.Equal(t, []int{keepQuiet, keepQuiet}, []int{acts, batches}, "what is not counted is not held")
 	require.False(t, r.Spare())
 	burst()
 	require.Equal(t, uint64(41), r.Stats().Delivered)

@@ -43,6 +43,7 @@ type blockingPool struct {
 type runner struct {
 	next  chan bool
 	timed Sampler
+	frame entity.RunFrame
 	in    job // whose handlers it calls just now
 }
 
@@ -228,6 +229,7 @@ func (p *blockingPool) serve(r *runner, j job, begun bool) {
 		}
 		began := now
 		r.in = j
+		e.Enter(&r.frame)
 		if p.x.cfg.Latency != nil {
 			r.timeWork(h, e, run)
 		}

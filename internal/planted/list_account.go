@@ -13,8 +13,8 @@ var accountBugs = []bug{
 	{
 		Name: "what-goes-with-an-entity-is-forgotten", Seeds: 60,
 		In:  "entity.Shard.discardBatch",
-		Old: "s.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)",
-		New: "if why == route.Abandoned {\n\t\t\ts.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)\n\t\t}",
+		Old: "s.runtime.Unhandled(e, why, r.from != nil, payload)",
+		New: "if why == route.Abandoned {\n\t\t\ts.runtime.Unhandled(e, why, r.from != nil, payload)\n\t\t}",
 	},
 	{
 		Name: "kept-of-a-broken-connection-is-told-to-nobody", Package: "./internal/world",

@@ -95,7 +95,7 @@ var keptBugs = []bug{
 	},
 	{
 		Name: "recalls-who-let-itself-go", Package: "./entity", Run: "TestRecallBehindTimersOfTheDead",
-		In:   "entity.Entity.End",
+		In:   "entity.leaveFrame",
 		Drop: "part",
 	},
 	{

@@ -132,9 +132,9 @@ var planeBugs = []bug{
 	{
 		Name: "abandoned-without-a-word", Seeds: 60,
 		In:  "entity.Shard.discardBatch",
-		Old: "s.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)",
+		Old: "s.runtime.Unhandled(e, why, r.from != nil, payload)",
 		New: "if _ = payload; why != route.Abandoned {\n" +
-			"\t\t\ts.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)\n\t\t}",
+			"\t\t\ts.runtime.Unhandled(e, why, r.from != nil, payload)\n\t\t}",
 	},
 	{
 		Name: "what-waits-behind-a-handler-is-forgotten", Package: "./entity", Run: "TestHostLaws",
@@ -154,14 +154,14 @@ var planeBugs = []bug{
 	},
 	{
 		Name: "has-room-is-never-said", Seeds: 10,
-		In:  "entity.activity.relieve",
+		In:  "entity.relieve",
 		Old: "to.Room(t, s.id, hash)",
 		New: "_, _, _ = to, t, hash",
 	},
 	{
 		Name: "room-of-others-is-taken-here", Package: "./entity", Run: "TestSenderHereWaitsWithTheOthers",
 		In:  "entity.Entity.press",
-		Old: "over || len(e.act.pressed) > 0",
+		Old: "over || e.act.pressed()",
 		New: "over",
 	},
 	{

@@ -50,7 +50,7 @@ var stateBugs = []bug{
 	{
 		Name: "state-is-asked-for-without-a-move", Package: "./entity", Run: "TestStateIsAskedForOnlyInAMove",
 		In:  "entity.asks",
-		Old: "if !asked || why != StopMoved && why != StopLeaving {",
+		Old: "if !asked(c) || why != StopMoved && why != StopLeaving {",
 		New: "if _ = asked; why != StopMoved && why != StopLeaving {",
 	},
 	{

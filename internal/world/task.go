@@ -20,6 +20,7 @@ type task struct {
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
+	frame entity.RunFrame
 	over  bool
 }
 
@@ -39,6 +40,7 @@ func (t *task) work(h *hosted, e *entity.Entity) {
 	other := entity.Withheld(h.shard) // it is not the one that is kept alive, or it would not begin
 	last := h.cut                     // else the run ends at the deadline of its shard's move
 	for ok := e.Begin(p.clock()); ok; {
+		e.Enter(&t.frame)
 		for more := true; more; {
 			if !t.opens() { // whoever waited for an answer may have come back suspended
 				return
