@@ -62,7 +62,8 @@ func (r *Region) place(l *large, w *askWaiter, h *Headers) error {
 	s := ref.slot()
 	for {
 		e := s.route.Load()
-		env := r.envelope(l.shard, e, l.corr, wire.AppendU64(nil, l.key), w, h)
+		var env wire.Envelope
+		r.envelope(&env, l.shard, e, l.corr, wire.AppendU64(nil, l.key), w, h)
 		env.Flags |= wire.FlagBulk
 		if e != nil && e.host != nil {
 			if w != nil && !w.goes(l.corr, e) {

@@ -52,7 +52,8 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *H
 			return nil // its time is over already, and somebody has said so
 		}
 		if e.host != nil {
-			env := r.envelope(sh, e, corr, payload, w, h)
+			var env wire.Envelope
+			r.envelope(&env, sh, e, corr, payload, w, h)
 			if stale, err := r.sendHere(s, e, &env, id); !stale {
 				return err
 			}
@@ -64,7 +65,7 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *H
 			l.Unlock()
 			continue
 		}
-		var env wire.Envelope // field by field: a literal is built elsewhere and copied, and the copy waits for its stores
+		var env wire.Envelope // field by field, as r.envelope does
 		size := wire.EnvelopeSize + len(id) + len(payload)
 		if w != nil || h != nil {
 			size += more(&env, w, h)
@@ -115,18 +116,20 @@ func (r *Region) unusual(id string, payload []byte, corr uint64, w *askWaiter, h
 	return err != nil, err
 }
 
-// envelope is the header of a message to a shard under a route; e may be nil for one that is parked.
-func (r *Region) envelope(sh route.ShardID, e *routeEntry, corr uint64, payload []byte, w *askWaiter,
-	h *Headers) wire.Envelope {
-	env := wire.Envelope{Type: uint32(r.id), Shard: uint32(sh), Corr: corr, Payload: payload}
+// envelope writes the header of a message to a shard under a route into env, which is empty; e may be nil for one that
+// is parked. It writes field by field: a literal is built elsewhere and copied, and the copy waits for its stores.
+func (r *Region) envelope(env *wire.Envelope, sh route.ShardID, e *routeEntry, corr uint64, payload []byte,
+	w *askWaiter, h *Headers) {
+	env.Type, env.Shard, env.Corr, env.Payload = uint32(r.id), uint32(sh), corr, payload
 	if e != nil {
 		env.Term, env.Epoch = e.term, e.epoch
 	}
 	if corr != 0 {
 		env.Flags = wire.FlagAsk
 	}
-	more(&env, w, h)
-	return env
+	if w != nil || h != nil {
+		more(env, w, h)
+	}
 }
 
 // park is the slow path: it keeps the message until the home is known. again means that it has become known.
@@ -135,7 +138,8 @@ func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte
 	if w != nil {
 		w.stays()
 	}
-	env := r.envelope(sh, nil, corr, payload, w, h)
+	var env wire.Envelope
+	r.envelope(&env, sh, nil, corr, payload, w, h)
 	env.Flags |= flags
 	now := r.d.now()
 	s.mu.Lock()

@@ -130,7 +130,8 @@ func (r *Region) fullThere(l *transport.Link, id string) error {
 // line in which to wait.
 func (r *Region) tellWaitHere(ref slotRef, e *routeEntry, id string, payload []byte, h *Headers) (stale bool,
 	err error) {
-	env := r.envelope(ref.shard, e, 0, payload, nil, h)
+	var env wire.Envelope
+	r.envelope(&env, ref.shard, e, 0, payload, nil, h)
 	if r.typ.Mode != entity.Blocking {
 		return r.sendHere(ref.slot(), e, &env, id)
 	}

@@ -17,12 +17,22 @@ import (
 // row is execution whose entities of a mode do what a test says.
 type row struct {
 	*bare
+	own     bool // messages of this node itself
 	receive atomic.Pointer[func(c *entity.Context, payload []byte)]
 }
 
+// inRows runs a test for each goroutine that handles messages in a row, and each way to it.
+func inRows(t *testing.T, f func(t *testing.T, x *row)) {
+	for _, mode := range []entity.Mode{entity.Worker, entity.Inline} {
+		for _, own := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v/own=%t", mode, own), func(t *testing.T) { f(t, newRow(t, mode, own)) })
+		}
+	}
+}
+
 // newRow returns one whose entities a, b and c are there already: the first message takes another way.
-func newRow(t *testing.T, mode entity.Mode) *row {
-	x := &row{}
+func newRow(t *testing.T, mode entity.Mode, own bool) *row {
+	x := &row{own: own}
 	made := make(chan struct{})
 	f := func(*entity.Context, []byte) { made <- struct{}{} }
 	x.receive.Store(&f)
@@ -44,85 +54,83 @@ func (x *row) read(t *testing.T, messages ...[2]string) {
 		env := x.envelope(m[0], []byte(m[1]))
 		frames = wire.AppendEnvelope(frames, &env)
 	}
+	p, from := x.passes[0], x.other
+	if x.own {
+		from = nil
+	}
 	if x.typ.typ.Mode == entity.Worker {
-		x.workers[0].queue.appendRead(nil, x.other, frames)
+		x.workers[0].queue.appendRead(nil, from, frames)
 		return
 	}
-	p := x.passes[0]
+	if x.own {
+		p.local.appendFrame(frames)
+		return
+	}
 	require.NoError(t, p.loop.Execute(task(func() { p.frames(x.Clock.Now(), nil, x.other, frames) })))
 }
 
 // A gate that closes while a row of messages is worked off holds up the rest of the row, in its order (SHD-9).
 func TestGateClosesWithinARow(t *testing.T) {
-	for _, mode := range []entity.Mode{entity.Worker, entity.Inline} {
-		t.Run(mode.String(), func(t *testing.T) {
-			x := newRow(t, mode)
-			var early atomic.Int64
-			got := make(chan string, 64)
-			f := func(_ *entity.Context, payload []byte) {
-				if x.Gate.Closed() {
-					early.Add(1)
-				}
-				if string(payload) == "close" {
-					x.Gate.Order() // until the node's next step
-				}
-				got <- string(payload)
+	inRows(t, func(t *testing.T, x *row) {
+		var early atomic.Int64
+		got := make(chan string, 64)
+		f := func(_ *entity.Context, payload []byte) {
+			if x.Gate.Closed() {
+				early.Add(1)
 			}
-			x.receive.Store(&f)
-			for i := range 3 {
-				n := fmt.Sprint(i)
-				x.read(t, [2]string{"a", "close"}, [2]string{"b", "b" + n}, [2]string{"a", "a" + n}, [2]string{"c", "c" + n})
-				for _, want := range []string{"close", "b" + n, "a" + n, "c" + n} {
-					require.Equal(t, want, <-got)
-					x.Gate.Judge(false, false) // as a step does
-				}
+			if string(payload) == "close" {
+				x.Gate.Order() // until the node's next step
 			}
-			require.Zero(t, early.Load(), "handled while the gate was closed")
-		})
-	}
+			got <- string(payload)
+		}
+		x.receive.Store(&f)
+		for i := range 3 {
+			n := fmt.Sprint(i)
+			x.read(t, [2]string{"a", "close"}, [2]string{"b", "b" + n}, [2]string{"a", "a" + n}, [2]string{"c", "c" + n})
+			for _, want := range []string{"close", "b" + n, "a" + n, "c" + n} {
+				require.Equal(t, want, <-got)
+				x.Gate.Judge(false, false) // as a step does
+			}
+		}
+		require.Zero(t, early.Load(), "handled while the gate was closed")
+	})
 }
 
 // A shard that is lost while a row is worked off takes no more of it (SHD-8).
 func TestShardIsLostWithinARow(t *testing.T) {
-	for _, mode := range []entity.Mode{entity.Worker, entity.Inline} {
-		t.Run(mode.String(), func(t *testing.T) {
-			x := newRow(t, mode)
-			lost := x.host("b")
-			require.NotSame(t, lost, x.host("a"))
-			got := make(chan string, 16)
-			f := func(_ *entity.Context, payload []byte) {
-				if string(payload) == "lose" {
-					lost.lose()
-				}
-				got <- string(payload)
+	inRows(t, func(t *testing.T, x *row) {
+		lost := x.host("b")
+		require.NotSame(t, lost, x.host("a"))
+		got := make(chan string, 16)
+		f := func(_ *entity.Context, payload []byte) {
+			if string(payload) == "lose" {
+				lost.lose()
 			}
-			x.receive.Store(&f)
-			x.read(t, [2]string{"a", "lose"}, [2]string{"b", "b"}, [2]string{"a", "a"})
-			require.Equal(t, "lose", <-got)
-			require.Equal(t, "a", <-got, "b is refused")
-			require.EqualValues(t, 1, x.typ.Refused(route.NotOwner))
-		})
-	}
+			got <- string(payload)
+		}
+		x.receive.Store(&f)
+		x.read(t, [2]string{"a", "lose"}, [2]string{"b", "b"}, [2]string{"a", "a"})
+		require.Equal(t, "lose", <-got)
+		require.Equal(t, "a", <-got, "b is refused")
+		require.EqualValues(t, 1, x.typ.Refused(route.NotOwner))
+	})
 }
 
 // A handler that panics ends its own message only, wherever it stands in a row.
 func TestPanicWithinARow(t *testing.T) {
-	for _, mode := range []entity.Mode{entity.Worker, entity.Inline} {
-		t.Run(mode.String(), func(t *testing.T) {
-			x := newRow(t, mode)
-			got := make(chan string, 64)
-			f := func(_ *entity.Context, payload []byte) {
-				if payload[0] == '!' {
-					panic("told to")
-				}
-				got <- string(payload)
+	inRows(t, func(t *testing.T, x *row) {
+		got := make(chan string, 64)
+		f := func(_ *entity.Context, payload []byte) {
+			if payload[0] == '!' {
+				panic("told to")
 			}
-			x.receive.Store(&f)
-			x.read(t, [2]string{"a", "!"}, [2]string{"a", "1"}, [2]string{"b", "2"}, [2]string{"b", "!"}, [2]string{"c", "!"},
-				[2]string{"b", "3"}, [2]string{"a", "4"}, [2]string{"c", "5"}, [2]string{"c", "!"})
-			for _, want := range []string{"1", "2", "3", "4", "5"} {
-				require.Equal(t, want, <-got)
-			}
-		})
-	}
+			got <- string(payload)
+		}
+		x.receive.Store(&f)
+		x.read(t, [2]string{"a", "!"}, [2]string{"a", "1"}, [2]string{"b", "2"}, [2]string{"b", "!"}, [2]string{"c", "!"},
+			[2]string{"b", "3"}, [2]string{"a", "4"}, [2]string{"c", "5"}, [2]string{"c", "!"})
+		for _, want := range []string{"1", "2", "3", "4", "5"} {
+			require.Equal(t, want, <-got)
+		}
+	})
 }

@@ -87,7 +87,7 @@ func (x *Exec) Settle(patience time.Duration) (behind int, stopped <-chan struct
 		if stuck[i] {
 			behind++
 			x.abandonRuns(p.backlog.rest())
-			x.giveUp(&p.local, nil)
+			x.giveUp(&p.local, &p.ahead)
 		}
 	}
 	for _, w := range x.workers {

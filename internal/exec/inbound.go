@@ -43,14 +43,9 @@ func (p *pass) Run(*loop.Loop) {
 	for b := p.local.take(); b != nil; b = p.local.take() {
 		now := p.x.Clock.Now()
 		n := 0
-		b.frames(func(_ *Source, f []byte) {
-			n++
-			if timed(p.x) {
-				p.timeHere(now, f)
-				return
-			}
-			p.here(now, f)
-		})
+		for i := range b.chunks {
+			n += p.own(now, b, i)
+		}
 		for _, t := range b.orders {
 			p.order(now, t)
 		}
@@ -58,14 +53,44 @@ func (p *pass) Run(*loop.Loop) {
 	}
 }
 
-// here gives a frame of this node to its Inline host.
-func (p *pass) here(now time.Duration, f []byte) {
-	x := &p.single
-	if x.frame = f; wire.ParseEnvelope(f, &x.env) != nil {
-		return
+// own gives the frames of this node in one chunk of a batch to their Inline hosts, and returns how many they are.
+func (p *pass) own(now time.Duration, b *batch, nth int) (n int) {
+	a, buf, times := &p.ahead, b.chunks[nth].buf, timed(p.x)
+	for rest := buf; len(rest) > 0; {
+		a.at = 0
+		rest = a.look(rest)
+		b.at = place{nth, len(buf) - len(rest)}
+		n += a.n
+		for at := 0; at < a.n; at++ {
+			end := a.n
+			if times {
+				end = min(end, at+p.timed.room())
+			}
+			if at < end && p.backlog.size == 0 {
+				to := a.run(now, nil, at, end)
+				p.timed.pass(to - at)
+				if at = to; at == a.n {
+					break
+				}
+			}
+			a.at = at + 1
+			if times {
+				p.timeHere(now, &a.next[at])
+			} else {
+				p.here(now, &a.next[at])
+			}
+		}
+	}
+	return n
+}
+
+// here gives a frame of this node that is not as foreseen to its Inline host.
+func (p *pass) here(now time.Duration, x *foreseen) {
+	if x.kind != wire.KindEnvelope || x.bad != nil {
+		return // cannot be: this node has made it
 	}
 	if (p.x.Gate.Closed() || p.backlog.size > 0) && !p.x.stopping.Load() {
-		copy(p.backlog.room(nil, nil, len(f)), f)
+		copy(p.backlog.room(nil, nil, len(x.frame)), x.frame)
 		p.waits.Store(true)
 		return
 	}
@@ -130,11 +155,7 @@ func (p *pass) catchUp(now time.Duration) {
 			p.read(now, ch.conn, ch.from, ch.buf)
 			continue
 		}
-		for at := 0; at < len(ch.buf); {
-			n := wire.SizeOf(ch.buf[at:])
-			p.here(now, ch.buf[at:at+n:at+n])
-			at += n
-		}
+		p.own(now, &b, i)
 	}
 	p.flush()
 	p.conn, p.from = nil, nil

@@ -11,7 +11,6 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/route"
-	"github.com/kith-io/kith/wire"
 )
 
 // Sampler picks one of so many on average, at random distances, so that what comes in turns is picked in turns too. It
@@ -113,15 +112,14 @@ func (p *pass) timeFrame(now time.Duration, c *transport.InConn, from *Source, x
 }
 
 // timeHere is here, timed if it is picked.
-func (p *pass) timeHere(now time.Duration, f []byte) {
+func (p *pass) timeHere(now time.Duration, x *foreseen) {
 	if !p.timed.Pick(p.x.cfg.LatencyEvery) {
-		p.here(now, f)
+		p.here(now, x)
 		return
 	}
-	_, shard, _ := wire.AddressOf(f)
 	began := time.Now()
-	p.here(now, f)
-	p.tellInline(began, shard)
+	p.here(now, x)
+	p.tellInline(began, x.env.Shard)
 }
 
 func (p *pass) tellInline(began time.Time, shard uint32) {

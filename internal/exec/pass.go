@@ -28,7 +28,6 @@ type pass struct {
 	from   *Source
 	jobs   []job // Blocking entities that became ready in the messages at hand
 	ahead  ahead
-	single foreseen // of here
 	count  execCounters
 	timed  Sampler
 	marks  []mark // that have come in this pass

@@ -113,22 +113,38 @@ func (b *batch) frames(f func(from *Source, frame []byte)) {
 
 // execQueue gathers for one goroutine. What comes over connections is bounded by their credit, what comes from this
 // node by limit.
+//
+// Senders write mu to awake for each message, on other cores than the goroutine, which reads what stands around it for
+// each message: so these share no line of memory with that, nor with what stands before and behind the queue
+// (TestSendersShareNoLineWithTheirReader).
 type execQueue struct {
-	limit     int
-	wake      func() bool       // has the goroutine call take until it returns nil; false when that was not possible
-	callFrame *entity.CallFrame // of the goroutine, for the shards that it alone steps
-
+	_     [cacheLine]byte
 	mu    sync.Mutex
 	in    batch
 	here  int // bytes of this node in in
 	awake bool
+	_     [cacheLine]byte
+
+	limit     int
+	wake      func() bool       // has the goroutine call take until it returns nil; false when that was not possible
+	callFrame *entity.CallFrame // of the goroutine, for the shards that it alone steps
 
 	hurry atomic.Bool // a host's deadline has come: what waits for it is taken out of its turn
 
 	out batch // being worked off; the goroutine's own
 }
 
-func (q *execQueue) init(limit int, wake func() bool) { q.limit, q.wake = limit, wake }
+// cacheLine is how far apart two things are to be of which one is written while the other is read: a line of memory.
+const cacheLine = 64
+
+// firstChunks is for how many chunks a batch has room at once: the two arrays of a queue, one of which is written while
+// the other is read, are too long to lie in one line.
+const firstChunks = 8
+
+func (q *execQueue) init(limit int, wake func() bool) {
+	q.limit, q.wake = limit, wake
+	q.in.chunks, q.out.chunks = make([]chunk, 0, firstChunks), make([]chunk, 0, firstChunks)
+}
 
 // unlock gives up the lock after an append and wakes the goroutine if it sleeps.
 func (q *execQueue) unlock() {
