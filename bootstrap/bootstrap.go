@@ -54,7 +54,8 @@ type Bootstrap struct {
 	machine *formation.Machine
 	work    []formation.Effects
 	joined  bool
-	told    []string // by an operator whom to join; nil of a member
+	anew    time.Duration // when contact points were last connected to anew
+	told    []string      // by an operator whom to join; nil of a member
 
 	wake chan struct{}
 	base context.Context

@@ -37,6 +37,7 @@ const (
 	// firstBytes are those of a handshake, whose certificates have 16 KiB, and of the first request.
 	firstBytes = 16<<10 + maxHeader + 4<<10
 	idleTime   = 30 * time.Second
+	anewTime   = 5 * time.Second  // of a connection to a contact point that shows no cluster
 	endTime    = 10 * time.Second // of a node that found no cluster
 	minWait    = time.Millisecond
 	maxWait    = time.Second

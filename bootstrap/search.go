@@ -228,8 +228,25 @@ func (b *Bootstrap) probe(at peer.Addr) {
 	failed := ""
 	if err != nil {
 		failed = clip(err.Error())
+	} else if reply.ClusterID == 0 {
+		b.connectAnew()
 	}
 	b.step(func(now time.Duration) { b.machine.Probed(now, at, reply, failed) })
+}
+
+// connectAnew has the next requests go over new connections, once in a while: behind an address of several nodes, such
+// as a service of Kubernetes, another one may show a cluster.
+func (b *Bootstrap) connectAnew() {
+	now := b.now()
+	b.lock.Lock()
+	due := now-b.anew >= anewTime
+	if due {
+		b.anew = now
+	}
+	b.lock.Unlock()
+	if due {
+		b.client.CloseIdleConnections()
+	}
 }
 
 // ask asks a node for its promise. When that fails nothing is known, and the attempt comes to nothing.

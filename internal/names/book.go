@@ -31,6 +31,7 @@ type page struct {
 	asked *answer      // the look-up that is under way, or the last one that nobody waited for
 	over  bool         // it is not under way any more
 	good  []netip.Addr // that stood, the last one first
+	past  []netip.Addr // that were passed, the last one last
 	used  uint64
 }
 
@@ -163,6 +164,34 @@ func (b *Book) stood(host string, ip netip.Addr) {
 	p.good = p.good[:min(len(p.good), maxGood)]
 }
 
+// Pass has the next dials of host:port begin with other addresses of its name than the one that stood last, which is
+// tried when no other one stands. Of addresses that were all passed the one that was passed first comes first.
+func (b *Book) Pass(addr string) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return
+	}
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	p := b.hosts[host]
+	if p == nil || len(p.good) == 0 {
+		return
+	}
+	ip := p.good[0]
+	p.past = append(slices.DeleteFunc(p.past, func(o netip.Addr) bool { return o == ip }), ip)
+	p.past = p.past[max(0, len(p.past)-maxPast):]
+}
+
+// inOrder puts those behind that were passed.
+func (b *Book) inOrder(host string, list []netip.Addr) []netip.Addr {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if p := b.hosts[host]; p != nil && len(p.past) > 0 {
+		slices.SortStableFunc(list, func(x, y netip.Addr) int { return slices.Index(p.past, x) - slices.Index(p.past, y) })
+	}
+	return list
+}
+
 // dialling is one dial of a name.
 type dialling struct {
 	b                   *Book
@@ -248,6 +277,7 @@ func preferred(list, good []netip.Addr) []netip.Addr {
 // returns the first connection. Without one it returns all errors so far.
 func (d *dialling) try(ctx context.Context, list []netip.Addr) (net.Conn, error) {
 	list = slices.DeleteFunc(slices.Clone(list), func(ip netip.Addr) bool { return slices.Contains(d.tried, ip) })
+	list = d.b.inOrder(d.host, list)
 	d.tried = append(d.tried, list...)
 	type result struct {
 		nc  net.Conn

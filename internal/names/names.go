@@ -20,6 +20,7 @@ const (
 	MaxHosts  = 4096 // names of which a Book remembers something; beyond that the one used longest ago goes
 	maxUnder  = 64   // look-ups of a Book that are under way at once
 	maxGood   = 4    // addresses that stood, of one name
+	maxPast   = 64   // addresses that were passed, of one name
 	askTime   = 15 * time.Second
 	nextAfter = 250 * time.Millisecond // after which the next address of a name is dialled beside the one before
 	patience  = 300 * time.Millisecond // after which a remembered address is dialled, though the look-up goes on

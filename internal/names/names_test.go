@@ -209,6 +209,37 @@ func TestUnasked(t *testing.T) {
 	require.False(t, Unasked(errors.New("anything")))
 }
 
+// An address that was passed is dialled behind the others, and all in turn when each was (JOIN-1).
+func TestPassed(t *testing.T) {
+	b, r, d := book(t)
+	b.Pass("nobody.example:7")
+	b.Pass("10.0.0.1")
+	r.set(tells("10.0.0.1", "10.0.0.2", "10.0.0.3"), none)
+	dial := func() string {
+		d.lock.Lock()
+		d.seen = nil
+		d.lock.Unlock()
+		_, err := b.DialContext(within(t, time.Minute), "tcp", "all.example:7")
+		require.NoError(t, err)
+		d.lock.Lock()
+		defer d.lock.Unlock()
+		return d.seen[0]
+	}
+	d.set("10.0.0.1:7", "10.0.0.2:7", "10.0.0.3:7")
+	require.Equal(t, "10.0.0.1:7", dial())
+	require.Equal(t, "10.0.0.1:7", dial())
+	for range 2 {
+		for _, want := range []string{"10.0.0.2:7", "10.0.0.3:7", "10.0.0.1:7"} {
+			b.Pass("all.example:7")
+			require.Equal(t, want, dial())
+			require.Equal(t, want, dial(), "the one that stood, as long as it is not passed")
+		}
+	}
+	r.set(tells("10.0.0.1"), none)
+	b.Pass("all.example:7")
+	require.Equal(t, "10.0.0.1:7", dial(), "where there is no other one")
+}
+
 // A name that is not remembered any more costs a look-up, nothing else; an IP address costs none.
 func TestBounds(t *testing.T) {
 	b, r, d := book(t)

@@ -213,6 +213,24 @@ var startsBugs = []bug{
 		Without: "s.Port == 0",
 	},
 	{
+		Name: "contact-stays-with-who-answers", Package: ".", Run: "TestSeedsBehindOneAddress",
+		In:  "internal/transport.control.lookElsewhere",
+		Old: "now.Sub(c.upSince) < p.after",
+		New: "now.Sub(c.upSince) > 0",
+	},
+	{
+		Name: "contact-point-stays-with-who-answers", Package: "./bootstrap", Run: "TestContactPointsBehindOneAddress",
+		In:  "bootstrap.Bootstrap.probe",
+		Old: "reply.ClusterID == 0",
+		New: "reply.ClusterID != 0",
+	},
+	{
+		Name: "passed-address-goes-first", Package: "./internal/names", Run: "TestPassed",
+		In:  "internal/names.dialling.try",
+		Old: "list = d.b.inOrder(d.host, list)",
+		New: "",
+	},
+	{
 		Name: "token-is-read-once", Package: "./discovery", Run: "TestKubernetesRotates",
 		In: "discovery.kubernetes.part",
 		Old: "func (k *kubernetes) part(ctx context.Context, next string) (list podList, err error) {\n" +

@@ -10,7 +10,7 @@ var stateBugs = []bug{
 		New: "c.confirm(e.Shard)\n\t\tif r.home.drains {\n\t\t\tc.haltShard(e.Shard)\n\t\t}",
 	},
 	{
-		Name: "leaver-stops-what-cannot-move-now", Seeds: 60,
+		Name: "leaver-stops-what-cannot-move-now", Package: "./shard", Run: "TestLeaverMovesWhenItCan",
 		In:  "shard.moves.drain",
 		Old: "halts := p.drains && mv.nobodyTakes(p)",
 		New: "halts := p.drains",

@@ -3,6 +3,7 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -31,6 +32,7 @@ type control struct {
 	in    splitter  // answers to heartbeats
 	quiet bool      // no mail since the last sweep
 	trips trips     // of the probes that were answered
+	point contactPoint
 
 	lastSend time.Time
 }
@@ -166,6 +168,7 @@ func (c *control) restart(uint32) {
 		c.dropTooNew()
 	}
 	if c.to.Inc == 0 {
+		c.met()
 		return // credit goes by the connection to the full identity
 	}
 	for _, in := range c.t.dataFrom(nil, c.real) {
@@ -214,6 +217,50 @@ func (c *control) answer(frame []byte, arrived time.Duration) error {
 	}
 	c.t.up.Control(c.real, wire.KindHeartbeatAck, wire.Body(frame), arrived)
 	return nil
+}
+
+// A connection to a contact point at which a node of another address answers is dialled anew as long as it is used,
+// after twice the time of the one before: behind an address of several nodes, such as a service of Kubernetes or a
+// name with several addresses, it would stay with one that may know no cluster.
+const (
+	elsewhereAfter = 2 * time.Second
+	elsewhereMost  = 8 * time.Second
+)
+
+// errElsewhere closes a connection to a contact point, to meet another node there.
+var errElsewhere = errors.New("transport: contact point dialled anew: another node may answer there")
+
+// contactPoint is what an uplink to a contact point knows of those who answer there.
+type contactPoint struct {
+	last    peer.ID
+	after   time.Duration // for how long the next connection stands at least; zero: elsewhereAfter
+	several bool          // that has been logged
+}
+
+// met notes who answers at a contact point. The lock is held.
+func (c *control) met() {
+	p, now := &c.point, c.real
+	if p.last.Inc != 0 && p.last.Addr != now.Addr && !p.several {
+		p.several = true
+		c.t.cfg.Logger.Info("several nodes answer at a contact point: it is dialled anew", "peer", c.to.Addr, "first",
+			p.last, "then", now)
+	}
+	p.last = now
+}
+
+// lookElsewhere closes the connection to a contact point at which a node of another address has answered for long.
+func (c *control) lookElsewhere(now time.Time) {
+	c.mu.Lock()
+	p, conn := &c.point, c.conn
+	p.after = max(p.after, elsewhereAfter)
+	if conn == nil || c.real.Addr == c.to.Addr || c.scheduled || now.Sub(c.upSince) < p.after {
+		c.mu.Unlock()
+		return
+	}
+	p.after = min(2*p.after, elsewhereMost)
+	c.mu.Unlock()
+	c.t.names.Pass(c.to.Addr.String())
+	c.loop.Post(&expulsion{conn, errElsewhere})
 }
 
 // sweep gives back the memory of an idle queue.

@@ -367,6 +367,9 @@ func (t *Transport) sweep(found *sweeping, thorough bool) {
 		}
 		if thorough && c != nil {
 			c.sweep()
+			if r.id.Inc == 0 {
+				c.lookElsewhere(now)
+			}
 			t.dropIdle(r, c)
 		}
 	}
