@@ -4,11 +4,13 @@ package storm
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sim/setup"
 )
 
@@ -196,5 +198,17 @@ func (s *storm) buryAs(shift int, belongs func(q *world.Process) bool, right fun
 				s.buryAs(shift, belongs, right)
 			}
 		})
+	}
+}
+
+// idIn returns an entity id of a shard. It tries as many ids as a type has shards, for each home that is probed: when
+// each of them was allocated, that was a sixth of a storm.
+func idIn(r *world.Region, n route.ShardID) string {
+	var room [24]byte
+	for i := int64(0); ; i++ {
+		id := strconv.AppendInt(append(room[:0], 'e'), i, 10)
+		if route.ShardOf(string(id), r.Type.Shards) == n {
+			return string(id)
+		}
 	}
 }

@@ -306,7 +306,7 @@ type survey struct {
 // entities rest after panics: the shard has a home, and who waits for room there comes first. demandRoom asks for room.
 func (s *storm) probe(r *world.Region, n route.ShardID, d *survey, done func()) {
 	p := r.Process
-	id := s.idIn(r, n)
+	id := idIn(r, n)
 	again := func(err error) {
 		switch {
 		case s.crashes != nil && errors.Is(err, route.ErrMailboxFull):
@@ -327,15 +327,6 @@ func (s *storm) probe(r *world.Region, n route.ShardID, d *survey, done func()) 
 	})
 	if err != nil {
 		again(err)
-	}
-}
-
-// idIn returns an entity id of a shard.
-func (s *storm) idIn(r *world.Region, n route.ShardID) string {
-	for i := 0; ; i++ {
-		if id := fmt.Sprintf("e%d", i); route.ShardOf(id, r.Type.Shards) == n {
-			return id
-		}
 	}
 }
 
