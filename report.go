@@ -35,7 +35,7 @@ type TypeReport struct {
 type NodeReport struct {
 	Node       ID
 	Registered bool   // the type is registered there
-	Entities   uint64 // that live there, up to a tenth of a second ago
+	Entities   uint64 // that live there, up to a tenth of a second ago, or 20 µs for each shard that the node has
 	Shards     []ShardReport
 	// Leases are the singletons that would live there and wait for their lease: of this node only. One that waits at
 	// another node has a shard there, and no entity.
@@ -45,7 +45,7 @@ type NodeReport struct {
 // ShardReport is one shard that lives at a node.
 type ShardReport struct {
 	Shard    ShardID
-	Entities uint32 // that live in it, up to a tenth of a second ago
+	Entities uint32 // that live in it, as old as those of its node
 	Stopping bool   // it is being stopped, to be moved or because its node leaves
 }
 

@@ -102,6 +102,7 @@ type Held struct {
 	Heap       uint64        // bytes of live objects
 	GC         time.Duration // wall time of one full collection of a heap that had been collected before
 	Goroutines int
+	Cores      float64 // processor over time while nothing was done, as far as whoever called Hold has looked
 }
 
 // Hold collects garbage twice, returns what is free to the system, and looks.

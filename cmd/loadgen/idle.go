@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -48,6 +49,7 @@ type idleLine struct {
 	EmptyRSS       float64 `json:"empty_rss_mb,omitempty"`     // resident before the first entity, also after a return
 	BytesPerEntity float64 `json:"bytes_per_entity,omitempty"` // resident growth over entities
 	HeapPerEntity  float64 `json:"heap_bytes_per_entity"`      // growth of the live heap over entities
+	Cores          float64 `json:"idle_cores"`                 // processor over time while the entities rested
 	GCMillis       float64 `json:"gc_ms"`                      // wall time of one full collection with all entities
 	Goroutines     int     `json:"goroutines"`
 	FillSeconds    float64 `json:"fill_s"`
@@ -97,7 +99,7 @@ func (c *idleCmd) line(empty, full bench.Held, took time.Duration) idleLine {
 	return idleLine{
 		Entities: c.Entities, Exec: c.Exec, Shards: c.Shards,
 		RSS: float64(full.RSS) / 1e6, Peak: float64(full.Peak) / 1e6, EmptyRSS: float64(empty.RSS) / 1e6,
-		BytesPerEntity: per(empty.RSS, full.RSS), HeapPerEntity: per(empty.Heap, full.Heap),
+		BytesPerEntity: per(empty.RSS, full.RSS), HeapPerEntity: per(empty.Heap, full.Heap), Cores: full.Cores,
 		GCMillis: float64(full.GC.Microseconds()) / 1e3, Goroutines: full.Goroutines, FillSeconds: took.Seconds(),
 	}
 }
@@ -133,12 +135,21 @@ func (w *worker) fill(ctx context.Context, a fillArgs) (cli.None, error) {
 	return cli.None{}, w.idle.Fill(ctx, w.node, w.filled, a.First, a.End)
 }
 
-// restTime is how long entities have been idle when their memory is looked at: shards let go what they kept for busy
-// ones after a second.
-const restTime = 2 * time.Second
+// Shards let go what they kept for busy entities after a second or two; then the process is looked at for watchTime, in
+// which it does what a node does without messages.
+const (
+	restTime  = 3 * time.Second
+	watchTime = 5 * time.Second
+)
 
-// held tells what the process holds when its entities have rested.
+// held tells what the process burns and holds when its entities have rested.
 func (w *worker) held(ctx context.Context, _ cli.None) (bench.Held, error) {
 	cli.Pause(ctx, restTime)
-	return bench.Hold(), ctx.Err()
+	debug.FreeOSMemory() // a collection, and a return of memory, would come by themselves in these seconds or later
+	before := bench.Now()
+	cli.Pause(ctx, watchTime)
+	after := bench.Now()
+	h := bench.Hold()
+	h.Cores = float64(after.CPU-before.CPU) / float64(after.At-before.At)
+	return h, ctx.Err()
 }

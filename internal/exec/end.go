@@ -127,7 +127,7 @@ func (h *Host) leaveBehind() (behind int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	behind = h.sh.LeaveBehind()
-	h.publish(h.x.Clock.Ticked())
+	h.publish()
 	return behind
 }
 

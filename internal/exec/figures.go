@@ -1,5 +1,6 @@
 // Figures: what is counted of each type. Shards count for themselves, on whatever steps them; a copy is published at
-// most every tenth of a second, so that readers load it without a lock and a message writes nothing that is shared.
+// most every tenth of a second, more rarely where there are very many, so that readers load it without a lock and a
+// message writes nothing that is shared.
 
 package exec
 
@@ -11,8 +12,17 @@ import (
 	"github.com/kith-io/kith/entity"
 )
 
-// publishEvery is how often a shard's figures are published while they change.
-const publishEvery = 100 * time.Millisecond
+// How often a shard's figures are published while they change: every tenth of a second, or with more than 5,000 shards
+// as rarely as keeps all of them together at 50,000 copies a second, each of which costs about a microsecond.
+const (
+	publishEvery = 100 * time.Millisecond
+	publishPause = 20 * time.Microsecond // for each shard
+)
+
+// showEvery returns how often the figures of each of so many shards are published while they change.
+func showEvery(shards int) time.Duration {
+	return max(publishEvery, time.Duration(shards)*publishPause)
+}
 
 // The figures of a type. Those from figEntities on are states, which end with their shard.
 const (
@@ -82,9 +92,8 @@ type published struct {
 }
 
 // publish copies the shard's figures where readers find them, and returns when it is to be called again though nothing
-// changes. The caller steps the shard.
-func (h *Host) publish(now time.Duration) (again time.Duration) {
-	h.showAt = now + publishEvery
+// changes. The caller steps the shard, and has set showAt.
+func (h *Host) publish() (again time.Duration) {
 	st := h.sh.Stats()
 	t := tallyOf(&st)
 	for i := range t {
@@ -132,7 +141,7 @@ func (p *past) keep(h *Host) {
 	}
 }
 
-// Stats adds up what the type's shards have published, up to a tenth of a second old, and what those that are over had
+// Stats adds up what the type's shards have published, up to showEvery old, and what those that are over had
 // counted. Refused is not among it; see Refused.
 func (t *Type) Stats() entity.Stats {
 	// The lock is otherwise taken only when a shard ends.

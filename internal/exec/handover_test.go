@@ -112,7 +112,7 @@ func leaving(t *testing.T, mode entity.Mode, deadline bool, edit ...func(*Config
 	eventually(t, func() bool { return Overdue(x.host("a")) == deadline })
 	close(l.on)
 	h := <-told
-	require.Equal(t, never, time.Duration(h.due.Load()), "it needs no tick any more")
+	require.Equal(t, never, h.due.At(), "it needs no tick any more")
 	return x, h
 }
 

@@ -4,18 +4,18 @@ package exec
 
 import (
 	"context"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/dues"
 	"github.com/kith-io/kith/internal/lifetime"
 	"github.com/kith-io/kith/route"
 )
 
-const never = time.Duration(math.MaxInt64)
+const never = dues.Never
 
 // Host is one shard that lives here. What steps sh depends on the mode: Blocking, whoever holds mu, shortly; Worker,
 // its worker's goroutine; Inline, whoever got mu by trying, on a loop.
@@ -25,12 +25,12 @@ type Host struct {
 	x           *Exec
 	sh          *entity.Shard
 	term, epoch uint32
-	alone       bool          // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
-	told        bool          // the end has been told to the control goroutine: nothing steps sh any more
-	waits       bool          // in blockingPool.waiting, whose lock guards it
-	closed      atomic.Bool   // no handler is called for what waits: it is lost already, or at the deadline of its move
-	due         atomic.Int64  // when Tick has something to do
-	showAt      time.Duration // when the figures are due to be published
+	alone       bool           // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
+	told        bool           // the end has been told to the control goroutine: nothing steps sh any more
+	waits       bool           // in blockingPool.waiting, whose lock guards it
+	closed      atomic.Bool    // no handler is called for what waits: it is lost already, or at the deadline of its move
+	due         dues.Due[Host] // when Tick has something to do
+	showAt      time.Duration  // when the figures are due to be published
 	mu          sync.Mutex
 
 	shard     route.ShardID
@@ -45,7 +45,6 @@ type Host struct {
 	life    lifetime.Shard // of the handlers' contexts
 	end     hostEnd
 	ticking atomic.Bool // a tick is on its way
-	at      int         // in hostList
 }
 
 // hostEnd is how a shard ends on this node.
@@ -86,7 +85,7 @@ func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence, left []entity.M
 		h.queue = &x.passes[int(id)%len(x.passes)].local
 		h.alone = len(x.passes) == 1
 	}
-	h.due.Store(int64(never))
+	x.hosts.add(h)
 	h.leftover.limit = x.cfg.LocalBuffer
 	h.sh = entity.NewShard(&t.typ, id, f, t.rider(h), x.cfg.Mailboxes)
 	switch {
@@ -103,7 +102,6 @@ func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence, left []entity.M
 	if len(left)+len(states) > 0 {
 		entity.Resume(h.sh, x.Clock.Now(), left, states)
 	}
-	x.hosts.add(h)
 	t.living.Add(1)
 	return h
 }
@@ -117,10 +115,10 @@ func (h *Host) Fence() route.Fence { return h.fence }
 // Type returns the type of the shard's entities.
 func (h *Host) Type() *Type { return h.t }
 
-// Entities returns how many live in a shard, idle ones included, up to a tenth of a second ago.
+// Entities returns how many live in a shard, idle ones included, up to showEvery ago.
 func Entities(h *Host) uint64 { return h.shown.value[figEntities].Load() }
 
-// Handled returns how many messages were handled in a shard since it lives here, up to a tenth of a second ago.
+// Handled returns how many messages were handled in a shard since it lives here, up to showEvery ago.
 func Handled(h *Host) uint64 { return h.shown.value[figHandled].Load() }
 
 // HandlerTime returns how long handlers of the shard ran since Weigh was called and it lives here: what they waited for
@@ -285,7 +283,7 @@ func over(h *Host, o order) {
 // never ahead.
 func (h *Host) upToDate(at int64) bool {
 	show := int64(h.showAt)
-	return at < show && h.due.Load() <= show
+	return at < show && int64(h.due.At()) <= show
 }
 
 // follow comes after every verb: entities that are ready run, the next tick is noted, the end is told.
@@ -308,14 +306,13 @@ func (h *Host) note() {
 	if now := h.x.Clock.Ticked(); now < h.showAt {
 		due = min(due, h.showAt)
 	} else {
-		due = min(due, h.publish(now))
+		h.showAt = now + time.Duration(h.x.hosts.every.Load())
+		due = min(due, h.publish())
 	}
-	if int64(due) != h.due.Load() {
-		h.due.Store(int64(due))
-	}
+	h.due.Set(due)
 	if h.sh.Stopping() && h.sh.Stopped() {
 		h.told = true
-		h.due.Store(int64(never))
+		h.due.Set(never)
 		h.t.living.Add(-1)
 		h.t.past.keep(h)
 		h.x.needs.Stopped(h)
@@ -325,9 +322,10 @@ func (h *Host) note() {
 // hostList holds the hosts for whoever looks at all of them: the ticker, statistics, the end.
 type hostList struct {
 	mu      sync.Mutex
-	list    []*Host
-	due     []*Host // of tick, used again
-	leaving []*Host // with a deadline
+	all     dues.Table[Host]
+	due     []*Host      // of tick, used again
+	leaving []*Host      // with a deadline
+	every   atomic.Int64 // how often a host's figures are published while they change
 }
 
 // leave notes a host that has a deadline.
@@ -357,42 +355,33 @@ func (l *hostList) cut(now time.Duration) {
 func (l *hostList) add(h *Host) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h.at = len(l.list)
-	l.list = append(l.list, h)
+	l.all.Add(&h.due, h)
+	l.every.Store(int64(showEvery(l.all.Len())))
 }
 
 func (l *hostList) remove(h *Host) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leaving = slices.DeleteFunc(l.leaving, func(o *Host) bool { return o == h })
-	last := len(l.list) - 1
-	if h.at > last || l.list[h.at] != h {
-		return
-	}
-	l.list[h.at] = l.list[last]
-	l.list[h.at].at = h.at
-	l.list[last] = nil
-	l.list = l.list[:last]
+	l.all.Remove(&h.due, h)
+	l.every.Store(int64(showEvery(l.all.Len())))
 }
 
 func (l *hostList) snapshot() []*Host {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]*Host(nil), l.list...)
+	return slices.Collect(l.all.All)
 }
 
-// tick has the hosts ticked whose time has come.
+// tick has the hosts ticked whose time has come. It touches no other.
 func (l *hostList) tick(now time.Duration) {
 	l.mu.Lock()
-	due := l.due[:0]
-	for _, h := range l.list {
-		if h.due.Load() <= int64(now) && h.ticking.CompareAndSwap(false, true) {
-			due = append(due, h)
-		}
-	}
+	due := l.all.Over(now, l.due[:0])
 	l.mu.Unlock()
 	for _, h := range due {
-		h.give(orderTick)
+		if h.ticking.CompareAndSwap(false, true) {
+			h.give(orderTick)
+		}
 	}
 	clear(due)
 	l.due = due

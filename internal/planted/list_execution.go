@@ -4,6 +4,12 @@ package main
 
 var executionBugs = []bug{
 	{
+		Name: "what-is-due-later-is-forgotten-by-a-look", Package: "./internal/dues", Run: "TestDuesLaw",
+		In:  "internal/dues.block.over",
+		Old: "b.lower(least)",
+		New: "",
+	},
+	{
 		Name: "rest-outlives-its-shard", Package: "./sim", Run: "TestRestEndsWithTheShard",
 		In:   "entity.Shard.heal",
 		Drop: "s.wake",

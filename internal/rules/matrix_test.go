@@ -21,6 +21,7 @@ const root = "root"
 var matrix = map[string]string{
 	"wire": "", "ringbuf": "", "discovery": "internal/names internal/files", "internal/invariant": "", "internal/enum": "",
 	"internal/callback": "", // calls functions of users
+	"internal/dues":     "", // many things that are due at some time
 	"internal/incall":   "", // which goroutine a call runs on
 	// clients that break the rules; it speaks of the counters of a node
 	"internal/hostile": "root courier route peer wire internal/pki",
@@ -66,7 +67,7 @@ var matrix = map[string]string{
 	"storm": "sim/setup world check node sparse membership shard shard/strategy plane entity flow route peer wire " +
 		"internal/leases",
 	"sim":   "sim/setup world check membership lifetime entity route",
-	"exec":  "transport loop plane lifetime entity sparse route peer wire internal/callback",
+	"exec":  "transport loop plane lifetime entity sparse route peer wire internal/callback internal/dues",
 	"scale": "membership members peer wire",
 	"proof": "sbr membership peer",
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
@@ -136,7 +137,7 @@ var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/invariant internal/enum internal/rules internal/planted " +
 		"internal/port internal/spent internal/pki internal/api internal/feed internal/localname internal/refuse " +
 		"internal/incall internal/logs internal/long internal/names internal/fileid internal/door " +
-		"internal/files internal/callback",
+		"internal/files internal/callback internal/dues",
 	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
 	"plane lifetime internal/leases transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
