@@ -33,7 +33,7 @@ func deliverAndRun(s *Shard, m *Message, f *RunFrame) {
 	}
 	for e := s.Ready(); e != nil; e = s.Ready() {
 		for ok := e.Begin(0); ok; ok = e.End(0) && e.Begin(0) {
-			e.Enter(f)
+			e.Enter(f, 0)
 			for e.Work() {
 			}
 		}

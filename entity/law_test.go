@@ -255,7 +255,7 @@ func (m *hostModel) stepRun(i int, early bool) {
 		} else if r.frame == nil {
 			r.frame = &RunFrame{}
 		}
-		r.e.Enter(r.frame)
+		r.e.Enter(r.frame, 0)
 		r.more = true
 	case r.more && !early:
 		r.more = r.e.Work()

@@ -235,3 +235,28 @@ func TestContextHasTheLimit(t *testing.T) {
 		require.Equal(t, []any{time.Duration(0), 0, time.Duration(0)}, limits[1:])
 	})
 }
+
+// A reading of the clock that the goroutine brings along is good for one call: after it the clock is asked again.
+func TestAReadingOfTheClockIsGoodForOneCall(t *testing.T) {
+	r := newRig(t, Blocking)
+	r.f.now = time.Second
+	var limits []time.Duration
+	r.f.receive = func(c *Context, p []byte) error {
+		limits = append(limits, c.limit)
+		r.f.now += time.Second
+		return c.Reply(p)
+	}
+	o := &origin{}
+	for i, limit := range []time.Duration{2 * time.Second, 2 * time.Second, 9 * time.Second} {
+		m := Message{From: o, Corr: uint64(i), ID: []byte("a"), Limit: limit}
+		require.Equal(t, route.OK, r.Deliver(r.f.now, &m))
+	}
+	e := r.Ready()
+	require.True(t, e.Begin(r.f.now))
+	e.Enter(&r.frame, r.f.now)
+	for e.Work() {
+	}
+	require.False(t, e.End(r.f.now))
+	require.Equal(t, []time.Duration{2 * time.Second, 9 * time.Second}, limits)
+	require.Equal(t, []answer{{0, route.OK, ""}, {1, route.Expired, ""}, {2, route.OK, ""}}, o.answers)
+}

@@ -197,7 +197,7 @@ func (r *rig) runAll() {
 	runs := 0
 	for e := r.Ready(); e != nil; e = r.Ready() {
 		for ok := e.Begin(r.f.now); ok; ok = e.End(r.f.now) && e.Begin(r.f.now) {
-			e.Enter(&r.frame)
+			e.Enter(&r.frame, 0)
 			for !Spoiled(e) && r.work(e) {
 			}
 			if runs++; runs > 1_000_000 {

@@ -53,10 +53,11 @@ func (e *Entity) Begin(now time.Duration) bool {
 }
 
 // Enter has the run of e that has begun, and has not called Work, use the frame of the goroutine that is to call Work.
-// A run that is given none makes its own.
-func (e *Entity) Enter(f *RunFrame) {
+// A run that is given none makes its own. now is what Runtime.Now may be taken for until the first call, which must
+// follow at once; zero means that it is asked.
+func (e *Entity) Enter(f *RunFrame, now time.Duration) {
 	a := e.act
-	a.frame = f
+	a.frame, f.now = f, now
 	c := f.context()
 	s := a.s
 	c.ID, c.Fence, c.Shard = e.id, s.fence, s.id
@@ -80,11 +81,11 @@ func (e *Entity) Work() (more bool) {
 func (e *Entity) work() (more bool) {
 	a := e.act
 	if a.frame == nil {
-		e.Enter(&RunFrame{})
+		e.Enter(&RunFrame{}, 0)
 	}
 	c := a.frame.context()
-	step := a.step
-	a.step = between
+	step, now := a.step, a.frame.now
+	a.step, a.frame.now = between, 0
 	switch {
 	case step == parting:
 		c.halt(StopPassivated)
@@ -105,7 +106,7 @@ func (e *Entity) work() (more bool) {
 	}
 	r := a.now.record(a.pos - 1)
 	payload, headers := a.now.message(a.pos - 1)
-	switch timers, limit := r.instance() != 0, a.limit(r); {
+	switch timers, limit := r.instance() != 0, a.limit(r, now); {
 	case r.isBegin():
 		c.open(nil, 0)
 		begin(c)
@@ -139,13 +140,16 @@ func (a *activity) more() bool {
 	return a.step != between || a.now != nil && a.pos < a.now.len()
 }
 
-// limit returns the limit of a message that is next, zero when there is none, below zero when it is over. The run may
-// have waited: what its begin has seen of the time counts too.
-func (a *activity) limit(r *record) time.Duration {
+// limit returns the limit of a message that is next, zero when there is none, below zero when it is over. now is zero
+// when nobody has looked. The run may have waited: what its begin has seen of the time counts too.
+func (a *activity) limit(r *record, now time.Duration) time.Duration {
 	if r.from == nil || r.mark == 0 || r.instance() != 0 {
 		return 0
 	}
-	now := max(a.began, a.s.runtime.Now())
+	if now == 0 { // a clock costs as much as all else here
+		now = a.s.runtime.Now()
+	}
+	now = max(a.began, now)
 	if l := limitOf(r.mark, now); l > now {
 		return l
 	}

@@ -51,7 +51,8 @@ type Runtime interface {
 	Context(limit time.Duration) context.Context
 	// Now is monotonic time since the node's start, the clock of the now that the shard is given: at least as much as any
 	// that was given before it was called. Timers count from it, so it must never lag. It is called once for
-	// each timer that is set, and may be called from several goroutines at once.
+	// each timer that is set and for asks that wait behind others of a run, and may be called from several goroutines at
+	// once.
 	Now() time.Duration
 	// Slewed is a clock by which calls are timed. It is called twice for every Worker and Inline message that Deliver
 	// takes, to find slow handlers (around Hand the runtime looks itself), and may be called from several goroutines at

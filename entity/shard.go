@@ -18,7 +18,7 @@ import (
 //
 //	lock; ok := e.Begin(now); unlock           // takes a batch of messages
 //	for ok {
-//	    e.Enter(frame)                         // that of the goroutine
+//	    e.Enter(frame, now)                    // that of the goroutine
 //	    for e.Work() {}                        // one call into user code each, without the lock
 //	    lock; ok = e.End(now) && e.Begin(now); unlock
 //	}

@@ -229,7 +229,7 @@ func (p *blockingPool) serve(r *runner, j job, begun bool) {
 		}
 		began := now
 		r.in = j
-		e.Enter(&r.frame)
+		e.Enter(&r.frame, now)
 		if p.x.cfg.Latency != nil {
 			r.timeWork(h, e, run)
 		}

@@ -40,7 +40,7 @@ func (t *task) work(h *hosted, e *entity.Entity) {
 	other := entity.Withheld(h.shard) // it is not the one that is kept alive, or it would not begin
 	last := h.cut                     // else the run ends at the deadline of its shard's move
 	for ok := e.Begin(p.clock()); ok; {
-		e.Enter(&t.frame)
+		e.Enter(&t.frame, 0) // the task may rest before the first call
 		for more := true; more; {
 			if !t.opens() { // whoever waited for an answer may have come back suspended
 				return
