@@ -22,6 +22,7 @@ type (
 		Mode   string
 		Shards uint32
 		Ring   int
+		Exact  bool
 		Idle   bool
 	}
 	startReply struct{ Addr string }

@@ -35,7 +35,8 @@ var (
 	remote = &plan{name: "remote", away: true, types: threeTypes(0), entities: entities}
 	local  = &plan{name: "local", types: threeTypes(entities), entities: entities}
 	many   = &plan{name: "shards", away: true, apart: true, entities: manyEntities, types: []typeArgs{
-		{Name: "many", Mode: "worker", Shards: manyShards}, {Name: "few", Mode: "worker", Shards: fewShards}}}
+		{Name: "many", Mode: "worker", Shards: manyShards, Exact: true},
+		{Name: "few", Mode: "worker", Shards: fewShards, Exact: true}}}
 	memory = &plan{name: "memory", apart: true, types: []typeArgs{
 		{Name: "idle", Mode: "blocking", Shards: fewShards, Idle: true}}}
 )

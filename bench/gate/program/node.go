@@ -48,6 +48,7 @@ type (
 		Mode   string // inline, worker or blocking
 		Shards uint32
 		Ring   int  // how many of its entities stand in a ring
+		Exact  bool // its entities publish each message: so many that a load hardly comes round
 		Idle   bool // its entities do nothing, and are not counted one by one
 	}
 	startReply struct{ Addr string }
@@ -73,7 +74,7 @@ func (p *program) start(a startArgs) (startReply, error) {
 			return startReply{}, fmt.Errorf("no mode %q", t.Mode)
 		}
 		s := &sink{name: t.Name, every: publishEvery, ring: t.Ring}
-		if mode == kith.Blocking {
+		if mode == kith.Blocking || t.Exact {
 			s.every = 1
 		}
 		typ := kith.Type{Name: t.Name, Shards: t.Shards, Mode: mode, Role: hostRole, New: s.entity}

@@ -82,3 +82,12 @@ func TestIDs(t *testing.T) {
 	require.Equal(t, "entity-000999999", entityID(999_999))
 	require.Len(t, entityID(42), 16)
 }
+
+// A load that has not come round yet is counted too, where its entities are many.
+func TestExactCounts(t *testing.T) {
+	p := started(t, typeArgs{Name: "x", Mode: "worker", Shards: 4, Exact: true})
+	for i := range 10 {
+		require.NoError(t, p.types["x"].region.Tell(entityID(i), []byte{opTell}))
+	}
+	require.Eventually(t, func() bool { return p.types["x"].sink.count() == 10 }, time.Minute, time.Millisecond)
+}
