@@ -36,7 +36,7 @@ func (begins) Reply(uint64, route.Reason, []byte) error { return ErrNoAsk }
 func (r *record) isBegin() bool { return r.from == begins{} }
 
 // headed in record.end says that headers stand behind the payload, and behind them their length, two bytes; of a
-// payload that is lent they stand in lent.headers.
+// payload that is lent they stand in batch.headers.
 const headed = 1 << 31
 
 // markOf returns the mark of an ask: its limit in milliseconds, modulo 1<<32, rounded up; zero without one.
@@ -56,28 +56,24 @@ func limitOf(mark uint32, now time.Duration) time.Duration {
 	return max(1, (ms+time.Duration(int32(mark-uint32(ms))))*time.Millisecond)
 }
 
-// batch is what one run works off: its bytes return to the bounds when all of it is done. Most hold one message, whose
-// record lies in the batch itself.
+// batch is what one run works off: its bytes return to the bounds when all of it is done. Most hold one message, for
+// which the first line of memory is enough.
 type batch struct {
-	next    *batch
 	first   record
-	more    []record // those behind the first
 	buf     []byte
-	n       int32 // how many records there are
-	timers  int32 // how many of them are timers' messages
-	counted int   // bytes counted against mailbox and budget
-	lent    *lent // nil: the payload is not
-	_       [16]byte
-}
+	counted uint32 // bytes counted against mailbox and budget
+	n       uint16 // how many records there are
+	timers  bool   // some of them are timers' messages
+	lent    bool   // buf is not the batch's own
 
-// lent is a payload that is not copied, and its headers, which are.
-type lent struct {
-	loan    *Loan
-	headers []byte
+	next    *batch
+	more    []record // those behind the first
+	loan    *Loan    // of what is lent
+	headers []byte   // and its headers
 }
 
 func (b *batch) full() bool {
-	return len(b.buf) >= batchBytes || b.n >= batchRecords || b.lent != nil
+	return len(b.buf) >= batchBytes || b.n >= batchRecords || b.lent
 }
 
 // record returns record i.
@@ -111,8 +107,8 @@ func (b *batch) message(i int) (payload, headers []byte) {
 		return b.buf[at:end:end], nil
 	}
 	end &^= headed
-	if l := b.lent; l != nil {
-		return b.buf[at:end:end], l.headers[:len(l.headers):len(l.headers)]
+	if b.lent {
+		return b.buf[at:end:end], b.headers[:len(b.headers):len(b.headers)]
 	}
 	size := uint32(b.buf[end-1])<<8 | uint32(b.buf[end-2])
 	end -= headerLength

@@ -85,6 +85,32 @@ func TestExpiredAsksAreDroppedInTheirMailbox(t *testing.T) {
 	})
 }
 
+// A message whose turn comes behind the Stop of the instance before it has waited for that (ACC-3).
+func TestExpiredAskBehindAStop(t *testing.T) {
+	r := newRig(t, Blocking)
+	r.f.receive = func(c *Context, p []byte) error {
+		c.Passivate()
+		return c.Reply(p)
+	}
+	o := &origin{}
+	require.Equal(t, route.OK, r.deliver("a", "x", nil, 0))
+	e := r.Ready()
+	require.True(t, e.Begin(0))
+	e.Enter(&r.frame, 0)
+	require.True(t, e.Work(), "the instance is made")
+	require.True(t, e.Work(), "it wishes to go")
+	require.True(t, e.End(0))
+	m := Message{From: o, Corr: 1, ID: []byte("a"), Limit: time.Second}
+	require.Equal(t, route.OK, r.Deliver(0, &m))
+	r.f.stop = func(*Context) { r.f.now = time.Minute }
+	for ok := e.Begin(0); ok; ok = e.End(r.f.now) && e.Begin(r.f.now) {
+		e.Enter(&r.frame, r.f.now)
+		for e.Work() {
+		}
+	}
+	require.Equal(t, []answer{{1, route.Expired, ""}}, o.answers)
+}
+
 // A limit comes back from its mark within a millisecond, never earlier, also when the count of milliseconds wraps.
 func TestMarks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -24,13 +24,13 @@ type activity struct {
 	next       *Entity   // in the list of entities that are ready
 	s          *Shard    // whose it is, for good
 	press      *pressure // nil: nobody was told that the mailbox is full
-	spare      *activity // the next one that the shard keeps
 	phase      runPhase
 	paced      bool // counts in Shard.halting
 	begins     bool // it runs because of a state that came for its entity, and counts in Shard.halting
 	told       bool // what the run has not begun was given up though the run has not ended (Shard.LeaveBehind)
 	left       bool // that the state is lost was told, though the run has not ended
 	spoiled    bool // the run ends with the call that is made, and the instance with it (Withhold)
+	_          [8]byte
 
 	// Those of this one belong to the run while there is one.
 	now     *batch // being worked off
@@ -76,11 +76,9 @@ type passage struct {
 
 // spare is what a shard keeps for entities that become busy.
 type spare struct {
-	acts      *activity
-	batches   *batch
-	ofActs    int32
-	ofBatches int32
-	poisons   bool // each call gets a Context of its own
+	acts    []*activity
+	batches []*batch
+	poisons bool // each call gets a Context of its own
 }
 
 // accept takes a message into the mailbox of e, or returns which bound left no room, or that e takes none.
@@ -107,11 +105,11 @@ func (s *Shard) accept(e *Entity, m *Message) route.Reason {
 	b := s.newBatch()
 	a.append(b)
 	r.end = uint32(len(m.Payload))
-	b.lent = &lent{loan: m.Loan}
 	if m.Headers != nil {
 		r.end |= headed
-		b.lent.headers = append([]byte(nil), m.Headers...)
+		b.headers = append(b.headers[:0], m.Headers...)
 	}
+	b.lent, b.loan = true, m.Loan
 	b.buf = m.Payload[:len(m.Payload):len(m.Payload)]
 	b.append(r)
 	b.counted += RecordOverhead
@@ -126,6 +124,19 @@ func (a *activity) append(b *batch) {
 		a.tail.next = b
 	}
 	a.tail = b
+}
+
+// shift takes the oldest of the batches that wait, nil when there is none.
+func (a *activity) shift() *batch {
+	b := a.head
+	switch {
+	case b == nil:
+	case b == a.tail:
+		a.head, a.tail = nil, nil
+	default:
+		a.head, b.next = b.next, nil
+	}
+	return b
 }
 
 // counted is what a message that waits counts, in bytes.
@@ -164,22 +175,20 @@ func (s *Shard) put(e *Entity, r record, payload, headers []byte, force bool) ro
 		r.end = uint32(len(b.buf)) | headed
 	}
 	b.append(r)
-	b.counted += n
-	if r.instance() != 0 {
-		b.timers++
-	}
+	b.counted += uint32(n)
+	b.timers = b.timers || r.instance() != 0
 	a.bytes += n
 	return route.OK
 }
 
 // activate gives an idle entity an activity and puts it on the list of those that are ready.
 func (s *Shard) activate(e *Entity) *activity {
-	a := s.spare.acts
-	if a == nil {
-		a = &activity{s: s}
+	var a *activity
+	if n := len(s.spare.acts); n > 0 {
+		a = s.spare.acts[n-1]
+		s.spare.acts = s.spare.acts[:n-1]
 	} else {
-		s.spare.acts, a.spare = a.spare, nil
-		s.spare.ofActs--
+		a = &activity{s: s}
 	}
 	e.act = a
 	s.busy++
@@ -210,16 +219,15 @@ func (s *Shard) deactivate(e *Entity) {
 	s.busy--
 	s.unpace(a)
 	*a = activity{s: s}
-	if s.spare.ofActs < keepActs {
-		a.spare, s.spare.acts = s.spare.acts, a
-		s.spare.ofActs++
+	if len(s.spare.acts) < keepActs {
+		s.spare.acts = append(s.spare.acts, a)
 	}
 }
 
 // Spare reports whether the shard keeps memory for busy entities that a Tick lets go once none has been busy for a
 // second. Next says nothing of it: a runtime that cares for memory ticks such a shard now and then.
 func (s *Shard) Spare() bool {
-	return s.spare.ofActs > keepQuiet || s.spare.ofBatches > keepQuiet
+	return len(s.spare.acts) > keepQuiet || len(s.spare.batches) > keepQuiet
 }
 
 // trim lets go what a shard kept for busy entities, once none has been for a while: a node has many shards, and most of
@@ -228,38 +236,33 @@ func (s *Shard) trim() {
 	if s.busy > 0 || !s.Spare() || s.now < s.busyAt+quietAfter {
 		return
 	}
-	for ; s.spare.ofActs > keepQuiet; s.spare.ofActs-- {
-		s.spare.acts = s.spare.acts.spare
-	}
-	for ; s.spare.ofBatches > keepQuiet; s.spare.ofBatches-- {
-		s.spare.batches = s.spare.batches.next
-	}
+	s.spare.acts = append([]*activity(nil), s.spare.acts[:min(len(s.spare.acts), keepQuiet)]...)
+	s.spare.batches = append([]*batch(nil), s.spare.batches[:min(len(s.spare.batches), keepQuiet)]...)
 }
 
 func (s *Shard) newBatch() *batch {
-	b := s.spare.batches
-	if b == nil {
-		return &batch{}
+	if n := len(s.spare.batches); n > 0 {
+		b := s.spare.batches[n-1]
+		s.spare.batches = s.spare.batches[:n-1]
+		return b
 	}
-	s.spare.batches, b.next = b.next, nil
-	s.spare.ofBatches--
-	return b
+	return &batch{}
 }
 
-// finish returns a batch of e that is done, or dropped, and its bytes.
+// finish returns a batch of e that is done, or dropped, and its bytes. No other is behind it.
 func (s *Shard) finish(e *Entity, b *batch) {
 	a := e.act
-	a.bytes -= b.counted
-	s.lease.give(b.counted)
+	a.bytes -= int(b.counted)
+	s.lease.give(int(b.counted))
 	if a.pressed() && a.bytes <= s.typ.MailboxBytes/2 {
 		relieve(s, e)
 	}
-	if b.lent != nil {
-		b.lent.loan.Release()
-		b.lent, b.buf = nil, nil
+	if b.lent {
+		b.loan.Release()
+		b.lent, b.loan, b.buf, b.headers = false, nil, nil, b.headers[:0]
 	}
-	if b.timers > 0 {
-		b.timers = 0
+	if b.timers {
+		b.timers = false
 		for i := range b.len() {
 			if r := b.record(i); r.instance() != 0 {
 				s.timers.settle(r.from.(*timer))
@@ -272,10 +275,8 @@ func (s *Shard) finish(e *Entity, b *batch) {
 		b.more = b.more[:0]
 	}
 	b.n, b.counted, b.buf = 0, 0, b.buf[:0]
-	b.next = nil
-	if s.spare.ofBatches < keepBatches && cap(b.buf) <= keepBytes {
-		b.next, s.spare.batches = s.spare.batches, b
-		s.spare.ofBatches++
+	if len(s.spare.batches) < keepBatches && cap(b.buf) <= keepBytes {
+		s.spare.batches = append(s.spare.batches, b)
 	}
 }
 
@@ -290,12 +291,9 @@ func takeAll(s *Shard, e *Entity) {
 		takeBatch(s, e, b, from)
 		a.now = nil
 	}
-	for b := a.head; b != nil; {
-		next := b.next
+	for b := a.shift(); b != nil; b = a.shift() {
 		takeBatch(s, e, b, 0)
-		b = next
 	}
-	a.head, a.tail = nil, nil
 	a.halt, a.why = true, s.why
 }
 

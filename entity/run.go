@@ -24,10 +24,7 @@ func (e *Entity) Begin(now time.Duration) bool {
 	}
 	invariant.Check(a.phase != begun && a.phase != held, "entity: an entity is run twice at once, or while it rests")
 	if a.now == nil && a.head != nil {
-		a.now, a.pos = a.head, 0
-		if a.head = a.head.next; a.head == nil {
-			a.tail = nil
-		}
+		a.now, a.pos = a.shift(), 0
 	}
 	if a.now != nil {
 		// Messages that came after the decision to passivate revoke it: nothing was called yet.
@@ -304,14 +301,11 @@ func (s *Shard) discardNow(e *Entity, why route.Reason) (tells, asks int) {
 // returns how many there were.
 func (s *Shard) discardWaiting(e *Entity, why route.Reason) (tells, asks int) {
 	a := e.act
-	for b := a.head; b != nil; {
-		next := b.next
+	for b := a.shift(); b != nil; b = a.shift() {
 		t, q := s.discardBatch(e, b, 0, b.len(), why)
 		s.finish(e, b)
 		tells, asks = tells+t, asks+q
-		b = next
 	}
-	a.head, a.tail = nil, nil
 	return tells, asks
 }
 

@@ -227,7 +227,6 @@ func (p *blockingPool) serve(r *runner, j job, begun bool) {
 			p.x.Gate.wait(e)
 			now = p.x.Clock.Now()
 		}
-		began := now
 		r.in = j
 		e.Enter(&r.frame, now)
 		if p.x.cfg.Latency != nil {
@@ -237,11 +236,12 @@ func (p *blockingPool) serve(r *runner, j job, begun bool) {
 			p.x.Gate.goOn(e)
 		}
 		r.in = job{}
-		now = p.x.Clock.Now()
 		if h.t.weighs.Load() {
-			h.shown.ran.Add(int64(now - began))
+			h.shown.ran.Add(int64(p.x.Clock.Now() - now))
 		}
-		run, more = nextRun(h, e, now, true)
+		if run, more = nextRun(h, e, p.x.Clock.Fresh(now), true); more {
+			now = p.x.Clock.Now() // for the gate: the process may have slept
+		}
 	}
 	p.busy.Add(-1)
 	p.again()
@@ -251,9 +251,10 @@ func (p *blockingPool) serve(r *runner, j job, begun bool) {
 // whether there is work.
 func nextRun(h *Host, e *entity.Entity, now time.Duration, begun bool) (r run, more bool) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if !begun {
-		return begins(h, e, now)
+		r, more = begins(h, e, now)
+		h.mu.Unlock()
+		return r, more
 	}
 	barNow(h, now)
 	more = e.End(now)
@@ -264,6 +265,7 @@ func nextRun(h *Host, e *entity.Entity, now time.Duration, begun bool) (r run, m
 		cutNow(h, now)
 	}
 	h.follow()
+	h.mu.Unlock()
 	return r, more
 }
 

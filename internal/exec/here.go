@@ -11,13 +11,14 @@ import (
 )
 
 // Lock locks what orders the messages of this node to the host. Under it a sender compares the route once more; then it
-// calls Send, or Unlock. It returns the time for Send, read before the lock was taken.
+// calls Send, or Unlock. It returns the time for Send, that of the last tick: a shard that has seen a later one goes by
+// that, and its runs look at the clock.
 func (h *Host) Lock() (now time.Duration) {
 	if h.queue != nil {
 		h.queue.mu.Lock()
 		return 0
 	}
-	now = h.x.Clock.Now()
+	now = h.x.Clock.Ticked()
 	h.mu.Lock()
 	return now
 }
