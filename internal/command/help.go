@@ -100,6 +100,7 @@ var texts = kong.Vars{
 		"up to 5 members, 30s above 100.",
 	"demo_help":       "Host the demo entities: counters that answer with the number of messages they had.",
 	"demoshards_help": "Shards of the demo entities, 1 to 1048576; the same on all nodes.",
+	"within_help":     "So long after the last of a fresh start is Up its shards must be within a tenth of the mean.",
 	"nested_help": "One ask of so many is passed on: the entity asks one of another shard before it answers; 0: none. " +
 		"With --mode=blocking.",
 	"link_help": "What the link of each process carries each way, as tc writes it; network namespaces, which need root, " +

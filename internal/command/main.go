@@ -42,6 +42,7 @@ type commands struct {
 
 	Partition   partitionCmd   `cmd:"" name:"partition-test" help:"${partition_help}"`
 	ScaleShards scaleShardsCmd `cmd:"" help:"Measure types of very many shards on real node processes."`
+	ScaleOut    scaleOutCmd    `cmd:"" help:"Have nodes join a cluster under load; measure when shards are even."`
 
 	Children children `embed:""`
 }

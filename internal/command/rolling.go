@@ -109,3 +109,52 @@ type rollingChildCmd struct{}
 
 // Run answers calls until the parent is gone.
 func (*rollingChildCmd) Run(e *env) error { return rolling.Child(e.stdin, e.stdout, e.stderr) }
+
+// scaleOutCmd is the flags of kith scale-out.
+type scaleOutCmd struct {
+	From     int           `default:"3" help:"Node processes that host at the begin; one more only sends."`
+	Nodes    int           `default:"5" help:"Node processes that host at the end, 2 to 16."`
+	Entities int           `default:"10000" help:"Entities to which everything is sent, 1 to 100000."`
+	Shards   uint32        `default:"1000" help:"Shards that they are spread over, 1 to 10000."`
+	Mode     string        `default:"worker" enum:"blocking,worker,inline" help:"How entities run: ${enum}."`
+	Senders  int           `default:"8" help:"Senders, 1 to 64; one of four on the node that only sends."`
+	Rate     float64       `default:"20000" help:"Messages per second of all senders together, tells and asks."`
+	Asks     float64       `default:"2000" help:"How many of them are asks, per second."`
+	Steady   time.Duration `default:"10s" help:"How long asks are measured before the others join, and again at the end."`
+	Even     time.Duration `default:"10s" help:"Shards must be even so long after the first that joins was started."`
+	Times    int           `default:"2" help:"Asks may take so many times as long meanwhile, at p99."`
+	Fresh    int           `default:"5" help:"Nodes of a fresh start with types kept alive, 2 to 16; 0: none."`
+	Within   time.Duration `default:"10s" help:"${within_help}"`
+	Progress bool          `help:"Show progress although stderr is not a terminal."`
+	Verbose  bool          `short:"v" help:"Show the logs of the node processes on stderr."`
+}
+
+// Validate is called by the parser.
+func (c *scaleOutCmd) Validate() error {
+	cfg := c.config()
+	return cfg.Validate()
+}
+
+func (c *scaleOutCmd) config() rolling.ScaleConfig {
+	job := rolling.Job{Entities: c.Entities, Shards: c.Shards, Mode: rollingModes[c.Mode]}
+	return rolling.ScaleConfig{From: c.From, Steady: c.Steady, Even: c.Even, Times: c.Times, Fresh: c.Fresh,
+		Within: c.Within, Config: rolling.Config{Job: job, Nodes: c.Nodes, Senders: c.Senders, Rate: c.Rate, Asks: c.Asks,
+			Bound: time.Minute}}
+}
+
+// Run has nodes join, and prints the last line.
+func (c *scaleOutCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	cfg := c.config()
+	cfg.Child = cli.Options{Args: append(e.selfArgs, "rolling-child"), Env: e.selfEnv}
+	cfg.Progress = cli.NewProgress(e.stderr, c.Progress)
+	if cfg.Logs = io.Discard; c.Verbose {
+		cfg.Logs = cli.Clean(e.stderr)
+	}
+	r, err := rolling.ScaleOut(ctx, cfg)
+	if r == nil {
+		return err
+	}
+	return errors.Join(err, cli.Line(e.stdout, "scaleout", r))
+}

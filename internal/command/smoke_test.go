@@ -340,6 +340,28 @@ func TestRollingRestartWithProcesses(t *testing.T) {
 	require.Contains(t, errs, "restart 3 of 3")
 }
 
+// A node joins two real processes under load: shards are even without a word of anybody, each moves once at most, and
+// nothing is lost; and so they are, at once, when three start together with types that are kept alive (SHD-6, SHD-12).
+func TestScaleOutWithProcesses(t *testing.T) {
+	code, out, errs := program(t, "scale-out", "--from=2", "--nodes=3", "--rate=2000", "--asks=500", "--entities=500",
+		"--shards=100", "--senders=4", "--steady=500ms", "--even=1h", "--times=1000", "--fresh=3", "--within=10s",
+		"--progress")
+	require.Equal(t, exitOK, code, errs)
+	var r rolling.Scaled
+	require.NoError(t, cli.ParseLine([]byte(out), "scaleout", &r))
+	require.Len(t, r.Hosted, 3)
+	require.Equal(t, r.Needed, r.Moves)
+	require.Zero(t, r.Lost+r.Reordered+r.Duplicated+r.Foreign+r.AskErrors)
+	require.Positive(t, r.Sent)
+	require.Equal(t, 3, r.Fresh.Nodes)
+	require.Contains(t, errs, "even after")
+	code, out, errs = program(t, "scale-out", "--from=1", "--nodes=2", "--rate=100", "--asks=50", "--shards=10",
+		"--entities=100", "--steady=100ms", "--fresh=0", "--even=1ns", "--times=1000")
+	require.Equal(t, exitFailed, code, errs)
+	require.Contains(t, errs, "later than 1ns")
+	require.NotContains(t, out, "fresh")
+}
+
 // The entities carry a count and padding from owner to owner, in an order of restarts in which each node gives and
 // takes; each begins with what the last owner had, and the exit code says so (SHD-9).
 func TestRollingRestartCarriesStates(t *testing.T) {

@@ -74,6 +74,12 @@ func (c *child) start(ctx context.Context, a startArgs) (cli.None, error) {
 	if err != nil {
 		return cli.None{}, errors.Join(err, node.Close())
 	}
+	if a.Kept > 0 {
+		idle := func(ctx context.Context, _ int, _ kith.Fence) error { <-ctx.Done(); return nil }
+		if _, err := node.Daemons(kith.Daemons{Name: daemonsName, N: a.Kept, Role: hostRole, Run: idle}); err != nil {
+			return cli.None{}, errors.Join(err, node.Close())
+		}
+	}
 	c.node, c.load = node, newLoad(region, clock, &a.Job)
 	go c.facts.read(node)
 	go c.facts.watch(node)
@@ -85,7 +91,8 @@ func (c *child) start(ctx context.Context, a startArgs) (cli.None, error) {
 type status struct {
 	Up              int // members that are, in this node's view
 	Members         int
-	Hosted          int
+	Hosted          int // shards of the entities
+	Kept            int // daemons
 	Sent, Delivered uint64
 }
 
@@ -96,6 +103,10 @@ func (c *child) status(context.Context, cli.None) (status, error) {
 	v := c.node.View()
 	s := status{Up: v.CountUp(), Members: len(v.Members), Sent: c.load.sent.Load(), Delivered: c.ledger.Total()}
 	for _, t := range c.node.Stats().Types {
+		if t.Name == daemonsName {
+			s.Kept = t.Hosted
+			continue
+		}
 		s.Hosted += t.Hosted
 	}
 	return s, nil

@@ -21,6 +21,7 @@ type Job struct {
 	Large    int           // one tell of so many is a large message; zero: none
 	Nested   int           // one ask of so many is answered by way of another entity; zero: none; Blocking
 	State    int           // padding of the state that each entity carries along, in bytes; zero: no state
+	Kept     int           `json:",omitempty"` // the entities are kept alive, and so many daemons; zero: none
 }
 
 // Bounds of what is carried along: of one state, and of how many instances are remembered.

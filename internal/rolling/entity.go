@@ -3,9 +3,11 @@
 package rolling
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -13,10 +15,12 @@ import (
 	"github.com/kith-io/kith/internal/ledger"
 )
 
-// typeName is the name of the entities' type, hostRole that of the members that host it.
+// typeName is the name of the entities' type, daemonsName that of daemons beside it, hostRole that of the members that
+// host both.
 const (
-	typeName = "rolling"
-	hostRole = "host"
+	typeName    = "rolling"
+	daemonsName = "kept"
+	hostRole    = "host"
 )
 
 // tellSize is the size of a numbered message: sender (4 bytes), number (8), little-endian; large ones are longer. An
@@ -100,7 +104,7 @@ func (c *carrier) TakeUp(_ *kith.Context, state []byte) error {
 
 // entityType is the type of the entities: of noters, or, in a job with states, of carriers.
 func entityType(l *ledger.Ledger, of *lives, j *Job) kith.Type {
-	return kith.Type{Name: typeName, Shards: j.Shards, Mode: j.Mode, Role: hostRole, MaxState: countSize + j.State,
+	t := kith.Type{Name: typeName, Shards: j.Shards, Mode: j.Mode, Role: hostRole, MaxState: countSize + j.State,
 		New: func(id string, fence kith.Fence) kith.Handler {
 			n := noter{l.Page(id), j.Takes}
 			if j.State == 0 {
@@ -108,6 +112,18 @@ func entityType(l *ledger.Ledger, of *lives, j *Job) kith.Type {
 			}
 			return &carrier{n, id, j.State, of.begin(id, fence)}
 		}}
+	if j.Kept > 0 {
+		t.Remembered = func(_ context.Context, s kith.ShardID, _ kith.Fence) iter.Seq2[string, error] {
+			return func(yield func(string, error) bool) {
+				for i := range j.Entities {
+					if id := entityID(i); kith.ShardOf(id, j.Shards) == s && !yield(id, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+	return t
 }
 
 func entityID(i int) string { return fmt.Sprintf("entity-%06d", i) }
