@@ -27,10 +27,12 @@ type Sharding struct {
 	// For a large message it bounds how long nothing may move; zero means 30 s there.
 	ParkTime time.Duration
 
-	// RebalanceInterval is how often this node, where it coordinates a type, asks the type's strategy what to move for
-	// balance, one round after the other: by default from regions that have more shards to those that have fewer, so that
-	// a member that joins gets its share. At least 10 ms; zero means 10 s; negative: never. Nothing moves while members
-	// come, go or are unreachable, or run different versions of the application.
+	// RebalanceInterval is how often this node, where it coordinates a type whose shards are even, asks the type's
+	// strategy what to move for balance: by default from regions that have more shards to those that have fewer. It is
+	// asked a second behind a change of those that may be given shards, too, and while it has moves to make, rounds of
+	// them follow one another: so a member that joins has its share within seconds. At least 10 ms; zero means 10 s;
+	// negative: never. Nothing moves while members come, go or are unreachable, or run different versions of the
+	// application.
 	RebalanceInterval time.Duration
 	// MaxMoves bounds the shards of one type that move at once, as the coordinator of the type has it: 1 to 16,384; zero
 	// means 64. Messages to a shard that moves wait at their senders, so it also bounds how much of a type waits.

@@ -1,4 +1,11 @@
-// Allocation: which region gets a shard, and which shards move for balance, as the type's strategy says (SHD-6).
+// Allocation: which region gets a shard, and which shards move for balance and when, as the type's strategy says
+// (SHD-6).
+//
+// While there is a gap a round of moves follows the last one as soon as its moves are over, behind a pause of half of
+// what it took: so a machine, or a network, that is slow is left more time. After a round in which moves came to
+// nothing the pause is longer. When all is even the balance is looked at each RebalanceInterval, and soon after
+// something has changed that may make a gap: who may be given shards, or what held the balance. Whoever comes Up with
+// others is waited for a moment, or shards would move to the first and on from there.
 
 package shard
 
@@ -8,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/internal/sparse"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard/strategy"
 )
@@ -20,12 +28,9 @@ const faultPause = time.Second
 // round moves nothing.
 type placing struct {
 	c      *coordinator
-	at     time.Duration   // when balance is looked at next; 0: not yet
-	plan   []strategy.Move // what is left of a round
-	again  bool            // it was longer than what may be under way at once: the next one follows at once
-	moved  time.Duration   // when a move ended last; 0: none has
-	untold int             // faults since the last that was told
-	quiet  time.Duration   // until then none is told
+	moved  time.Duration // when a move ended last; 0: none has
+	untold int           // faults since the last that was told
+	quiet  time.Duration // until then none is told
 	plain  *strategy.Checked
 }
 
@@ -59,11 +64,7 @@ func (p *placing) guard() *strategy.Checked {
 // given nothing either.
 func (p *placing) regions() *strategy.View {
 	c, m := p.c, p.c.m
-	v := &strategy.View{Now: m.now, Shards: c.settings.Shards, Limit: m.cfg.MaxMoves, Moved: p.moved,
-		Hold: strategy.HoldOf(m.view.Members, m.view.Unreachable)}
-	if word, ok := m.view.MetadataValue(PauseKey); ok && len(word) > 0 {
-		v.Hold |= strategy.Paused
-	}
+	v := &strategy.View{Now: m.now, Shards: c.settings.Shards, Limit: m.cfg.MaxMoves, Moved: p.moved, Hold: p.hold()}
 	for _, cl := range c.clients { // sorted by identity
 		if mb, in := m.view.Member(cl.id); in && (cl.hosts || cl.owns.Len() > 0) {
 			v.Regions = append(v.Regions, strategy.Region{ID: cl.id, Status: mb.Status, AppVersion: mb.AppVersion,
@@ -73,6 +74,16 @@ func (p *placing) regions() *strategy.View {
 		}
 	}
 	return v
+}
+
+// hold returns why nothing may move for balance, as the members and the operator have it.
+func (p *placing) hold() strategy.Hold {
+	v := p.c.m.view
+	h := strategy.HoldOf(v.Members, v.Unreachable)
+	if word, ok := v.MetadataValue(PauseKey); ok && len(word) > 0 {
+		h |= strategy.Paused
+	}
+	return h
 }
 
 // list completes a view with the shards of each region, in the order of their fences, which is that of allocation, and
@@ -171,3 +182,63 @@ func (p *placing) note(err error) bool {
 }
 
 func anyEligible(r strategy.Region) bool { return r.Eligible() }
+
+// rounds are those of one reign.
+type rounds struct {
+	at      time.Duration   // when balance is looked at next; 0: not yet
+	plan    []strategy.Move // what is left of a round
+	began   time.Duration   // when the round under way began; 0: none is
+	done    int             // moves that have ended meanwhile, and came about
+	failed  int             // that did not
+	fruit   int             // rounds in a row of which none came about
+	follows bool            // the next look follows a round
+	tried   sparse.Set      // shards that moved in the rounds that have followed each other: none moves again in them
+
+	stirred time.Duration // when something changed first, of the changes that are waited for together
+	calm    time.Duration // when they are waited for no longer
+	rest    time.Duration // nothing moves for balance before
+	held    bool          // the members hold the balance
+}
+
+// watch follows what may make a gap: who may be given shards, and what holds the balance. The look that follows waits
+// until nothing has changed for a moment, but not for ever.
+func (rs *rounds) watch(c *coordinator, held bool) {
+	m := c.m
+	changed := false
+	for _, p := range c.clients {
+		mb, _ := m.view.Member(p.id)
+		may := mb.Status.Working() && p.hosts && !p.unready && !p.drains && p.full() && m.view.Reachable(p.id)
+		changed = changed || may != p.may
+		p.may = may
+	}
+	changed = changed || rs.held && !held
+	if rs.held = held; !changed {
+		return
+	}
+	wait := m.cfg.settles()
+	if m.now >= rs.calm {
+		rs.stirred = m.now
+	}
+	rs.calm = min(m.now+wait, rs.stirred+settleMost*wait)
+	rs.follows = false
+	if rs.at != 0 { // else this reign is not ready yet, or has not looked
+		rs.at = inStep(max(rs.calm, rs.rest), wait)
+	}
+}
+
+// inStep puts off a look until the other types of a node are looked at, too: one that coordinates thousands wakes up
+// for all of them a few times.
+func inStep(at, wait time.Duration) time.Duration {
+	step := max(wait/4, 1)
+	return (at + step - 1) / step * step
+}
+
+// came counts a move that is over for the round under way. One that failed may be tried again in those that follow.
+func (rs *rounds) came(s route.ShardID, about bool) {
+	if about {
+		rs.done++
+		return
+	}
+	rs.failed++
+	rs.tried.Remove(s)
+}

@@ -23,7 +23,7 @@ const (
 	DefaultMarkTime      = 3 * time.Second
 	DefaultDrainTime     = 2 * time.Second
 	DefaultMaxMoves      = 64
-	// DefaultRebalanceInterval is how often the balance is looked at.
+	// DefaultRebalanceInterval is how often the balance is looked at while it is even.
 	DefaultRebalanceInterval = 10 * time.Second
 	// MaxMaxMoves is the highest MaxMoves: as many shards go into one message.
 	MaxMaxMoves        = maxEntries
@@ -55,8 +55,9 @@ type Config struct {
 	MarkTime  time.Duration // a move is given up when somebody has not marked by then
 	DrainTime time.Duration // how long the mailboxes of a shard that moves are worked off; the rest is handed over
 	MaxMoves  int           // of one type, under way at once
-	// RebalanceInterval is how often the balance is looked at: shards move from who has many to who has few, by the
-	// limits of strategy.LeastShards, while moves may begin. Negative: never.
+	// RebalanceInterval is how often the balance is looked at while it is even, and the longest pause between rounds while
+	// it is not: shards move from who has many to who has few, by the limits of strategy.LeastShards for each round, while
+	// moves may begin. Negative: never.
 	RebalanceInterval time.Duration
 	// MaxHandOver bounds, in bytes, what one shard hands over, and four times as much what waits here for shards to come.
 	// What is larger stays, and the shard with it.
@@ -194,4 +195,24 @@ func NoHost(v *membership.View, role string) bool {
 		}
 	}
 	return true
+}
+
+// Times of rounds.
+const (
+	// settleTime is how long nobody else has come when those that are there are enough; it is RebalanceInterval where
+	// that is shorter.
+	settleTime = time.Second
+	// settleMost is how many such times whoever comes is waited for.
+	settleMost = 5
+	// failPause is how long nothing moves behind a round in which a move came to nothing: twice as long each time when
+	// none of a round came about, up to RebalanceInterval.
+	failPause = time.Second
+)
+
+// settles returns how long this node waits for those who come together.
+func (c *Config) settles() time.Duration {
+	if every := c.RebalanceInterval; every > 0 {
+		return min(settleTime, every)
+	}
+	return settleTime
 }

@@ -65,6 +65,7 @@ type client struct {
 	hosts   bool          // may be given shards, as it says
 	unready bool          // though not for now
 	drains  bool          // gives back its shards, since it leaves
+	may     bool          // may be given shards, as it was seen last
 	since   time.Duration // when it said so first
 	owns    sparse.Set    // shards whose home it is
 	open    sparse.Set    // of these starting, halting or moving: an answer is due
@@ -243,7 +244,7 @@ func (c *coordinator) review() {
 	c.collect()
 	c.serve()
 	if c.t.coord == c {
-		c.moves.onward() // what could not move before may now
+		c.moves.review()
 	}
 }
 

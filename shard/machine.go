@@ -28,6 +28,7 @@ type Machine struct {
 	view    *membership.View
 	over    bool // this incarnation was downed or removed: it hosts nothing and says nothing any more
 	past    memory
+	comers  comers
 	leave   leave
 	away    bool // what lives here moves away, and no more comes, though this node stays: see DrainCommand
 	confirm confirmation
@@ -181,4 +182,44 @@ func (m *Machine) higher(t *typ) nak {
 // counts reports whether a member may coordinate: it has its up-number and has not left.
 func counts(mb membership.Member) bool {
 	return mb.UpNumber != 0 && (mb.Status.Working() || mb.Status == membership.Leaving)
+}
+
+// comers are the members that this node has seen come: some may be about to, or came a moment ago.
+type comers struct {
+	first time.Duration // when one was seen Up first; 0: none was
+	last  time.Duration // when another was seen Up last
+	more  bool          // some are about to be
+}
+
+// note follows a new view; old may be nil.
+func (c *comers) note(now time.Duration, old, v *membership.View) {
+	c.more = false
+	for i := range v.Members {
+		mb := &v.Members[i]
+		switch mb.Status {
+		case membership.Joining, membership.WeaklyUp:
+			c.more = true
+			continue
+		case membership.Up:
+		default:
+			continue
+		}
+		if old != nil {
+			if was, in := old.Member(mb.ID); in && was.UpNumber != 0 {
+				continue
+			}
+		}
+		if c.last = now; c.first == 0 {
+			c.first = now
+		}
+	}
+}
+
+// until returns when those who come are waited for no longer by whom began at since, as far as can be seen now.
+func (c *comers) until(since, wait time.Duration) time.Duration {
+	most := max(since, c.first) + settleMost*wait
+	if c.more {
+		return most
+	}
+	return min(most, c.last+wait)
 }

@@ -30,6 +30,7 @@ type moves struct {
 	heirs map[route.ShardID]heir
 
 	placing placing
+	rounds  rounds
 	typical int // bytes that a move of the type hands over; zero: nothing is known
 }
 
@@ -169,6 +170,7 @@ func (mv *moves) aborted(from peer.ID, list []placed) {
 			continue
 		}
 		mv.event(MoveAborted, e.Shard, from, n)
+		mv.rounds.came(e.Shard, false)
 		mv.over(e.Shard)
 		c.confirm(e.Shard)
 	}
@@ -238,6 +240,7 @@ func (mv *moves) confirmed(s route.ShardID) {
 	}
 	now, took, home := mv.c.m.now, &mv.c.m.moves, mv.c.records.Peek(s).home.id
 	mv.placing.moved = now
+	mv.rounds.came(s, home != h.from)
 	if home == h.from {
 		mv.event(MoveReturned, s, home, &move{seq: h.seq, to: h.to})
 		return
@@ -300,14 +303,6 @@ func (mv *moves) view() *strategy.View {
 	return v
 }
 
-// next returns when balance is looked at next, zero for never.
-func (mv *moves) next() time.Duration {
-	if !mv.c.ready || mv.c.m.cfg.RebalanceInterval < 0 {
-		return 0
-	}
-	return max(mv.placing.at, 1) // at once the first time
-}
-
 // over ends a move, however it ended.
 func (mv *moves) over(s route.ShardID) {
 	mv.c.m.pace.release(mv.under[s].bytes)
@@ -329,6 +324,12 @@ func (mv *moves) give(s route.ShardID, p *client) {
 	c.owned++
 	p.outHost = append(p.outHost, s)
 	c.m.event(Event{Kind: ShardAllocated, Type: c.t.id, Shard: s, Term: c.term, Home: p.id, Fence: f})
+}
+
+// review looks again at what may move: what could not before may now.
+func (mv *moves) review() {
+	mv.onward()
+	mv.rounds.watch(mv.c, mv.placing.hold() != 0)
 }
 
 // onward moves on what waited for other moves to end.

@@ -1,5 +1,5 @@
 // Outbox: what a coordinator sends gathers during a verb and leaves in a few messages per member; what is not answered
-// is repeated by one timer per member. The balance of shards is looked at on the same ticks.
+// is repeated by one timer per member. Rounds of moves for balance begin on the same ticks (allocate.go says when).
 
 package shard
 
@@ -165,33 +165,49 @@ func (c *coordinator) sendHomes(p *client, shards []route.ShardID) {
 	}
 }
 
-// balance begins a round of moves, at most once in an interval, or at once behind a long round. Nothing moves for the
-// sake of balance while moves are not allowed for another reason.
+// next returns when balance is looked at next, zero for never.
+func (mv *moves) next() time.Duration {
+	if !mv.c.ready || mv.c.m.cfg.RebalanceInterval < 0 {
+		return 0
+	}
+	return max(mv.rounds.at, 1) // at once the first time
+}
+
+// balance begins a round of moves when it is time. Nothing moves for the sake of balance while moves are not allowed
+// for another reason.
 func (mv *moves) balance() {
-	c, m, p := mv.c, mv.c.m, &mv.placing
+	c, m, rs := mv.c, mv.c.m, &mv.rounds
 	wait := m.cfg.RebalanceInterval
-	if wait < 0 || !c.ready || p.at != 0 && m.now < p.at {
+	if wait < 0 || !c.ready || rs.at != 0 && m.now < rs.at {
 		return
 	}
-	first := p.at == 0
-	// In step with other types, so that a node that coordinates thousands wakes up for all of them a few times.
-	step := max(wait/4, 1)
-	p.at = (m.now + wait + step - 1) / step * step
-	if len(p.plan) > 0 { // the last round is not over
+	if rs.at == 0 {
+		rs.at = inStep(max(m.now+m.cfg.settles(), rs.calm), m.cfg.settles())
+		return
+	}
+	follows := rs.follows
+	rs.at, rs.follows = inStep(m.now+wait, wait), false
+	if len(rs.plan) > 0 { // the last round is not over
 		mv.proceed()
 		return
 	}
-	if first || mv.allowed() != nil {
+	if !follows {
+		rs.tried.Clear()
+	}
+	if mv.allowed() != nil {
 		return
 	}
 	v := mv.view()
-	if v.Holds() != 0 || p.even(v) {
+	if v.Holds() != 0 || mv.placing.even(v) {
 		return
 	}
 	v.Limit = mv.longest()
-	list, err := p.guard().Rebalance(mv.full(v))
-	p.note(err)
-	p.plan, p.again = list, false
+	list, err := mv.placing.guard().Rebalance(mv.full(v))
+	mv.placing.note(err)
+	rs.plan = slices.DeleteFunc(list, func(n strategy.Move) bool { return rs.tried.Has(n.Shard) })
+	if len(rs.plan) > 0 {
+		rs.began, rs.done, rs.failed = m.now, 0, 0
+	}
 	mv.proceed()
 }
 
@@ -200,41 +216,76 @@ func (mv *moves) balance() {
 func (mv *moves) longest() int { return max(mv.c.m.cfg.MaxMoves, int(mv.c.settings.Shards/50)) }
 
 // proceed begins what is left of a round, as far as there is room. What may not move any more is left out, and all of
-// it when nothing may. Behind a round that was longer than there was room for, balance is looked at at once: such a
-// type would have its interval again and again otherwise.
+// it when nothing may.
 func (mv *moves) proceed() {
-	c, p := mv.c, &mv.placing
-	if len(p.plan) == 0 {
-		if p.again && len(mv.under) == 0 {
-			p.again, p.at = false, c.m.now
-		}
+	c, rs := mv.c, &mv.rounds
+	if len(rs.plan) == 0 {
+		mv.ended()
 		return
 	}
 	if mv.crowded(0) {
-		p.again = true
 		return
 	}
 	v := mv.view()
 	if v.Holds() != 0 {
-		p.plan = nil
+		rs.plan = nil
 	}
-	for len(p.plan) > 0 {
+	for len(rs.plan) > 0 {
 		err := mv.allowed()
 		if errors.Is(err, ErrTooManyMoves) || err == nil && mv.crowded(0) {
-			p.again = true
 			return
 		}
 		if err != nil {
-			p.plan = nil
+			rs.plan = nil
 			return
 		}
-		n := p.plan[0]
-		p.plan = p.plan[1:]
+		n := rs.plan[0]
+		rs.plan = rs.plan[1:]
 		r, to := c.records.Peek(n.Shard), v.Region(n.To)
 		if r.phase == alive && r.home.id == n.From && to != nil && to.Eligible() {
+			rs.tried.Add(n.Shard)
 			mv.begin(n.Shard, n.To)
 		}
 	}
+}
+
+// ended plans the look that follows a round when all of its moves are over, those included that have stopped and not
+// begun elsewhere. A strategy that reads loads is asked at its interval alone: what it would see is from before.
+func (mv *moves) ended() {
+	m, rs := mv.c.m, &mv.rounds
+	if rs.began == 0 || len(mv.heirs) > 0 || !mv.idle() {
+		return
+	}
+	took := m.now - rs.began
+	rs.began = 0
+	pause := max(took/2, m.cfg.BatchDelay)
+	switch {
+	case rs.failed == 0:
+		rs.fruit = 0
+	case rs.done > 0:
+		rs.fruit, pause = 0, max(pause, failPause)
+	default:
+		pause = max(pause, failPause<<min(rs.fruit, 10))
+		rs.fruit++
+	}
+	pause = min(pause, m.cfg.RebalanceInterval)
+	if rs.failed > 0 {
+		rs.rest = m.now + pause
+	}
+	if s, _ := mv.placing.registered(); strategy.ReadsLoads(s) {
+		return
+	}
+	rs.at, rs.follows = max(m.now+pause, rs.calm), m.now >= rs.calm
+}
+
+// idle reports whether nothing moves but what is stuck.
+func (mv *moves) idle() bool {
+	for s := range mv.under { // a question: the order does not show
+		if !mv.stuck(s) {
+			return false
+		}
+	}
+	return true
 }
 
 // round returns how many shards a round would move now, and why none does. It counts nothing.

@@ -16,7 +16,7 @@ import (
 type region struct {
 	settings Settings
 	refused  error // the cluster's settings are others: the type is dead here
-	eager    bool  // every home that is not known is wanted
+	eager    eager // every home that is not known is wanted
 	slots    sparse.Table[slot]
 	homes    map[peer.ID]*peer.ID // one copy of each home's identity, shared by the slots
 	lives    sparse.Set           // shards that live here or are stopping here
@@ -38,6 +38,13 @@ type region struct {
 	drainDone        bool
 	unready          bool               // takes no shards for now, as the application declares
 	asked            map[uint64]peer.ID // moves that were asked for, by nonce: of whom
+}
+
+// eager says of a region whether all homes are wanted though nobody sends.
+type eager struct {
+	since time.Duration // when that was said; 0: it was not
+	at    time.Duration // while others are waited for: when it is looked again whether they come
+	begun bool          // nobody is waited for any more
 }
 
 // slot is what a region knows of one shard. While it lives here fence is its fence; otherwise, if state is RouteRemote
@@ -113,6 +120,9 @@ func (g *region) next() time.Duration {
 	d.add(g.asking.at)
 	d.add(g.drain.at)
 	d.add(g.hand.next())
+	if g.joined {
+		d.add(g.eager.at)
+	}
 	if g.unsent.Len() > 0 && g.joined {
 		d.add(g.batchAt)
 	}
@@ -258,9 +268,7 @@ func (m *Machine) onAck(t *typ, from peer.ID, term uint32) {
 	g.retry.stop()
 	if !g.joined {
 		g.joined = true
-		if g.eager && !closing(m) {
-			g.wantAll()
-		}
+		wantUnasked(m, g)
 		m.askAll(t)
 		m.drainRegion(t)
 	}
@@ -270,6 +278,9 @@ func (m *Machine) tickRegion(t *typ) {
 	g := t.region
 	if g.retry.due(m, g.to) {
 		m.announce(t)
+	}
+	if g.joined && g.eager.at > 0 && m.now >= g.eager.at {
+		wantUnasked(m, g)
 	}
 	asking, drain := g.asking.due(m, g.to), g.drain.due(m, g.to)
 	if asking || drain {
@@ -309,26 +320,6 @@ func (g *region) want(s route.ShardID) {
 	if st := g.peek(s).state; (st == RouteUnknown || st == RouteMoving) && g.wanted.Add(s) {
 		g.unsent.Add(s)
 		g.hand.joins(s)
-	}
-}
-
-// beEager has all homes of a type wanted from now on whenever they are unknown.
-func beEager(m *Machine, id route.TypeID) error {
-	t := m.types[id]
-	if t == nil || t.region == nil {
-		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(id))
-	}
-	if g := t.region; g.refused == nil {
-		g.eager = true
-		g.wantAll()
-	}
-	return nil
-}
-
-// wantAll wants what an eager region does not know.
-func (g *region) wantAll() {
-	for s := range route.ShardID(g.settings.Shards) {
-		g.want(s)
 	}
 }
 

@@ -86,7 +86,7 @@ func (m *Machine) forget(t *typ, s route.ShardID) {
 		e.fence = route.Fence{}
 	}
 	m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: s, State: RouteUnknown})
-	if t.region.eager && !closing(m) {
+	if t.region.eager.begun && !closing(m) {
 		t.region.want(s)
 	}
 }
@@ -227,4 +227,37 @@ func tellLoads(m *Machine, c LoadsCommand) error {
 	l.Entries, l.Last = list, true
 	m.post(g.to, l)
 	return nil
+}
+
+// beEager has all homes of a type wanted from now on whenever they are unknown.
+func beEager(m *Machine, id route.TypeID) error {
+	t := m.types[id]
+	if t == nil || t.region == nil {
+		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(id))
+	}
+	if g := t.region; g.refused == nil && g.eager.since == 0 {
+		g.eager.since = m.now
+		wantUnasked(m, g)
+	}
+	return nil
+}
+
+// wantUnasked wants what an eager region that has joined does not know. On a fresh start those who come Up together are
+// waited for, a moment and not for ever: the first of them would be given all that is kept alive otherwise. Who sends
+// waits for nobody; nor does a type of one shard, and of a running cluster some other region waits no more.
+func wantUnasked(m *Machine, g *region) {
+	e := &g.eager
+	if e.since == 0 || !g.joined || closing(m) {
+		return
+	}
+	if !e.begun && g.settings.Shards > 1 {
+		if at := m.comers.until(e.since, m.cfg.settles()); m.now < at {
+			e.at = min(at, m.now+m.cfg.settles())
+			return
+		}
+	}
+	e.begun, e.at = true, 0
+	for s := range route.ShardID(g.settings.Shards) {
+		g.want(s)
+	}
 }

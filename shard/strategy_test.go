@@ -41,7 +41,8 @@ func (a *answers) Rebalance(v *strategy.View) ([]strategy.Move, error) {
 	return a.rebalance(v)
 }
 
-// placedBy starts a world whose first node, the coordinator, has a strategy, and lets every shard be wanted.
+// placedBy starts a world whose first node, the coordinator, has a strategy, and lets every shard be wanted. Balance
+// has not been looked at yet.
 func placedBy(t tester, n int, s strategy.Strategy) *world {
 	w := startWorld(t, n)
 	w.nodes[0].m.cfg.RebalanceInterval = 10 * time.Second
@@ -50,7 +51,7 @@ func placedBy(t tester, n int, s strategy.Strategy) *world {
 	}
 	w.flow()
 	w.nodes[0].want(orders, all(orders)...)
-	w.pass(time.Second)
+	w.pass(settleTime / 2)
 	return w
 }
 
@@ -153,10 +154,10 @@ func TestBrokenStrategyDisturbsNothing(t *testing.T) {
 			require.Equal(t, c.fault, fault.Fault)
 			require.Equal(t, 1, boss.events[i].Shards)
 			w.pass(25 * time.Second)
-			require.Equal(t, 2, c.broken.rounds)
+			require.Equal(t, 3, c.broken.rounds, "soon after the begin, and at each interval")
 			require.Zero(t, count(boss.events, MoveBegan))
-			require.Equal(t, uint64(32), boss.m.Counters().Placing.Faults)
-			require.Equal(t, 3, count(boss.events, StrategyFault))
+			require.Equal(t, uint64(33), boss.m.Counters().Placing.Faults)
+			require.Equal(t, 4, count(boss.events, StrategyFault))
 			last := boss.events[len(boss.events)-1]
 			require.Equal(t, StrategyFault, last.Kind)
 			w.nodes[1].do(LeaveCommand{})
@@ -173,6 +174,7 @@ func TestRoundsThatCannotBe(t *testing.T) {
 	w := placedBy(t, 3, s)
 	boss := w.nodes[0]
 	boss.m.cfg.MaxMoves = 5
+	w.pass(5 * time.Second) // the first look
 	for _, c := range []struct {
 		fault strategy.Fault
 		round func(v *strategy.View) []strategy.Move
@@ -192,7 +194,7 @@ func TestRoundsThatCannotBe(t *testing.T) {
 	} {
 		before := boss.m.Counters().Placing.Faults
 		s.rebalance = func(v *strategy.View) ([]strategy.Move, error) { return c.round(v), nil }
-		w.pass(12 * time.Second)
+		w.pass(10 * time.Second)
 		require.Equal(t, before+1, boss.m.Counters().Placing.Faults)
 		var fault *strategy.FaultError
 		require.ErrorAs(t, boss.events[len(boss.events)-1].Err, &fault)
@@ -201,7 +203,9 @@ func TestRoundsThatCannotBe(t *testing.T) {
 	}
 	require.Zero(t, count(boss.events, MoveBegan))
 	s.rebalance = func(v *strategy.View) ([]strategy.Move, error) {
-		require.Equal(t, 10, v.Regions[0].Count)
+		if v.Regions[0].Count < 10 {
+			return nil, nil
+		}
 		require.True(t, slices.IsSortedFunc(v.Regions[0].Shards, func(a, b route.ShardID) int {
 			return boss.hosted[key(orders.ID(), a)].Compare(boss.hosted[key(orders.ID(), b)])
 		}), "in the order of their allocation")

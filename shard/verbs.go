@@ -195,6 +195,7 @@ func (m *Machine) onView(v *membership.View) {
 	}
 	m.view = v
 	m.past.population.note(old, v)
+	m.comers.note(m.now, old, v)
 	lost := m.past.note(m.now, m.takeover(), m.blindTakeover(), old, v)
 	for _, id := range m.order {
 		t := m.types[id]

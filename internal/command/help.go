@@ -90,8 +90,8 @@ var texts = kong.Vars{
 	"leave_help": "How long entities may take to move, and the rest to stop, before the node leaves anyway.",
 	"resolver_help": "Which side of a broken cluster lives, the same on all nodes: keep-majority, static-quorum, " +
 		"keep-oldest, down-all, unsafe-auto-down (all sides do: unsafe), off (none is downed, an operator decides).",
-	"balance_help": "How often the balance is looked at where this node coordinates a type: shards move from who has " +
-		"many to who has few; negative: never.",
+	"balance_help": "How often the balance of a type whose shards are even is looked at where this node coordinates it: " +
+		"shards move from who has many to who has few, in rounds that follow one another; negative: never.",
 	"quorum_help": "With static-quorum, and needed there: least members of a side that lives; there must never be more " +
 		"than twice as many less one.",
 	"poll_help": "Event loops that have just had work look for more for so long before they sleep; 0: off, at most 1ms. " +

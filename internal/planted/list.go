@@ -257,5 +257,5 @@ var bugs = slices.Concat([]bug{
 		Without: "age > limit",
 	},
 }, membershipBugs, formingBugs, courierBugs, accountBugs, executionBugs, largeBugs, hostileBugs, chaosBugs,
-	availableBugs, ownerBugs, moveBugs, stateBugs, keptBugs, startsBugs,
+	availableBugs, ownerBugs, moveBugs, roundBugs, stateBugs, keptBugs, startsBugs,
 	planeBugs, askBugs, flightBugs, adminBugs, operateBugs)

@@ -1,4 +1,4 @@
-// Planted bugs in what is kept alive: singletons and daemons.
+// Planted bugs in what is kept alive, singletons and daemons; and in rounds of moves for balance.
 
 package main
 
@@ -119,8 +119,20 @@ var keptBugs = []bug{
 	{
 		Name: "eager-home-is-not-found-again", Package: "./shard", Run: "TestEagerTypeFindsHomes",
 		In:  "shard.Machine.forget",
-		Old: "if t.region.eager && !closing(m) {",
-		New: "if t.region.eager && e.living != notHere {",
+		Old: "if t.region.eager.begun && !closing(m) {",
+		New: "if t.region.eager.begun && e.living != notHere {",
+	},
+	{
+		Name: "a-fresh-start-waits-for-nobody", Package: "./shard", Run: "TestFreshStartWaitsForWhoComesTogether",
+		In:  "shard.comers.until",
+		Old: "min(most, c.last+wait)",
+		New: "min(most, c.last)",
+	},
+	{
+		Name: "a-fresh-start-waits-for-ever", Package: "./shard", Run: "TestFreshStartWaitsForWhoComesTogether",
+		In:  "shard.comers.until",
+		Old: "most := max(since, c.first) + settleMost*wait",
+		New: "most := max(since, c.first) + 1<<20*wait",
 	},
 	{
 		Name: "a-full-shutdown-begins-what-is-kept-elsewhere", Package: "./shard", Run: "TestEagerTypeStaysInAFullShutdown",
@@ -278,5 +290,45 @@ var keptBugs = []bug{
 		In:  "internal/leases.Holder.expire",
 		Old: "if !h.held || h.now < h.valid {",
 		New: "if !h.held || h.call.ID != 0 || h.now < h.valid {",
+	},
+}
+
+// roundBugs are in when rounds begin, and how they follow each other.
+var roundBugs = []bug{
+	{
+		Name: "rounds-that-fail-follow-at-once", Package: "./shard", Run: "TestRoundsThatFailArePaused",
+		In:  "shard.moves.ended",
+		Old: "pause = max(pause, failPause<<min(rs.fruit, 10))",
+		New: "_ = failPause",
+	},
+	{
+		Name: "a-shard-moves-again-in-rounds-that-follow", Package: "./shard", Run: "TestStrategyThatIsNeverContent",
+		In:  "shard.moves.balance",
+		Old: "return rs.tried.Has(n.Shard)",
+		New: "return false",
+	},
+	{
+		Name: "rounds-wait-for-the-interval", Package: "./shard", Run: "TestTypesAreBalancedWithoutWaiting",
+		In:  "shard.moves.ended",
+		Old: "rs.at, rs.follows = max(m.now+pause, rs.calm), m.now >= rs.calm",
+		New: "_ = pause",
+	},
+	{
+		Name: "whoever-comes-waits-for-the-interval", Package: "./shard", Run: "TestTypesAreBalancedWithoutWaiting",
+		In:  "shard.rounds.watch",
+		Old: "changed = changed || may != p.may",
+		New: "_ = may",
+	},
+	{
+		Name: "rounds-begin-before-others-have-come", Package: "./shard", Run: "TestMembersThatComeTogether",
+		In:  "shard.rounds.watch",
+		Old: "rs.calm = min(m.now+wait, rs.stirred+settleMost*wait)",
+		New: "rs.calm = min(m.now, rs.stirred+settleMost*wait)",
+	},
+	{
+		Name: "the-balance-waits-for-whoever-comes-without-end", Package: "./shard", Run: "TestMembersThatComeTogether",
+		In:  "shard.rounds.watch",
+		Old: "rs.calm = min(m.now+wait, rs.stirred+settleMost*wait)",
+		New: "rs.calm = m.now + wait",
 	},
 }

@@ -93,7 +93,7 @@ var moveBugs = []bug{
 		Run: "TestProxyKeepsWhatItUsesUnderALaterReign|TestWhatOthersNameCostsNothing",
 		In:  "shard.handing.bystands",
 		Old: "return in &&",
-		New: "return in && g.eager &&",
+		New: "return in && g.eager.begun &&",
 	},
 	{
 		Name: "moves-that-pass-by-have-no-bound", Package: "./shard", Run: "TestMovesThatPassByAreBounded",
@@ -216,8 +216,8 @@ var moveBugs = []bug{
 	},
 	{
 		Name: "a-pause-of-rebalancing-is-not-heeded",
-		In:   "shard.placing.regions",
-		Old:  "v.Hold |= strategy.Paused", New: "_ = word",
+		In:   "shard.placing.hold",
+		Old:  "h |= strategy.Paused", New: "_ = word",
 		Package: "./shard", Run: "TestBalanceIsHeld",
 	},
 	{
@@ -308,8 +308,8 @@ var moveBugs = []bug{
 	{
 		Name: "round-keeps-its-node-awake", Package: "./shard", Run: "TestRoundThatOutlastsItsInterval",
 		In:  "shard.moves.balance",
-		Old: "p.at != 0 && m.now < p.at {",
-		New: "p.at != 0 && m.now < p.at || len(p.plan) > 0 {",
+		Old: "rs.at != 0 && m.now < rs.at {",
+		New: "rs.at != 0 && m.now < rs.at || len(rs.plan) > 0 {",
 	},
 	{
 		Name: "what-waited-too-long-is-told-to-nobody", Seeds: 20,
@@ -343,9 +343,9 @@ var moveBugs = []bug{
 	},
 	{
 		Name: "balance-goes-on-though-paused", Seeds: 60,
-		In:  "shard.placing.regions",
-		Old: "v.Hold |= strategy.Paused",
-		New: "v.Hold |= 0",
+		In:  "shard.placing.hold",
+		Old: "h |= strategy.Paused",
+		New: "h |= 0",
 	},
 	{
 		Name: "who-a-move-was-for-need-not-be-ready", Package: "./shard", Run: "TestWhatIsLeftGoesToWhoIsNotReady",

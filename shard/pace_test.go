@@ -1,0 +1,166 @@
+// The pace of rounds, and of a fresh start: how soon shards are even, how often they move, and who is waited for.
+
+package shard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shard/strategy"
+)
+
+var thousand = Settings{Name: "thousand", Shards: 1000}
+
+// comes adds a node that is Up and registers a type.
+func (w *world) comes(s Settings) *testNode {
+	n := w.join()
+	n.m.cfg.RebalanceInterval = w.nodes[0].m.cfg.RebalanceInterval
+	w.publish()
+	w.promote()
+	w.publish()
+	n.do(RegisterCommand{Settings: s})
+	w.flow()
+	return n
+}
+
+// Members that come one after the other, within the time for which they are waited for, are counted together: each
+// shard moves once, and no more of them than must (SHD-6).
+func TestMembersThatComeTogetherAreCountedTogether(t *testing.T) {
+	w := startWorld(t, 2)
+	w.balances(DefaultRebalanceInterval)
+	w.registerAll(thousand)
+	w.nodes[0].want(thousand, all(thousand)...)
+	w.pass(5 * time.Second)
+	boss := w.nodes[0]
+	require.Zero(t, count(boss.events, MoveBegan))
+	for range 3 {
+		w.comes(thousand)
+		w.pass(settleTime * 9 / 10)
+	}
+	require.Zero(t, count(boss.events, MoveBegan), "more may come")
+	w.pass(2 * time.Second)
+	for _, n := range w.nodes {
+		require.Len(t, n.hosted, 200)
+	}
+	require.Equal(t, 600, count(boss.events, MoveBegan))
+	for range 20 { // one every now and then, without end: the balance does not wait for ever
+		w.comes(thousand)
+		w.pass(settleTime * 9 / 10)
+	}
+	require.Greater(t, count(boss.events, MoveBegan), 600)
+}
+
+// A round in which moves come to nothing is followed behind a pause, which gets longer up to the interval while none of
+// its moves comes about. When what hindered them is over, all is even soon (SHD-6).
+func TestRoundsThatFailArePaused(t *testing.T) {
+	w := startWorld(t, 3)
+	w.balances(DefaultRebalanceInterval)
+	w.registerAll(thousand)
+	for _, n := range w.nodes {
+		n.want(thousand, all(thousand)...)
+	}
+	w.pass(5 * time.Second)
+	boss, ill := w.nodes[0], w.nodes[2]
+	ill.cut = map[peer.ID]bool{} // its markers do not come, and nothing else of it
+	for _, n := range w.nodes {
+		ill.cut[n.id] = true
+	}
+	late := w.comes(thousand)
+	w.pass(2 * time.Minute)
+	rounds := count(boss.events, MoveAborted)/20 + 1
+	require.Empty(t, late.hosted)
+	require.Positive(t, count(boss.events, MoveAborted))
+	// Each takes MarkTime; behind it pauses of 1, 2, 4, 8, 10, 10 s.
+	require.InDelta(t, 10, rounds, 2)
+	ill.cut = nil
+	w.pass(DefaultRebalanceInterval + 5*time.Second)
+	require.Len(t, late.hosted, 250)
+}
+
+// A strategy that is never content has each shard moved once, and is asked again at the interval (SHD-6).
+func TestStrategyThatIsNeverContent(t *testing.T) {
+	s := &answers{rebalance: func(v *strategy.View) (list []strategy.Move, _ error) {
+		for i, r := range v.Regions {
+			if len(r.Shards) > 0 && len(v.Moving) == 0 {
+				list = append(list, strategy.Move{Shard: r.Shards[0], From: r.ID, To: v.Regions[(i+1)%3].ID})
+			}
+		}
+		return list, nil
+	}}
+	w := placedBy(t, 3, s)
+	boss := w.nodes[0]
+	w.pass(5 * time.Second)
+	begun := count(boss.events, MoveBegan)
+	require.Positive(t, begun)
+	require.LessOrEqual(t, begun, 30)
+	w.pass(10 * time.Second)
+	require.LessOrEqual(t, count(boss.events, MoveBegan), 2*begun)
+}
+
+// On a fresh start an eager type waits for those who come together, and is even at once; what somebody sends to is
+// given a home meanwhile; and whoever does not come in the end is waited for no longer than settleMost times (SHD-12).
+func TestFreshStartWaitsForWhoComesTogether(t *testing.T) {
+	w := newWorld(t)
+	starts := func() *testNode {
+		n := w.join()
+		n.m.cfg.RebalanceInterval = DefaultRebalanceInterval
+		w.publish()
+		w.promote()
+		w.publish()
+		n.do(RegisterCommand{Settings: orders})
+		n.do(EagerCommand{orders.ID()})
+		return n
+	}
+	first := starts()
+	first.want(orders, 7)
+	w.flow()
+	require.Len(t, first.hosted, 1, "who sends waits for nobody")
+	for range 4 {
+		w.pass(settleTime / 2)
+		require.Len(t, first.hosted, 1)
+		starts()
+	}
+	w.pass(2 * settleTime)
+	for _, n := range w.nodes {
+		require.Len(t, n.hosted, 6)
+		w.known(orders)
+	}
+	require.Zero(t, count(first.events, MoveBegan), "it was even at once")
+
+	w = newWorld(t)
+	first = starts()
+	w.join() // and never gets Up
+	w.publish()
+	w.pass((settleMost - 1) * settleTime)
+	require.Empty(t, first.hosted)
+	w.pass(settleTime)
+	require.Len(t, first.hosted, 30)
+}
+
+// An eager type of a running cluster waits for nobody, whoever comes: what was lost gets a home as soon as it may
+// (SHD-12).
+func TestEagerTypeOfARunningClusterWaitsForNobody(t *testing.T) {
+	w := startWorld(t, 3)
+	w.registerAll(orders)
+	for _, n := range w.nodes {
+		n.do(EagerCommand{orders.ID()})
+	}
+	w.pass(settleMost * settleTime)
+	w.known(orders)
+	lost := w.nodes[2]
+	had := len(lost.hosted)
+	lost.crash()
+	w.set(lost.id, membership.Down)
+	w.publish()
+	w.promote()
+	w.publish()
+	w.pass(DefaultTakeoverTime - time.Second)
+	w.join() // and is Joining
+	w.publish()
+	w.pass(time.Second + time.Millisecond)
+	require.Len(t, w.nodes[0].hosted, 10+had/2)
+}
