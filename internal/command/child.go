@@ -65,8 +65,7 @@ type (
 		LeaveTimeout time.Duration
 		TLS          tlsFiles `json:",omitzero"`
 
-		RebalanceInterval time.Duration `json:",omitzero"`
-		Admin             bool          `json:",omitzero"` // serve an admin interface on a free port
+		Admin bool `json:",omitzero"` // serve an admin interface on a free port
 	}
 	startReply struct {
 		Addr  string
@@ -80,8 +79,8 @@ func (c *childNode) start(ctx context.Context, a startArgs) (startReply, error) 
 	node, err := kith.Start(ctx, kith.Config{Latency: times.Record,
 		TLS:  kith.TLS{CertFile: a.TLS.Cert, KeyFile: a.TLS.Key, CAFile: a.TLS.CA},
 		Name: a.Name, Listen: a.Listen, Seeds: a.Seeds, Logger: log,
-		LeaveTimeout: a.LeaveTimeout, Sharding: kith.Sharding{RebalanceInterval: a.RebalanceInterval},
-		Undelivered: func(u kith.Undelivered) { c.refused.Add(u.Count) }})
+		LeaveTimeout: a.LeaveTimeout,
+		Undelivered:  func(u kith.Undelivered) { c.refused.Add(u.Count) }})
 	if err != nil {
 		return startReply{}, err
 	}

@@ -59,9 +59,6 @@ func (c *devCmd) Validate() error {
 // which may know no moves.
 func (c *devCmd) changes() bool { return c.Nodes > 1 && !c.Steady && c.Old == "" }
 
-// balanceEvery is how often nodes look at the balance where one joins: it is not to wait for its share for long.
-const balanceEvery = 200 * time.Millisecond
-
 // summary is the last line of kith dev.
 type summary struct {
 	Nodes         int     `json:"nodes"`
@@ -192,13 +189,9 @@ func (d *dev) start(ctx context.Context, e *env) error {
 // startArgs is how the i-th node is started. Another build is not asked for what the first ones did not know, since a
 // child refuses arguments that it does not know: it shows no page of its node.
 func (d *dev) startArgs(i int) startArgs {
-	a := startArgs{Admin: d.cmd.Dashboard != "" && d.build(i) == "", TLS: d.tlsFiles(i),
+	return startArgs{Admin: d.cmd.Dashboard != "" && d.build(i) == "", TLS: d.tlsFiles(i),
 		Name: devName, Listen: "127.0.0.1:0", Seeds: d.seeds, Shards: d.cmd.Shards,
 		LeaveTimeout: leaveLimit}
-	if d.cmd.changes() {
-		a.RebalanceInterval = balanceEvery
-	}
-	return a
 }
 
 // children returns the processes that have been started so far.
