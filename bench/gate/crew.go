@@ -55,7 +55,7 @@ type (
 	profileArgs struct{ Path string }
 )
 
-// sample is one measurement of one row.
+// sample is one measurement of one row. A row of crews that stand side by side has two of each build in a pair.
 type sample struct {
 	Pair  int                `json:"pair"`
 	Build string             `json:"build"`

@@ -48,11 +48,12 @@ func compare(samples []sample, other string) []figure {
 		heads, bases := of(samples, headName, r.name), of(samples, other, r.name)
 		f := figure{name: r.name, headMore: medians(heads), baseMore: medians(bases)}
 		var ratios, cpus, headValues, baseValues []float64
-		for pair, h := range heads {
-			b, ok := bases[pair]
-			if !ok {
+		for pair, hs := range heads {
+			bs := bases[pair]
+			if len(hs) != len(bs) { // it was interrupted
 				continue
 			}
+			h, b := together(hs), together(bs)
 			ratio := h.Value / b.Value
 			if r.less {
 				ratio = 1 / ratio
@@ -80,22 +81,34 @@ func compare(samples []sample, other string) []figure {
 }
 
 // of returns the measurements of one row of one build by their pairs.
-func of(samples []sample, build, row string) map[int]sample {
-	out := map[int]sample{}
+func of(samples []sample, build, row string) map[int][]sample {
+	out := map[int][]sample{}
 	for _, s := range samples {
 		if s.Build == build && s.Row == row {
-			out[s.Pair] = s
+			out[s.Pair] = append(out[s.Pair], s)
 		}
 	}
 	return out
 }
 
+// together makes one measurement of those of one pair, which lasted equally long.
+func together(all []sample) (sum sample) {
+	for _, s := range all {
+		sum.Value += s.Value / float64(len(all))
+		sum.CPU += s.CPU * s.Value / float64(len(all))
+	}
+	sum.CPU /= sum.Value
+	return sum
+}
+
 // medians returns the medians of the figures beside a row.
-func medians(samples map[int]sample) map[string]float64 {
+func medians(pairs map[int][]sample) map[string]float64 {
 	all := map[string][]float64{}
-	for _, s := range samples {
-		for name, v := range s.More {
-			all[name] = append(all[name], v)
+	for _, samples := range pairs {
+		for _, s := range samples {
+			for name, v := range s.More {
+				all[name] = append(all[name], v)
+			}
 		}
 	}
 	out := map[string]float64{}

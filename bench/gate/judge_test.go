@@ -101,3 +101,18 @@ func TestTheBaseStays(t *testing.T) {
 	few := judge([]build{{Name: headName, Commit: "new"}, {Name: baseName}}, measured("ring-worker", 1, 2))
 	require.ErrorContains(t, few.mayAdvance(), "1 pairs")
 }
+
+// Two measurements of a pair count as one that lasted as long as both: CPU time is of all their messages.
+func TestThereAndBack(t *testing.T) {
+	require.Equal(t, sample{Value: 200, CPU: 25}, together([]sample{{Value: 100, CPU: 10}, {Value: 300, CPU: 30}}))
+	all := append(measured("ring-inline", 10, 20), measured("ring-inline", 30, 20)...)
+	got := compare(all, baseName)
+	require.Equal(t, 1, got[0].pairs)
+	require.Equal(t, 1.0, got[0].ratio.Median)
+	require.Empty(t, compare(all[:3], baseName), "it was interrupted")
+	order := ""
+	for _, b := range thereAndBack([]build{{Name: "a"}, {Name: "b"}, {Name: "c"}}) {
+		order += b.Name
+	}
+	require.Equal(t, "cbaabc", order)
+}

@@ -37,7 +37,7 @@ type flags struct {
 	compared
 	Only     []string      `help:"Rows to measure, by name or by how their names begin; empty: all."`
 	Pairs    int           `default:"7" help:"How many times each row is measured of each build, 1 to 100."`
-	Duration time.Duration `default:"700ms" help:"How long a row is measured each time, 100ms to 1m."`
+	Duration time.Duration `default:"700ms" help:"How long a row of a build is measured in a pair, 100ms to 1m."`
 	Raw      string        `type:"path" help:"${raw_help}"`
 	Profile  string        `type:"path" help:"Directory for CPU profiles of all processes while rows are measured."`
 	Advance  bool          `help:"Write this commit to bench/gate/BASE if every row's median is at least 1.0 of the base."`

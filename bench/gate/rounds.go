@@ -1,4 +1,4 @@
-// Rounds: pairs of measurements, in another order each time.
+// Rounds: pairs of measurements, in another order each time, there and back.
 
 package main
 
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -15,7 +16,7 @@ import (
 type rounds struct {
 	builds  []build
 	rows    []row
-	unit    time.Duration
+	unit    time.Duration // of a row of a build in a pair
 	profile string
 	raw     *raw
 	say     func(string, ...any)
@@ -63,8 +64,12 @@ func (r *rounds) group(ctx context.Context, pair int, rows []row) (err error) {
 		}
 	}()
 	for i, row := range rows {
-		for _, b := range turn(r.builds, pair+i) {
-			if err := r.measure(ctx, pair, row, b, crews); err != nil {
+		order, unit := turn(r.builds, pair+i), r.unit
+		if !row.crew.apart {
+			order, unit = thereAndBack(order), unit/2
+		}
+		for _, b := range order {
+			if err := r.measure(ctx, pair, row, b, crews, unit); err != nil {
 				return err
 			}
 		}
@@ -72,8 +77,17 @@ func (r *rounds) group(ctx context.Context, pair int, rows []row) (err error) {
 	return nil
 }
 
+// thereAndBack has each build measured twice, and on the way back in the other order: what the machine loses or gains
+// steadily meanwhile is the same for all.
+func thereAndBack(order []build) []build {
+	back := slices.Clone(order)
+	slices.Reverse(back)
+	return append(back[:len(back):len(back)], order...)
+}
+
 // measure measures one row of one build, and starts its crew if need be.
-func (r *rounds) measure(ctx context.Context, pair int, row row, b build, crews map[string]*crew) error {
+func (r *rounds) measure(ctx context.Context, pair int, row row, b build, crews map[string]*crew,
+	unit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	c := crews[b.Name]
@@ -84,7 +98,7 @@ func (r *rounds) measure(ctx context.Context, pair int, row row, b build, crews 
 		}
 		crews[b.Name] = c
 	}
-	s, err := r.sample(ctx, row, b, c)
+	s, err := r.sample(ctx, row, b, c, unit)
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", row.name, b.Commit, err)
 	}
@@ -98,9 +112,9 @@ func (r *rounds) measure(ctx context.Context, pair int, row row, b build, crews 
 }
 
 // sample measures one row of a crew, with profiles if they are wanted; those of the last pair stay.
-func (r *rounds) sample(ctx context.Context, row row, b build, c *crew) (sample, error) {
+func (r *rounds) sample(ctx context.Context, row row, b build, c *crew, unit time.Duration) (sample, error) {
 	if r.profile == "" {
-		return row.run(ctx, c, r.unit)
+		return row.run(ctx, c, unit)
 	}
 	if err := os.MkdirAll(r.profile, 0o755); err != nil {
 		return sample{}, err
@@ -108,6 +122,6 @@ func (r *rounds) sample(ctx context.Context, row row, b build, c *crew) (sample,
 	if err := c.profile(ctx, filepath.Join(r.profile, row.name+"-"+b.Name)); err != nil {
 		return sample{}, err
 	}
-	s, err := row.run(ctx, c, r.unit)
+	s, err := row.run(ctx, c, unit)
 	return s, errors.Join(err, c.profile(ctx, ""))
 }
