@@ -120,9 +120,31 @@ func medians(pairs map[int][]sample) map[string]float64 {
 
 // mean is the geometric mean of the rows' medians.
 func mean(rows []figure) float64 {
-	sum := 0.0
+	var medians []float64
 	for _, f := range rows {
-		sum += math.Log(f.ratio.Median)
+		medians = append(medians, f.ratio.Median)
 	}
-	return math.Exp(sum / float64(len(rows)))
+	return geometric(medians)
+}
+
+// meanCPU is the same of processor time, of the rows that have it: zero when none has.
+func meanCPU(rows []figure) float64 {
+	var medians []float64
+	for _, f := range rows {
+		if f.cpu != nil {
+			medians = append(medians, f.cpu.Median)
+		}
+	}
+	if len(medians) == 0 {
+		return 0
+	}
+	return geometric(medians)
+}
+
+func geometric(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += math.Log(v)
+	}
+	return math.Exp(sum / float64(len(values)))
 }

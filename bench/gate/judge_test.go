@@ -3,6 +3,9 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,6 +57,8 @@ func TestMoreIsBetterInEveryRatio(t *testing.T) {
 	require.Equal(t, 3, tell.pairs)
 	require.Equal(t, spread{2, 2, 2}, memory.ratio, "half the memory")
 	require.InDelta(t, 1.3416, mean(got), 1e-4)
+	require.InDelta(t, 2, meanCPU(got), 1e-4)
+	require.Zero(t, meanCPU(nil))
 	require.Empty(t, compare(samples, fixedName))
 }
 
@@ -75,6 +80,22 @@ func TestFiguresBeside(t *testing.T) {
 	got := compare(samples, baseName)
 	require.Equal(t, map[string]float64{"idle_cores": 1}, got[0].baseMore)
 	require.Equal(t, map[string]float64{"idle_cores": 2}, got[0].headMore)
+}
+
+func TestLastLine(t *testing.T) {
+	samples := measured("ring-inline", 10, 20)
+	samples = append(samples, sample{Pair: 1, Build: fixedName, Row: "ring-inline", Value: 5})
+	r := judge([]build{{Name: headName, Commit: "new"}, {Name: baseName, Commit: "old"},
+		{Name: fixedName, Commit: "ea35bf4"}}, samples)
+	text, err := json.Marshal(r.line())
+	require.NoError(t, err)
+	row := `"rows":[{"row":"ring-inline","pairs":1,"ratio":%d,"least":%[1]d,"most":%[1]d,"low":0,"head":20,"base":%d}]`
+	require.JSONEq(t, `{"commit":"new","base":"old",`+fmt.Sprintf(row, 2, 10)+`,"mean":2,"failed":[],`+
+		`"fixed":{"base":"ea35bf4",`+fmt.Sprintf(row, 4, 5)+`,"mean":4}}`, string(text))
+	var table strings.Builder
+	r.table(&table)
+	require.Regexp(t, `(?m)^ring-inline +1 +10 +20 +2\.000`, table.String())
+	require.Regexp(t, `(?m)^ring-inline +1 +5 +20 +4\.000`, table.String())
 }
 
 // verdict judges seven equal pairs of one row.

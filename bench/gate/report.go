@@ -62,7 +62,11 @@ func (r *report) table(w io.Writer) {
 				fmt.Fprintf(w, "%s: %s %s, then %s\n", f.name, name, value(f.baseMore[name]), value(f.headMore[name]))
 			}
 		}
-		fmt.Fprintf(w, "geometric mean of the medians: %s\n\n", ratio(mean(s.rows)))
+		fmt.Fprintf(w, "geometric mean of the medians: %s", ratio(mean(s.rows)))
+		if cpu := meanCPU(s.rows); cpu > 0 {
+			fmt.Fprintf(w, ", of processor time %s", ratio(cpu))
+		}
+		fmt.Fprint(w, "\n\n")
 	}
 }
 
@@ -81,17 +85,16 @@ func value(v float64) string { return fmt.Sprintf("%.4g", v) }
 type (
 	// gateLine is the last line.
 	gateLine struct {
-		Commit string    `json:"commit"`
-		Base   string    `json:"base"`
-		Rows   []rowLine `json:"rows"`
-		Mean   float64   `json:"mean"` // geometric, of the medians
+		Commit string `json:"commit"`
+		sideLine
 		Failed []string  `json:"failed"`
 		Fixed  *sideLine `json:"fixed,omitempty"` // beside the fixed commit
 	}
 	sideLine struct {
-		Base string    `json:"base"`
-		Rows []rowLine `json:"rows"`
-		Mean float64   `json:"mean"`
+		Base    string    `json:"base"`
+		Rows    []rowLine `json:"rows"`
+		Mean    float64   `json:"mean"`               // geometric, of the medians
+		CPUMean float64   `json:"cpu_mean,omitempty"` // the same of processor time
 	}
 	rowLine struct {
 		Row      string             `json:"row"`
@@ -111,21 +114,23 @@ type (
 )
 
 func (r *report) line() gateLine {
-	base := r.sides[0]
-	out := gateLine{Commit: r.builds[0].Commit, Base: base.build.Commit, Rows: lines(base.rows),
-		Mean: round(mean(base.rows)), Failed: r.failed()}
+	out := gateLine{Commit: r.builds[0].Commit, sideLine: r.sides[0].line(), Failed: r.failed()}
 	if len(r.sides) > 1 {
-		s := r.sides[1]
-		out.Fixed = &sideLine{s.build.Commit, lines(s.rows), round(mean(s.rows))}
+		s := r.sides[1].line()
+		out.Fixed = &s
 	}
 	return out
+}
+
+func (s *side) line() sideLine {
+	return sideLine{s.build.Commit, lines(s.rows), round(mean(s.rows)), round(meanCPU(s.rows))}
 }
 
 func lines(rows []figure) []rowLine {
 	out := []rowLine{}
 	for _, f := range rows {
 		l := rowLine{Row: f.name, Pairs: f.pairs, Ratio: round(f.ratio.Median), Least: round(f.ratio.Least),
-			Most: round(f.ratio.Most), Low: f.low, Head: math.Round(f.head), Base: math.Round(f.base),
+			Most: round(f.ratio.Most), Low: f.low, Head: round(f.head), Base: round(f.base),
 			HeadMore: f.headMore, BaseMore: f.baseMore}
 		if f.cpu != nil {
 			l.CPURatio, l.CPULeast, l.CPUMost = round(f.cpu.Median), round(f.cpu.Least), round(f.cpu.Most)
