@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -169,6 +170,9 @@ func (c *crew) profile(ctx context.Context, path string) error {
 	return nil
 }
 
+// errNothing is the error of a measurement in which the machine was with others all the time.
+var errNothing = errors.New("nothing arrived")
+
 // over is how long a load goes on whose middle is measured for a unit.
 func over(unit time.Duration) time.Duration { return unit + unit/2 }
 
@@ -196,7 +200,7 @@ func (c *crew) steady(ctx context.Context, typ string, unit time.Duration, op st
 	host := len(after) - 1
 	n := float64(after[host].Count - before[host].Count)
 	if n == 0 {
-		return sample{}, fmt.Errorf("nothing arrived within %v", unit)
+		return sample{}, fmt.Errorf("%w within %v", errNothing, unit)
 	}
 	s := sample{Value: n / (after[host].At - before[host].At).Seconds()}
 	for i := range after {

@@ -119,12 +119,13 @@ func (f *flags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	defer raw.close()
 	say("raw lines: %s", raw.path)
 	r := &rounds{builds: builds, rows: rows, unit: f.Duration, profile: f.Profile, raw: raw, say: say}
-	if err := r.run(ctx, f.Pairs); err != nil {
+	err = r.run(ctx, f.Pairs)
+	report := judge(builds, raw.samples)
+	if len(report.sides[0].rows) == 0 { // not one pair is whole
 		return err
 	}
-	report := judge(builds, raw.samples)
 	report.table(stdout)
-	if err := cli.Line(stdout, "gate", report.line()); err != nil {
+	if err := errors.Join(err, cli.Line(stdout, "gate", report.line())); err != nil {
 		return err
 	}
 	if f.Advance {

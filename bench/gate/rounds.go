@@ -99,6 +99,9 @@ func (r *rounds) measure(ctx context.Context, pair int, row row, b build, crews 
 		crews[b.Name] = c
 	}
 	s, err := r.sample(ctx, row, b, c, unit)
+	for again := 0; errors.Is(err, errNothing) && again < 2; again++ {
+		s, err = r.sample(ctx, row, b, c, unit)
+	}
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", row.name, b.Commit, err)
 	}

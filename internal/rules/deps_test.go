@@ -62,5 +62,5 @@ func TestMakefileListsItsTargets(t *testing.T) {
 		require.Regexp(t, `(?m)^\.PHONY:.*\b`+target[1]+`\b`, string(text), "target %s is not phony", target[1])
 	}
 	require.Subset(t, names, strings.Fields(`help run test race storm scale kill-test planted fuzz bench bench-e2e
-		bench-peers test-peers check build clean`))
+		bench-gate bench-peers test-peers check build clean`))
 }
