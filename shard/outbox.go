@@ -191,10 +191,13 @@ func (mv *moves) balance() {
 		mv.proceed()
 		return
 	}
-	if !follows {
+	if !follows && rs.began == 0 {
 		rs.tried.Clear()
 	}
 	if mv.allowed() != nil {
+		if soon := m.cfg.settles(); m.now < rs.calm+settleMost*soon {
+			rs.at = inStep(m.now+soon, soon) // of who has come it may not be known yet which version it speaks
+		}
 		return
 	}
 	v := mv.view()

@@ -81,6 +81,24 @@ func TestRoundsThatFailArePaused(t *testing.T) {
 	require.Len(t, late.hosted, 250)
 }
 
+// Which version a member speaks that has come is known a little later than that it has: the balance does not wait for
+// its interval then (SHD-6).
+func TestBalanceWaitsForAVersion(t *testing.T) {
+	w := startWorld(t, 2)
+	w.balances(DefaultRebalanceInterval)
+	w.registerAll(thousand)
+	w.nodes[0].want(thousand, all(thousand)...)
+	w.pass(5 * time.Second)
+	known := false
+	w.nodes[0].m.cfg.Moves = func(id peer.ID) bool { return known || id != w.nodes[2].id }
+	late := w.comes(thousand)
+	w.pass(2 * time.Second)
+	require.Empty(t, late.hosted)
+	known = true
+	w.pass(2 * time.Second)
+	require.Len(t, late.hosted, 333)
+}
+
 // A strategy that is never content has each shard moved once, and is asked again at the interval (SHD-6).
 func TestStrategyThatIsNeverContent(t *testing.T) {
 	s := &answers{rebalance: func(v *strategy.View) (list []strategy.Move, _ error) {
@@ -139,6 +157,13 @@ func TestFreshStartWaitsForWhoComesTogether(t *testing.T) {
 	require.Empty(t, first.hosted)
 	w.pass(settleTime)
 	require.Len(t, first.hosted, 30)
+
+	w = newWorld(t)
+	first = starts()
+	w.set(first.id, membership.PreparingForShutdown)
+	w.publish()
+	w.pass(settleMost * settleTime) // in which every deadline is cleared: the world looks
+	require.Empty(t, first.hosted, "the whole cluster stops meanwhile")
 }
 
 // An eager type of a running cluster waits for nobody, whoever comes: what was lost gets a home as soon as it may

@@ -247,6 +247,7 @@ func beEager(m *Machine, id route.TypeID) error {
 // waits for nobody; nor does a type of one shard, and of a running cluster some other region waits no more.
 func wantUnasked(m *Machine, g *region) {
 	e := &g.eager
+	e.at = 0
 	if e.since == 0 || !g.joined || closing(m) {
 		return
 	}
@@ -256,7 +257,7 @@ func wantUnasked(m *Machine, g *region) {
 			return
 		}
 	}
-	e.begun, e.at = true, 0
+	e.begun = true
 	for s := range route.ShardID(g.settings.Shards) {
 		g.want(s)
 	}

@@ -185,3 +185,33 @@ func TestDaemonEndsWithItsSide(t *testing.T) {
 	require.True(t, s.c.Until(2*time.Minute, all))
 	require.True(t, ends())
 }
+
+// TestFreshStartSpreadsWhatIsKept: five nodes start together, with a type that is kept alive: ten seconds after the
+// last is Up no node has over a tenth more or less than the mean, and none has moved for that (SHD-6, SHD-12).
+func TestFreshStartSpreadsWhatIsKept(t *testing.T) {
+	for seed := range uint64(20) {
+		const n, shards = 5, 100
+		c := sim.New(t, n, seed)
+		begun := 0
+		on := map[int]int{}
+		c.RegisterKept(kept(entity.Type{Name: "crowd", Shards: shards,
+			New: func(string, route.Fence) entity.Handler { return single{&story{c: c}} }}),
+			&entity.Keep{ID: func(i route.ShardID) string { return string(rune('a' + i)) },
+				Run: func(ctx context.Context, _ *entity.Context) error {
+					node := c.Acting()
+					begun++
+					on[node]++
+					defer func() { on[node]-- }()
+					for ctx.Err() == nil {
+						c.Wait(50 * time.Millisecond)
+					}
+					return ctx.Err()
+				}})
+		c.AwaitUp()
+		c.Advance(10 * time.Second)
+		for node := range n {
+			require.InDelta(t, shards/n, on[node], shards/n/10, "seed %d", seed)
+		}
+		require.Equal(t, shards, begun, "seed %d: each has begun once", seed)
+	}
+}

@@ -67,7 +67,7 @@ func TestTypeOfVeryManyShards(t *testing.T) {
 
 	c.Restart(3)
 	c.AwaitUp()
-	require.True(t, c.Until(4*time.Minute, func() bool { return hosted(3) >= used/4 }), "it gets its share")
+	require.True(t, c.Until(10*time.Second, func() bool { return hosted(3) >= used/4 }), "it gets its share soon")
 	tellAll()
 	c.Advance(20 * time.Second)
 	require.Equal(t, sent, handled)
