@@ -26,6 +26,9 @@ type ScaleConfig struct {
 	Within time.Duration // so long after the last of them is Up shards must be within a tenth of the mean
 }
 
+// ErrMissed is wrapped by the errors of ScaleOut that say what must not be.
+var ErrMissed = errors.New("scaling out missed its bounds")
+
 // keptWorkers is how many daemons there are in a fresh start, beside the entities, whose shards are kept alive too.
 const keptWorkers = 100
 
@@ -80,19 +83,19 @@ type Scaled struct {
 
 // Fresh is a start of many nodes at once, whose shards are kept alive. Times count from when the last was Up.
 type Fresh struct {
-	Nodes   int     `json:"nodes"`
-	Shards  uint32  `json:"shards"`
-	Workers int     `json:"daemons"`
-	Form    float64 `json:"form_s"`              // from the first process until every one saw all Up
-	Even    float64 `json:"even_s"`              // negative: before that
-	Hosted  []int   `json:"shards_per_node"`     // when the time was over
-	Kept    []int   `json:"daemons_per_node"`    // likewise
-	Off     float64 `json:"off_percent"`         // the most that any of them is off the mean
-	Most    int     `json:"most_shards_at_once"` // that one node ever had
-	Moves   int     `json:"moves"`
+	Nodes   int      `json:"nodes"`
+	Shards  uint32   `json:"shards"`
+	Workers int      `json:"daemons"`
+	Form    float64  `json:"form_s"`              // from the first process until every one saw all Up
+	Even    *float64 `json:"even_s"`              // negative: before that; null: not within the time
+	Hosted  []int    `json:"shards_per_node"`     // when the time was over
+	Kept    []int    `json:"daemons_per_node"`    // likewise
+	Off     float64  `json:"off_percent"`         // the most that any of them is off the mean
+	Most    int      `json:"most_shards_at_once"` // that one node ever had
+	Moves   int      `json:"moves"`
 }
 
-// ScaleOut measures, and returns an error that wraps ErrFailed when the result says what must not be.
+// ScaleOut measures, and returns an error that wraps ErrMissed when the result says what must not be.
 func ScaleOut(ctx context.Context, cfg ScaleConfig) (*Scaled, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -325,7 +328,10 @@ func (s *ScaleConfig) fresh(ctx context.Context) (*Fresh, error) {
 		return nil, err
 	}
 	_, r.Moves, _ = phasesOf(c.facts)
-	r.Form, r.Even = (up - began).Seconds(), (even - up).Seconds()
+	if r.Form = (up - began).Seconds(); even > 0 {
+		after := (even - up).Seconds()
+		r.Even = &after
+	}
 	return r, nil
 }
 
@@ -364,5 +370,5 @@ func (r *Scaled) verdict(s *ScaleConfig) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrFailed, errors.Join(errs...))
+	return fmt.Errorf("%w: %w", ErrMissed, errors.Join(errs...))
 }
