@@ -13,6 +13,9 @@ type RunFrame struct {
 	now   time.Duration // a reading of the clock that no call has made old yet; zero: none
 }
 
+// Saw tells the run what Runtime.Now may be taken for until its next call, as Enter does for the first.
+func (f *RunFrame) Saw(now time.Duration) { f.now = now }
+
 // context returns the Context for the next call of the run.
 func (f *RunFrame) context() *Context {
 	switch {

@@ -273,16 +273,22 @@ func TestAReadingOfTheClockIsGoodForOneCall(t *testing.T) {
 		return c.Reply(p)
 	}
 	o := &origin{}
-	for i, limit := range []time.Duration{2 * time.Second, 2 * time.Second, 9 * time.Second} {
+	for i, limit := range []time.Duration{2 * time.Second, 2 * time.Second, 9 * time.Second,
+		2500 * time.Millisecond} {
 		m := Message{From: o, Corr: uint64(i), ID: []byte("a"), Limit: limit}
 		require.Equal(t, route.OK, r.Deliver(r.f.now, &m))
 	}
 	e := r.Ready()
 	require.True(t, e.Begin(r.f.now))
 	e.Enter(&r.frame, r.f.now)
-	for e.Work() {
-	}
+	require.True(t, e.Work(), "the instance is made")
+	require.True(t, e.Work(), "the clock is asked")
+	require.True(t, e.Work(), "and again")
+	r.frame.Saw(5 * time.Second)
+	require.True(t, e.Work(), "it is told")
+	require.False(t, e.Work(), "that was good for one call")
 	require.False(t, e.End(r.f.now))
 	require.Equal(t, []time.Duration{2 * time.Second, 9 * time.Second}, limits)
-	require.Equal(t, []answer{{0, route.OK, ""}, {1, route.Expired, ""}, {2, route.OK, ""}}, o.answers)
+	require.Equal(t, []answer{{0, route.OK, ""}, {1, route.Expired, ""}, {2, route.OK, ""}, {3, route.Expired, ""}},
+		o.answers)
 }

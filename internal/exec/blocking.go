@@ -234,6 +234,7 @@ func (p *blockingPool) serve(r *runner, j job, begun bool) {
 		}
 		for p.x.cfg.Latency == nil && goesOn(h, run) && e.Work() {
 			p.x.Gate.goOn(e)
+			r.frame.Saw(p.x.Clock.Fresh(now)) // as for messages of a batch of a worker
 		}
 		r.in = job{}
 		if h.t.weighs.Load() {
