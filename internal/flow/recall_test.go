@@ -13,32 +13,33 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-func putOf(t require.TestingT, l *Link, shard uint32, n, size int) {
-	e := wire.Envelope{Type: 1, Shard: shard, Payload: make([]byte, max(size, 8))}
+// putOf puts a message of one of the streams: two shards of each of two types.
+func putOf(t require.TestingT, l *Link, stream uint32, n, size int) {
+	e := wire.Envelope{Type: 1 + stream/2, Shard: stream % 2, Payload: make([]byte, max(size, 8))}
 	binary.LittleEndian.PutUint64(e.Payload, uint64(n))
 	room, err := l.Reserve(wire.SizeEnvelope(1, len(e.Payload)))
 	require.NoError(t, err)
 	l.Put(room, &e, "a")
 }
 
-func numberOf(t require.TestingT, frame []byte) (shard uint32, n int) {
+func numberOf(t require.TestingT, frame []byte) (stream uint32, n int) {
 	var e wire.Envelope
 	require.NoError(t, wire.ParseEnvelope(frame, &e))
-	return e.Shard, int(binary.LittleEndian.Uint64(e.Payload))
+	return 2*(e.Type-1) + e.Shard, int(binary.LittleEndian.Uint64(e.Payload))
 }
 
-// Whatever is gathered, sent and taken back: of each shard all comes out, once and in order, and the tells are counted
-// that are sent.
+// Whatever is gathered, sent and taken back: of each shard of each type all comes out, once and in order, and the tells
+// are counted that are sent.
 func TestWithdrawLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := NewLinkWithin(Bounds{Buffer: 256 << 10, Window: 32 << 10})
 		l.Reconnected(1)
-		var put, out [3]int
+		var put, out [4]int
 		sent, tells := uint64(0), uint64(0)
 		came := func(frame []byte) {
-			shard, n := numberOf(t, frame)
-			require.Equal(t, out[shard], n)
-			out[shard]++
+			stream, n := numberOf(t, frame)
+			require.Equal(t, out[stream], n)
+			out[stream]++
 		}
 		take := func() {
 			for b := l.Take(); b != nil; b = l.Take() {
@@ -54,26 +55,27 @@ func TestWithdrawLaw(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				for range rapid.IntRange(1, 40).Draw(t, "n") {
-					shard := rapid.Uint32Range(0, 2).Draw(t, "shard")
+					stream := rapid.Uint32Range(0, 3).Draw(t, "stream")
 					if size := rapid.IntRange(8, 3000).Draw(t, "size"); l.Pending()+size+100 < 256<<10 {
-						putOf(t, l, shard, put[shard], size)
-						put[shard]++
+						putOf(t, l, stream, put[stream], size)
+						put[stream]++
 					}
 				}
 			},
 			"take":   func(*rapid.T) { take() },
 			"credit": func(*rapid.T) { _, err := l.Granted(1, sent); require.NoError(t, err) },
 			"withdraw": func(t *rapid.T) {
-				shard := rapid.Uint32Range(0, 2).Draw(t, "shard")
-				frames, bytes, large := l.Waiting(1, shard)
+				stream := rapid.Uint32Range(0, 3).Draw(t, "stream")
+				typ, shard := 1+stream/2, stream%2
+				frames, bytes, large := l.Waiting(typ, shard)
 				before := l.Pending()
 				require.False(t, large)
-				require.Equal(t, put[shard]-out[shard], frames)
-				l.Withdraw(1, shard, func(frame []byte) { came(frame); frames--; bytes -= len(frame) })
+				require.Equal(t, put[stream]-out[stream], frames)
+				l.Withdraw(typ, shard, func(frame []byte) { came(frame); frames--; bytes -= len(frame) })
 				require.Zero(t, frames)
 				require.Zero(t, bytes)
 				require.LessOrEqual(t, l.Pending(), before)
-				require.Equal(t, put[shard], out[shard])
+				require.Equal(t, put[stream], out[stream])
 			},
 			"": func(t *rapid.T) {
 				flown, _ := l.Flown()

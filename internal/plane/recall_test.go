@@ -15,7 +15,7 @@ import (
 )
 
 // marking is a slot whose shard moves, and a link without credit in which messages wait for it and for another shard.
-func marking(t *testing.T, flags uint8, park int) (*flow.Slot, *flow.Link) {
+func marking(t *testing.T, flags uint8, park int, pool flow.Budget) (*flow.Slot, *flow.Link) {
 	l := flow.NewLinkWithin(flow.Bounds{Buffer: 64 << 10, Window: 100})
 	l.Reconnected(1)
 	for i, shard := range []uint32{9, 2, 9, 2, 2, 9} {
@@ -29,7 +29,7 @@ func marking(t *testing.T, flags uint8, park int) (*flow.Slot, *flow.Link) {
 	}
 	require.NotEmpty(t, l.Take())
 	require.LessOrEqual(t, l.Credit(), 0)
-	slot := flow.MakeSlot(flow.NewParking(0, park, time.Hour, nil))
+	slot := flow.MakeSlot(flow.NewParking(0, park, time.Hour, pool))
 	s := &slot
 	require.Equal(t, Rest, Move(s, Home{Moving: true}))
 	_, err := Park(s, 0, &wire.Envelope{Type: 1, Shard: 2, Payload: []byte{100}}, "a")
@@ -41,7 +41,7 @@ var theMarker = wire.Marker{Type: 1, Shard: 2, Term: 3, Seq: 4}
 
 // What waits for the shard waits in its slot from then on, in order, and the marker goes at once (SHD-9).
 func TestMarkOvertakesTheBacklog(t *testing.T) {
-	s, l := marking(t, 0, 1<<16)
+	s, l := marking(t, 0, 1<<16, nil)
 	asks, _, err := Mark(s, l, 0, theMarker)
 	require.NoError(t, err)
 	require.NotEmpty(t, asks)
@@ -71,9 +71,14 @@ func TestMarkBehindWhatCannotWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags uint8
 		park  int
-	}{"large": {wire.FlagBulk, 1 << 16}, "no room": {0, 100}} {
+		pool  flow.Budget
+	}{
+		"large":     {wire.FlagBulk, 1 << 16, nil},
+		"no room":   {0, 100, nil},
+		"no budget": {0, 1 << 16, &flow.Pool{Limit: 100}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			s, l := marking(t, c.flags, c.park)
+			s, l := marking(t, c.flags, c.park, c.pool)
 			before, _, _ := l.Waiting(1, 2)
 			asks, next, err := Mark(s, l, 0, theMarker)
 			require.NoError(t, err)

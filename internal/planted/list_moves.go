@@ -36,29 +36,6 @@ var moveBugs = []bug{
 		New: "want(s), l.AppendMarker(m)",
 	},
 	{
-		Name: "withdrawn-stands-behind-what-waits", Seeds: 30,
-		In:  "internal/flow.Slot.PutFirst",
-		Old: "s.queue = ringbuf.NewQueue(s.park.bytes)\n\ttake(",
-		New: "if old == nil {\n\t\ts.queue = ringbuf.NewQueue(s.park.bytes)\n\t}\n\told = nil\n\ttake(",
-	},
-	{
-		Name: "withdrawn-is-sent-as-well", Seeds: 30,
-		In:  "internal/flow.Link.Withdraw",
-		Old: "n < l.q.Len()",
-		New: "n < 0",
-	},
-	{
-		Name: "withdrawn-is-lost", Seeds: 30,
-		In:   "internal/flow.withdraw",
-		Drop: "f",
-	},
-	{
-		Name: "withdrawn-takes-too-little-room", Seeds: 30,
-		In:  "internal/flow.Slot.PutFirst",
-		Old: "bytes+records*ParkOverhead",
-		New: "bytes",
-	},
-	{
 		Name: "shard-at-its-deadline-waits-for-others", Package: "./internal/exec", Run: "TestCutTakesItOutOfTheBacklog",
 		In:  "internal/exec.worker.work",
 		Old: "w.queue.hurry.Load()",

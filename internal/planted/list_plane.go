@@ -182,4 +182,51 @@ var planeBugs = []bug{
 		Old: "e.full && !e.said",
 		New: "at > 0",
 	},
+	{
+		Name: "marker-overtakes-what-cannot-wait", Package: "./internal/plane", Run: "TestMarkBehindWhatCannotWait",
+		In:  "internal/plane.Mark",
+		Old: "case large || s == nil || !s.Fits(frames, bytes):\n\t\treturn nil, Rest, l.AppendMarker(m)",
+		New: "case large || s == nil || !s.Fits(frames, bytes):\n\t\treturn nil, Rest, l.ExpressMarker(m)",
+	},
+	{
+		Name: "withdrawn-tells-count-as-sent", Package: "./internal/flow", Run: "TestWithdrawLaw",
+		In:  "internal/flow.Link.Withdraw",
+		Old: "l.tally.gathered -= tells",
+		New: "",
+	},
+	{
+		Name: "shards-of-other-types-are-withdrawn", Seeds: 30,
+		In:  "internal/flow.of",
+		Old: "ok && t == typ && s == shard",
+		New: "ok && (t == typ || true) && s == shard",
+	},
+	{
+		Name: "what-waited-is-dropped", Seeds: 5, First: 363602555411, Accounts: true,
+		In:  "internal/flow.Slot.PutFirst",
+		Old: "old != nil && old.Len() > 0",
+		New: "old != nil && old.Len() < 0",
+	},
+	{
+		Name: "withdrawn-stands-behind-what-waits", Seeds: 30,
+		In:  "internal/flow.Slot.PutFirst",
+		Old: "s.queue = ringbuf.NewQueue(s.park.bytes)\n\ttake(",
+		New: "if old == nil {\n\t\ts.queue = ringbuf.NewQueue(s.park.bytes)\n\t}\n\told = nil\n\ttake(",
+	},
+	{
+		Name: "withdrawn-is-sent-as-well", Seeds: 30,
+		In:  "internal/flow.Link.Withdraw",
+		Old: "n < l.q.Len()",
+		New: "n < 0",
+	},
+	{
+		Name: "withdrawn-is-lost", Seeds: 30,
+		In:   "internal/flow.withdraw",
+		Drop: "f",
+	},
+	{
+		Name: "withdrawn-takes-too-little-room", Seeds: 30,
+		In:  "internal/flow.Slot.PutFirst",
+		Old: "bytes+records*ParkOverhead",
+		New: "bytes",
+	},
 }
