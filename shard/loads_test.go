@@ -159,3 +159,27 @@ func TestLoadsAreToldToWhoAsks(t *testing.T) {
 	w.pass(35 * time.Second)
 	require.InDelta(t, before+3, w.mails[wire.KindShardLoads], 1, "of one node alone")
 }
+
+// A member that comes has its share in one round also where loads decide, which are measured anew only a good while
+// later; among those that have some a round is as long as ever (SHD-6).
+func TestLoadAwareFillsWhoComesInOneRound(t *testing.T) {
+	w := placedBy(t, 3, strategy.LoadAware{})
+	w.costs = func(route.ShardID) strategy.Load { return strategy.Load{Rate: 10, Entities: 2} }
+	w.balances(DefaultRebalanceInterval)
+	boss := w.nodes[0]
+	boss.m.cfg.MaxMoves = 2
+	w.pass(time.Minute)
+	mv := boss.m.types[orders.ID()].coord.moves
+	require.Equal(t, 2, mv.longest(mv.view()))
+	late := w.join()
+	late.m.cfg.RebalanceInterval = DefaultRebalanceInterval
+	w.publish()
+	w.promote()
+	w.publish()
+	late.do(RegisterCommand{Settings: orders, Strategy: strategy.LoadAware{}})
+	w.pass(3 * time.Second)
+	require.InDelta(t, 7, len(late.hosted), 1)
+	begun := count(boss.events, MoveBegan)
+	w.pass(5 * time.Minute)
+	require.Equal(t, begun, count(boss.events, MoveBegan), "it comes to rest")
+}

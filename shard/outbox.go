@@ -204,7 +204,7 @@ func (mv *moves) balance() {
 	if v.Holds() != 0 || mv.placing.even(v) {
 		return
 	}
-	v.Limit = mv.longest()
+	v.Limit = mv.longest(v)
 	list, err := mv.placing.guard().Rebalance(mv.full(v))
 	mv.placing.note(err)
 	rs.plan = slices.DeleteFunc(list, func(n strategy.Move) bool { return rs.tried.Has(n.Shard) })
@@ -215,8 +215,27 @@ func (mv *moves) balance() {
 }
 
 // longest returns how many moves one round may have: as many as may be under way at once, or a fiftieth of the shards,
-// for a round looks at all of them, and a type of very many must not be looked at for every few.
-func (mv *moves) longest() int { return max(mv.c.m.cfg.MaxMoves, int(mv.c.settings.Shards/50)) }
+// for a round looks at all of them, and a type of very many must not be looked at for every few. A strategy that reads
+// loads waits behind each round until they are measured anew: in one it may fill those that have nothing yet, whose
+// share is plain.
+func (mv *moves) longest(v *strategy.View) int {
+	most := max(mv.c.m.cfg.MaxMoves, int(v.Shards/50))
+	if s, _ := mv.placing.registered(); !strategy.ReadsLoads(s) {
+		return most
+	}
+	owned, empty := 0, 0
+	for i := range v.Regions {
+		if r := &v.Regions[i]; r.Eligible() {
+			if owned += r.Count; r.Count == 0 {
+				empty++
+			}
+		}
+	}
+	return max(most, min(owned*empty/max(len(v.Regions), 1), maxFill))
+}
+
+// maxFill bounds what those that have nothing are given in one round: a plan of so many moves is made in one step.
+const maxFill = 1000
 
 // proceed begins what is left of a round, as far as there is room. What may not move any more is left out, and all of
 // it when nothing may.
@@ -297,7 +316,7 @@ func (mv *moves) round() (moves int, held strategy.Hold) {
 	if held = v.Holds(); held != 0 {
 		return 0, held
 	}
-	v.Limit = mv.longest()
+	v.Limit = mv.longest(v)
 	s, _ := mv.placing.registered()
 	list, _ := strategy.Check(s).Rebalance(mv.full(v))
 	return len(list), 0

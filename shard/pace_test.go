@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard/strategy"
 )
 
@@ -188,4 +190,44 @@ func TestEagerTypeOfARunningClusterWaitsForNobody(t *testing.T) {
 	w.publish()
 	w.pass(time.Second + time.Millisecond)
 	require.Len(t, w.nodes[0].hosted, 10+had/2)
+}
+
+// A reign that ends amid the rounds leaves nothing behind: the next one goes on with what it finds, and each shard
+// moves once in both together (SHD-6).
+func TestNextReignGoesOnWithTheRounds(t *testing.T) {
+	w := startWorld(t, 4)
+	w.balances(DefaultRebalanceInterval)
+	w.registerAll(thousand)
+	for _, n := range w.nodes {
+		n.want(thousand, all(thousand)...)
+	}
+	w.pass(5 * time.Second)
+	boss, next := w.nodes[0], w.nodes[1]
+	late := w.comes(thousand)
+	for len(late.hosted) == 0 {
+		w.pass(time.Millisecond)
+	}
+	require.Less(t, len(late.hosted), 200, "amid the rounds")
+	require.NoError(t, boss.m.Do(w.now, LeaveCommand{}))
+	boss.collect()
+	w.pass(time.Second)
+	require.True(t, boss.drained)
+	for _, st := range []membership.Status{membership.Leaving, membership.Exiting, membership.Removed} {
+		w.set(boss.id, st)
+		w.publish()
+		w.pass(100 * time.Millisecond)
+	}
+	w.pass(4 * time.Second)
+	for _, n := range w.nodes[1:] {
+		require.Len(t, n.hosted, 250)
+	}
+	moves := map[route.ShardID]int{}
+	for _, e := range slices.Concat(boss.events, next.events) {
+		if e.Kind == MoveBegan && e.Home != boss.id {
+			moves[e.Shard]++
+		}
+	}
+	for s, n := range moves { // each alone: no order
+		require.Equal(t, 1, n, "shard %d", s)
+	}
 }

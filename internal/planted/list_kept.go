@@ -296,6 +296,24 @@ var keptBugs = []bug{
 // roundBugs are in when rounds begin, and how they follow each other.
 var roundBugs = []bug{
 	{
+		Name: "who-has-nothing-waits-for-loads", Package: "./shard", Run: "TestLoadAwareFillsWhoComesInOneRound",
+		In:  "shard.moves.longest",
+		Old: "return max(most, min(owned*empty/max(len(v.Regions), 1), maxFill))",
+		New: "return most + 0*owned*empty",
+	},
+	{
+		Name: "an-eager-region-steps-without-end", Package: "./shard", Run: "TestFreshStartWaitsForWhoComesTogether",
+		In:  "shard.wantUnasked",
+		Old: "e.at = 0",
+		New: "_ = e",
+	},
+	{
+		Name: "a-version-that-is-known-late-waits-for-the-interval", Package: "./shard", Run: "TestBalanceWaitsForAVersion",
+		In:  "shard.moves.balance",
+		Old: "rs.at = inStep(m.now+soon, soon)",
+		New: "_ = rs",
+	},
+	{
 		Name: "rounds-that-fail-follow-at-once", Package: "./shard", Run: "TestRoundsThatFailArePaused",
 		In:  "shard.moves.ended",
 		Old: "pause = max(pause, failPause<<min(rs.fruit, 10))",
