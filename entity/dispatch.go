@@ -69,7 +69,7 @@ func PoisonContexts(s *Shard) {
 	if s.callFrame == nil {
 		s.callFrame = &CallFrame{}
 	}
-	s.spare.poisons, s.callFrame.poisons = true, true
+	s.poisons, s.callFrame.poisons = true, true
 }
 
 // Foresee looks up whose message one with that hash of its id will probably be. Who has several messages before it asks

@@ -78,7 +78,6 @@ type passage struct {
 type spare struct {
 	acts    []*activity
 	batches []*batch
-	poisons bool // each call gets a Context of its own
 }
 
 // accept takes a message into the mailbox of e, or returns which bound left no room, or that e takes none.

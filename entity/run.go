@@ -125,7 +125,7 @@ func (e *Entity) work() (more bool) {
 			a.step = made
 		}
 		c.from = nil
-		if c.s.spare.poisons && a.step != made {
+		if a.s.poisons && a.step != made {
 			poison(c)
 		}
 	}

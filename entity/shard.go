@@ -25,36 +25,46 @@ import (
 //
 // with Ready asked again after every verb and every End. One entity has one call at a time, in the order of Deliver.
 type Shard struct {
-	// What every message touches comes first: a shard is cold when its message comes, and each line of memory counts.
-	table     table
-	now       time.Duration
+	// What every message touches comes first, by who writes it: a shard is cold when its message comes, and one goroutine
+	// delivers while others run Blocking entities. TestLinesOfAShard knows the lines. This one hardly changes.
+	typ       *Type
+	runtime   Runtime
+	fence     route.Fence
+	callFrame *CallFrame
+	id        route.ShardID
 	phase     shardPhase
 	why       StopReason // of stopping
-	inCall    bool       // a Worker or Inline handler is being called
-	watch     bool       // the runtime is told of each call
-	id        route.ShardID
-	callFrame *CallFrame
-	typ       *Type
-	fence     route.Fence
-	stats     Stats
-	runtime   Runtime
-	slow      time.Duration // a call that takes longer is reported
+	calling
+
+	// These two lines are of Blocking entities that become busy, and idle.
+	readyHead, readyTail *Entity
+	spare                spare
+	lease                lease
+	busy                 int           // entities that have an activity
+	busyAt               time.Duration // when one last became busy
+	halting              int           // Blocking entities made ready only to be stopped
+	hand                 int           // where in the table the last look for an entity to evict ended
+
+	// The first count is the one of each message.
+	table  table
+	now    time.Duration
+	inCall bool // a Worker or Inline handler is being called
+	stats  Stats
+	slow   time.Duration // a call that takes longer is reported
 
 	timers timerHeap
 	upkeep
 	sweepAt time.Duration // when to look for idle entities
 	sweepTo time.Duration // the earliest that one of those seen so far becomes idle
 	cursor  int           // where in the table the look, or the stop, goes on; below zero when it is over
-	hand    int           // where in the table the last look for an entity to evict ended
-	halting int           // Blocking entities made ready only to be stopped
-	lease   lease
 	moving  moving
 	recalled
+}
 
-	readyHead, readyTail *Entity
-	spare                spare
-	busy                 int           // entities that have an activity
-	busyAt               time.Duration // when one last became busy
+// calling is what all calls of a shard have in common.
+type calling struct {
+	watch   bool // the runtime is told of each
+	poisons bool // each gets a Context of its own
 }
 
 // moving is what a shard knows of the move that ends it, and of the one that began it.

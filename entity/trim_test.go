@@ -24,6 +24,23 @@ func TestActivityIsTwoLines(t *testing.T) {
 	require.EqualValues(t, 64, unsafe.Offsetof(batch{}.next))
 }
 
+// What a goroutine that delivers writes lies on other lines than what runs read without the lock, and a message of each
+// mode touches few.
+func TestLinesOfAShard(t *testing.T) {
+	const header = 8 // of the heap, in front of what is as large as this
+	var s Shard
+	line := func(at uintptr) uintptr { return (at + header) / 64 }
+	require.EqualValues(t, 0, line(unsafe.Offsetof(s.calling)+unsafe.Sizeof(s.calling)-1), "and all before it")
+	require.EqualValues(t, 1, line(unsafe.Offsetof(s.readyHead)))
+	require.EqualValues(t, 1, line(unsafe.Offsetof(s.spare)+unsafe.Sizeof(s.spare)-1))
+	require.EqualValues(t, 2, line(unsafe.Offsetof(s.lease)))
+	require.EqualValues(t, 2, line(unsafe.Offsetof(s.busyAt)))
+	require.EqualValues(t, 3, line(unsafe.Offsetof(s.table)))
+	require.EqualValues(t, 3, line(unsafe.Offsetof(s.now)))
+	require.EqualValues(t, 3, line(unsafe.Offsetof(s.stats)))
+	require.Zero(t, unsafe.Offsetof(s.stats.Delivered))
+}
+
 // What a burst made the shard keep is let go when none of its entities has been busy for a second, not before.
 func TestQuietShardLetsGoOfSpareMemory(t *testing.T) {
 	r := newRig(t, Blocking)
