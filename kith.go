@@ -73,7 +73,7 @@ type (
 const (
 	Blocking = entity.Blocking // on a goroutine that exists while the entity has messages
 	Worker   = entity.Worker   // on the worker that owns the shard
-	Inline   = entity.Inline   // on the event loop that read the message
+	Inline   = entity.Inline   // on the event loop that read the message, or the goroutine here that waits for its answer
 )
 
 // What becomes of an entity whose handler panicked (Type.Restart).

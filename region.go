@@ -76,6 +76,9 @@ func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progre
 // every entity and connection of that, and when the answer needs the same one, until the time limit. It looks, and
 // returns ErrWouldBlock there, in functions of AskFunc and in hooks. Such code uses AskFunc; Blocking handlers use
 // Context.Ask, which also refuses an entity's ask to itself.
+//
+// The handler of an Inline entity of this node may be called on the goroutine that asks, before Ask looks at ctx again;
+// AskWithin does the same. So nobody may ask it under a lock that such a handler takes.
 func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, error) {
 	return r.r.AskWith(ctx, r.with, id, payload)
 }

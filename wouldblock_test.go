@@ -124,5 +124,41 @@ func TestStalledLoopIsReported(t *testing.T) {
 	}
 }
 
+// An Inline handler that its asker calls stands still as one on a loop does, and so does the loop, which waits for it:
+// the stack that is told is the asker's.
+func TestStalledAskerIsReported(t *testing.T) {
+	release, seen := make(chan struct{}), &incidents{}
+	var near *kith.Region
+	cluster(t, 1, func(_ int, cfg *kith.Config) { cfg.Incident = seen.take }, func(_ int, n *kith.Node) {
+		near = register(t, n, kith.Type{Name: "x", Mode: kith.Inline}, actor{receive: func(c *kith.Context, b []byte) error {
+			if len(b) > 0 {
+				standStill(release)
+			}
+			if c.Asked() {
+				return c.Reply(b)
+			}
+			return nil
+		}})
+	})
+	_, err := near.Ask(within(t), "a", nil)
+	require.NoError(t, err)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := near.AskWithin(time.Hour, "a", []byte("wait"), nil)
+		answered <- err
+	}()
+	eventually(t, func() bool {
+		return seen.some(func(i kith.Incident) bool {
+			return i.Kind == kith.Stalled && i.Running && strings.Contains(i.Text, "standStill")
+		})
+	}, "reported, with its stack")
+	require.NoError(t, near.Tell("b", nil)) // the loop waits
+	close(release)
+	require.NoError(t, <-answered)
+	eventually(t, func() bool {
+		return seen.some(func(i kith.Incident) bool { return i.Kind == kith.Slow && i.ID == "a" })
+	}, "named when it returned")
+}
+
 //go:noinline
 func standStill(release chan struct{}) { <-release }

@@ -128,6 +128,17 @@ func (d *CallFrame) Recovered(v any) {
 	c.s.handled(c, c.e)
 }
 
+// Exited ends the call of a Worker or Inline handler that has ended its goroutine (runtime.Goexit), in a function that
+// is deferred there by whoever called Deliver, so that the shard can be stepped on. What the call left was seen to.
+func Exited(s *Shard) {
+	if !s.inCall {
+		return
+	}
+	c := s.callFrame.ctx
+	s.endCall(c)
+	s.handled(c, c.e)
+}
+
 // Took says how long a Hand took, when the runtime's clock has moved meanwhile. e is its entity, gone or not.
 func (s *Shard) Took(e *Entity, took time.Duration) {
 	if took > s.slow {

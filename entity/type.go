@@ -24,7 +24,8 @@ const (
 	Blocking Mode = 0
 	// Worker handlers must not block: they run on the worker that owns their shard's table, without locks.
 	Worker Mode = 1
-	// Inline handlers must be tiny and must not block: they run on the event loop that received the message.
+	// Inline handlers must be tiny and must not block: they run on the event loop that received the message, or on the
+	// goroutine of this node that asks and waits for the answer, while that loop has nothing to do.
 	Inline Mode = 2
 )
 

@@ -206,11 +206,19 @@ func tell(d *Driver, ref slotRef, cmd shard.Command) {
 }
 
 // sendHere takes a message of this node under the route e, which leads here. stale means that the route has changed.
-func (r *Region) sendHere(s *regionSlot, e *routeEntry, env *wire.Envelope, id string) (stale bool, err error) {
+// The handler of an ask whose caller waits may be called before it returns.
+func (r *Region) sendHere(s *regionSlot, e *routeEntry, env *wire.Envelope, id string, waits bool) (stale bool,
+	err error) {
 	now := e.host.Lock()
 	if s.route.Load() != e {
 		e.host.Unlock()
 		return true, nil
+	}
+	if waits {
+		if now, idle := exec.Idle(e.host); idle {
+			exec.Call(e.host, now, env, id)
+			return false, nil
+		}
 	}
 	switch reason := e.host.Send(now, env, id); reason {
 	case route.OK:

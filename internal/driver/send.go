@@ -54,7 +54,7 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *H
 		if e.host != nil {
 			var env wire.Envelope
 			r.envelope(&env, sh, e, corr, payload, w, h)
-			if stale, err := r.sendHere(s, e, &env, id); !stale {
+			if stale, err := r.sendHere(s, e, &env, id, w != nil && w.fn == nil); !stale {
 				return err
 			}
 			continue

@@ -133,10 +133,10 @@ func (r *Region) tellWaitHere(ref slotRef, e *routeEntry, id string, payload []b
 	var env wire.Envelope
 	r.envelope(&env, ref.shard, e, 0, payload, nil, h)
 	if r.typ.Mode != entity.Blocking {
-		return r.sendHere(ref.slot(), e, &env, id)
+		return r.sendHere(ref.slot(), e, &env, id, false)
 	}
 	env.Flags |= wire.FlagWait
-	stale, err = r.sendHere(ref.slot(), e, &env, id)
+	stale, err = r.sendHere(ref.slot(), e, &env, id, false)
 	if err == nil || err != r.full[route.MailboxFull] {
 		return stale, err
 	}

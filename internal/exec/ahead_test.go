@@ -66,7 +66,11 @@ func (x *row) read(t *testing.T, messages ...[2]string) {
 		p.local.appendFrame(frames)
 		return
 	}
-	require.NoError(t, p.loop.Execute(task(func() { p.frames(x.Clock.Now(), nil, x.other, frames) })))
+	require.NoError(t, p.loop.Execute(task(func() {
+		p.sit()
+		defer p.rise()
+		p.frames(x.Clock.Now(), nil, x.other, frames)
+	})))
 }
 
 // A gate that closes while a row of messages is worked off holds up the rest of the row, in its order (SHD-9).

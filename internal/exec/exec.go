@@ -190,10 +190,12 @@ func (x *Exec) Data(c *transport.InConn, frames []byte) {
 		p.flush()
 		p.conn, p.from = c, p.source(c)
 	}
+	p.sit()
 	from, now := p.from, x.Clock.Now()
 	if x.Gate.Held(now) || !p.backlog.empty() {
 		wire.ArriveAll(frames, plane.MomentAfter(now))
 		p.keep(c, from, frames)
+		p.rise()
 		return
 	}
 	p.count.enter(x)
@@ -201,6 +203,7 @@ func (x *Exec) Data(c *transport.InConn, frames []byte) {
 	p.read(now, c, from, frames)
 	p.ahead.fresh = false
 	p.count.leave()
+	p.rise()
 }
 
 // PassDone ends a read pass on its loop: what it has gathered goes to those who work it off, and wakes them.

@@ -69,6 +69,7 @@ const (
 	orderCut     order = 5
 	orderLease   order = 6 // that it lives, or not
 	orderRecall  order = 7 // of entities that are remembered
+	orderLook    order = 8 // at what is left behind a lock, for nothing else
 )
 
 // newHost returns the host of a shard that is to live here, and to begin with what its last owner handed over.

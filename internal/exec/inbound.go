@@ -1,5 +1,5 @@
 // Inbound: what a loop does with one envelope, with what comes while the gate is closed, and with messages of its own
-// node.
+// node; and asks of its own node whose callers call the handler themselves.
 
 package exec
 
@@ -32,6 +32,8 @@ func (p *pass) envelope(now time.Duration, c *transport.InConn, from *Source, x 
 // Run works off what came while the gate was closed, and what this node sent to Inline entities. It is a task of the
 // loop.
 func (p *pass) Run(*loop.Loop) {
+	p.sit()
+	defer p.rise()
 	now := p.x.Clock.Now()
 	if p.x.Gate.Held(now) && !p.x.stopping.Load() {
 		p.waits.Store(true)
@@ -162,4 +164,103 @@ func (p *pass) catchUp(now time.Duration) {
 	for _, t := range b.orders {
 		p.order(now, t)
 	}
+}
+
+// Idle reports whether the caller of an ask may call the handler itself, by Call, while it holds the lock: the shard is
+// Inline, its loop does nothing and has nothing to do. Then all that this goroutine has sent there was handled, and
+// what others send from now on comes behind this ask. It is false in a handler of such a shard, whose loop is not idle,
+// so handlers are not called out of one another, and none that is running is called again.
+func Idle(h *Host) (now time.Duration, ok bool) {
+	q := h.queue
+	if h.t.typ.Mode != entity.Inline || q.awake || !q.in.empty() || !q.seat.TryLock() {
+		return 0, false
+	}
+	now = h.x.Clock.Now()
+	if mayCall(h, passOf(h), now) {
+		return now, true
+	}
+	q.seat.Unlock()
+	return 0, false
+}
+
+// mayCall is what Idle asks with the seat of the loop. Another loop may have an Inline shard that several of them step,
+// and may have left something to its holder, which comes first.
+func mayCall(h *Host, p *pass, now time.Duration) bool {
+	x := h.x
+	if x.Gate.Held(now) || x.stopping.Load() || h.closed.Load() || !p.backlog.empty() {
+		return false
+	}
+	if h.alone {
+		return true
+	}
+	if !h.mu.TryLock() {
+		return false
+	}
+	if h.leftover.some.Load() {
+		h.mu.Unlock()
+		return false
+	}
+	return true
+}
+
+// Call follows Idle, with its now: it gives up the lock, calls the handler of the entity id for env, on this goroutine,
+// and returns when that has. A reason why it is not taken goes to Needs.Refused, as of any that a loop handles. Neither
+// a ring nor another goroutine is needed for the answer: that is most of what an ask to an Inline entity here costs.
+func Call(h *Host, now time.Duration, env *wire.Envelope, id string) {
+	h.queue.mu.Unlock()
+	p, returned := passOf(h), false
+	defer func() {
+		if !returned {
+			p.callEnded(h, recover())
+		}
+		p.callOver(h)
+	}()
+	p.count.enter(h.x)
+	n := len(env.Payload)
+	p.called = append(append(p.called[:0], env.Payload...), env.Headers...) // which handlers may write to
+	env.ID, env.Payload, env.Headers = bytesOf(id), p.called[:n:n], p.called[n:]
+	if timed(h.x) && p.timed.Pick(h.x.cfg.LatencyEvery) {
+		began := time.Now()
+		stands := p.timed.Begin(began, h.x.cfg.LatencyEvery)
+		h.take(now, nil, env, 0, tellSender, nil)
+		h.t.took(uint32(h.shard), time.Since(began), stands)
+	} else {
+		h.take(now, nil, env, 0, tellSender, nil)
+	}
+	returned = true
+}
+
+// passOf returns the pass of the loop that has the messages of this node to an Inline host.
+func passOf(h *Host) *pass { return h.x.passes[int(h.shard)%len(h.x.passes)] }
+
+// keepCalled is most bytes that a loop keeps for the payload of the next ask whose caller calls the handler itself.
+const keepCalled = 64 << 10
+
+// callOver has the loop go on, and others that have left something to the holder of the shard's lock.
+func (p *pass) callOver(h *Host) {
+	p.count.handled.Add(1)
+	p.count.leave()
+	if cap(p.called) > keepCalled {
+		p.called = nil
+	}
+	p.rise()
+	if h.alone {
+		return
+	}
+	h.mu.Unlock()
+	if h.leftover.some.Load() {
+		h.queue.order(h, orderLook) // the loop does: whoever asks works for nobody else
+	}
+}
+
+// callEnded follows a call that did not return: v is what recover returned, which is our own panic, for those of
+// handlers are caught where they are called, and ends the process as it does on a loop. Nil: the handler has ended the
+// goroutine.
+func (p *pass) callEnded(h *Host, v any) {
+	if v != nil {
+		go func() { panic(v) }() // not where an embedder recovers
+		select {}
+	}
+	entity.Exited(h.sh)
+	h.note()
 }

@@ -174,7 +174,9 @@ func (x *bare) read(t testing.TB, loop int, frames []byte) {
 	p := x.passes[loop]
 	x.onLoop(t, loop, func() {
 		p.from = x.other
+		p.sit()
 		p.frames(x.Clock.Now(), nil, x.other, frames)
+		p.rise()
 		p.flush()
 	})
 }

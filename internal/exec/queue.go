@@ -114,11 +114,12 @@ func (b *batch) frames(f func(from *Source, frame []byte)) {
 // execQueue gathers for one goroutine. What comes over connections is bounded by their credit, what comes from this
 // node by limit.
 //
-// Senders write mu to awake for each message, on other cores than the goroutine, which reads what stands around it for
-// each message: so these share no line of memory with that, nor with what stands before and behind the queue
+// Senders write seat to awake for each message, on other cores than the goroutine, which reads what stands around it
+// for each message: so these share no line of memory with that, nor with what stands before and behind the queue
 // (TestSendersShareNoLineWithTheirReader).
 type execQueue struct {
 	_     [cacheLine]byte
+	seat  sync.Mutex // of a loop: whoever has it steps what the loop alone does; see pass.sit and Idle
 	mu    sync.Mutex
 	in    batch
 	here  int // bytes of this node in in

@@ -64,7 +64,7 @@ func (x *Exec) watchStalls(at time.Duration) {
 	}
 	for _, p := range x.passes {
 		if took, ok := p.count.stalled(now, x.opened); ok {
-			x.tellStall(entity.Inline, took, "exec.(*pass).", "exec.(*Exec).Data(")
+			x.tellStall(entity.Inline, took, "exec.Call(", "exec.(*pass).", "exec.(*Exec).Data(")
 		}
 	}
 }
@@ -76,6 +76,9 @@ func (x *Exec) tellStall(mode entity.Mode, took time.Duration, calls ...string) 
 		all := make([]byte, stallStack)
 		all = all[:runtime.Stack(all, true)]
 		for stack := range bytes.SplitSeq(all, []byte("\n\n")) {
+			if bytes.Contains(stack, []byte("exec.(*pass).sit(")) {
+				continue // it waits for the one that is meant
+			}
 			if slices.ContainsFunc(calls, func(call string) bool { return bytes.Contains(stack, []byte(call)) }) {
 				i.Text = string(stack[:min(len(stack), entity.MaxIncidentText)])
 				break
