@@ -20,26 +20,27 @@ const never = dues.Never
 // Host is one shard that lives here. What steps sh depends on the mode: Blocking, whoever holds mu, shortly; Worker,
 // its worker's goroutine; Inline, whoever got mu by trying, on a loop.
 type Host struct {
-	// What every message touches comes first.
+	// What every message touches comes first, in one line of memory: a host is cold when its message comes.
 	t           *Type
-	x           *Exec
 	sh          *entity.Shard
+	queue       *execQueue // Worker and Inline: local messages and orders
+	callFrame   *entity.CallFrame
 	term, epoch uint32
-	alone       bool           // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
-	told        bool           // the end has been told to the control goroutine: nothing steps sh any more
-	waits       bool           // in blockingPool.waiting, whose lock guards it
-	closed      atomic.Bool    // no handler is called for what waits: it is lost already, or at the deadline of its move
-	due         dues.Due[Host] // when Tick has something to do
-	showAt      time.Duration  // when the figures are due to be published
+	alone       bool        // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
+	told        bool        // the end has been told to the control goroutine: nothing steps sh any more
+	waits       bool        // in blockingPool.waiting, whose lock guards it
+	closed      atomic.Bool // no handler is called for what waits: it is lost already, or at the deadline of its move
+	upTo        int64       // until when note has nothing to do, by the slewed clock; see upToDate
 	mu          sync.Mutex
 
-	shard     route.ShardID
-	fence     route.Fence
-	queue     *execQueue // Worker and Inline: local messages and orders
-	callFrame *entity.CallFrame
-	shown     published
-	calls     calls
-	leftover  // Inline: what losers of the try left
+	x        *Exec
+	due      dues.Due[Host] // when Tick has something to do
+	showAt   time.Duration  // when the figures are due to be published
+	shard    route.ShardID
+	fence    route.Fence
+	shown    published
+	calls    calls
+	leftover // Inline: what losers of the try left
 
 	permit  permit         // of the entity that is kept alive
 	life    lifetime.Shard // of the handlers' contexts
@@ -282,10 +283,7 @@ func over(h *Host, o order) {
 // upToDate reports whether follow has nothing to do though a message was handled, given that it changed nothing of what
 // Next tells: the figures are to be published later, and that will happen by itself. at is the slewed clock, which is
 // never ahead.
-func (h *Host) upToDate(at int64) bool {
-	show := int64(h.showAt)
-	return at < show && int64(h.due.At()) <= show
-}
+func (h *Host) upToDate(at int64) bool { return at < h.upTo }
 
 // follow comes after every verb: entities that are ready run, the next tick is noted, the end is told.
 func (h *Host) follow() {
@@ -311,8 +309,11 @@ func (h *Host) note() {
 		due = min(due, h.publish())
 	}
 	h.due.Set(due)
+	if h.upTo = 0; due <= h.showAt {
+		h.upTo = int64(h.showAt)
+	}
 	if h.sh.Stopping() && h.sh.Stopped() {
-		h.told = true
+		h.told, h.upTo = true, 0
 		h.due.Set(never)
 		h.t.living.Add(-1)
 		h.t.past.keep(h)

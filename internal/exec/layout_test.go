@@ -56,3 +56,19 @@ func TestSendersShareNoLineWithTheirReader(t *testing.T) {
 	require.GreaterOrEqual(t, max(in, out)-min(in, out), size)
 	require.GreaterOrEqual(t, size, uintptr(2*cacheLine), "short arrays may lie in one line")
 }
+
+// What a message to a Worker or Inline entity touches of its host is one line: with many shards each message waits for
+// a host's memory. Objects as large as a host begin with a word of the allocator's.
+func TestHostIsOneLineForAMessage(t *testing.T) {
+	var h Host
+	const word = unsafe.Sizeof(uintptr(0))
+	require.Greater(t, unsafe.Sizeof(h), uintptr(512), "it has the word before it")
+	for name, end := range map[string]uintptr{
+		"t": unsafe.Offsetof(h.t) + word, "sh": unsafe.Offsetof(h.sh) + word, "queue": unsafe.Offsetof(h.queue) + word,
+		"callFrame": unsafe.Offsetof(h.callFrame) + word, "term": unsafe.Offsetof(h.term) + 4,
+		"epoch": unsafe.Offsetof(h.epoch) + 4, "alone": unsafe.Offsetof(h.alone) + 1, "told": unsafe.Offsetof(h.told) + 1,
+		"closed": unsafe.Offsetof(h.closed) + unsafe.Sizeof(h.closed), "upTo": unsafe.Offsetof(h.upTo) + 8,
+	} {
+		require.LessOrEqual(t, end+word, uintptr(cacheLine), name)
+	}
+}

@@ -211,19 +211,21 @@ func (p *pass) stage(frames []byte) (rest []byte) {
 		p.backlog.size > 0 {
 		return frames
 	}
+	id, shards, workers := cache.id, r.shards, uint32(len(p.staged))
+	fresh, arrived := p.ahead.fresh, p.ahead.arrived
 	at, begin, to := 0, 0, uint32(0) // one copy for neighbours that go to the same worker
 	for at < len(frames) {
 		size := wire.SizeOf(frames[at:])
 		typ, shard, ok := wire.AddressOf(frames[at : at+size])
-		if !ok || typ != cache.id || shard >= r.shards {
+		if !ok || typ != id || shard >= shards {
 			break
 		}
-		if w := shard % uint32(len(p.staged)); w != to {
+		if w := shard % workers; w != to {
 			p.staged[to].buf = append(p.staged[to].buf, frames[begin:at]...)
 			begin, to = at, w
 		}
-		if p.ahead.fresh && frames[at+5]&wire.FlagLimit != 0 {
-			wire.Arrive(frames[at:at+size], p.ahead.arrived)
+		if fresh && frames[at+5]&wire.FlagLimit != 0 {
+			wire.Arrive(frames[at:at+size], arrived)
 		}
 		at += size
 	}
