@@ -151,15 +151,6 @@ func (mv *moves) flush(p *client) {
 	}
 }
 
-// repeat has the owner told again of what it has not answered.
-func (mv *moves) repeat(p *client) {
-	for _, s := range slices.Sorted(maps.Keys(mv.under)) {
-		if mv.c.records.Peek(s).home == p {
-			p.outMove = append(p.outMove, s)
-		}
-	}
-}
-
 // aborted takes an owner's word that it has given moves up: those who parked are told the home again. A leaver, and who
 // drains, says again soon that it gives its shards back.
 func (mv *moves) aborted(from peer.ID, list []placed) {

@@ -125,6 +125,21 @@ func TestMoveStepByStep(t *testing.T) {
 	require.Equal(t, after, next.hosted[k])
 }
 
+// Who sends to a shard is told of its move again: mail for which the courier has no room is lost, and the owner would
+// wait for that marker until it gives the move up (SHD-12).
+func TestMoveIsToldAgainToWhoHasNotHeardOfIt(t *testing.T) {
+	w := movable(t, 4)
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+	s := of(owner)
+	require.NoError(t, boss.move(s, next))
+	require.NotEmpty(t, w.hold(wire.KindMoveShards), "told once")
+	w.pass(DefaultMarkTime / 2)
+	require.Contains(t, next.hosted, key(orders.ID(), s))
+	require.Equal(t, 1, count(boss.events, MoveDone))
+	require.Zero(t, count(boss.events, MoveAborted))
+	w.agree(orders, all(orders)...)
+}
+
 // How long each phase of a move took is counted by the node that leads it (SHD-7).
 func TestPhasesOfAMoveAreCounted(t *testing.T) {
 	w := movable(t, 3)

@@ -62,7 +62,7 @@ func (c *coordinator) next() time.Duration {
 // owed reports whether a client has something to answer.
 func (c *coordinator) owed(p *client) bool {
 	p.asked = p.asked && c.needs(p)
-	return p.asked || p.open.Len() > 0 || len(p.gone) > 0 ||
+	return p.asked || p.open.Len() > 0 || len(p.gone) > 0 || c.moves.marking(p) ||
 		slices.ContainsFunc(c.strays, func(s stray) bool { return s.owner == p })
 }
 
@@ -76,6 +76,7 @@ func (c *coordinator) repeat(p *client) {
 		}
 	}
 	c.sendGone(p, slices.Sorted(maps.Keys(p.gone)))
+	c.moves.repeat(p)
 	if p.open.Len() == 0 {
 		return
 	}
@@ -90,7 +91,32 @@ func (c *coordinator) repeat(p *client) {
 	}
 	c.sendOrders(p, wire.KindStopShards, stop)
 	c.sendOrders(p, wire.KindHostShards, host)
-	c.moves.repeat(p)
+}
+
+// repeat tells an owner again of the moves that it has not answered, and who sends to such a shard of those for which
+// its marker may be missing: mail for which the courier had no room is lost, and the owner would wait in vain.
+func (mv *moves) repeat(p *client) {
+	for _, s := range slices.Sorted(maps.Keys(mv.under)) {
+		if mv.c.records.Peek(s).home == p || mv.marks(p, s) {
+			p.outMove = append(p.outMove, s)
+		}
+	}
+}
+
+// marks reports whether p has been told of the move of a shard and its marker may still be missing.
+func (mv *moves) marks(p *client, s route.ShardID) bool {
+	n := mv.under[s]
+	return n.told.Has(p.id) && mv.c.m.now < n.began+mv.c.m.cfg.MarkTime
+}
+
+// marking reports whether p has such a marker to write.
+func (mv *moves) marking(p *client) bool {
+	for s := range mv.under { // any will do: the order does not show
+		if mv.marks(p, s) {
+			return true
+		}
+	}
+	return false
 }
 
 // sendOrders sends orders that still hold: a shard that was given and taken within one verb is not given.

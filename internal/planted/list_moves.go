@@ -192,6 +192,12 @@ var moveBugs = []bug{
 		New: "_ = s",
 	},
 	{
+		Name: "senders-are-told-once-of-a-move", Package: "./shard", Run: "TestMoveIsToldAgain",
+		In:  "shard.moves.repeat",
+		Old: "|| mv.marks(p, s)",
+		New: "",
+	},
+	{
 		Name: "a-pause-of-rebalancing-is-not-heeded",
 		In:   "shard.placing.hold",
 		Old:  "h |= strategy.Paused", New: "_ = word",
