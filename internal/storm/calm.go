@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -211,4 +212,51 @@ func idIn(r *world.Region, n route.ShardID) string {
 			return string(id)
 		}
 	}
+}
+
+// awaitFates waits until every message has a fate, for a bounded time. What a process wrote before it died may reach a
+// handler long after it, and the handler may send again; so the ledger must have stood still for longer than any ask
+// waits.
+func awaitFates(s *storm) {
+	w := s.w
+	seen, since := w.Book.State(), w.Now
+	for end := w.Now + fatesBound; w.Now < end; w.Advance(time.Second) {
+		if now := w.Book.State(); now != seen {
+			seen, since = now, w.Now
+		}
+		if w.Now-since >= quietTime && w.Quiet() {
+			break
+		}
+	}
+}
+
+// demandFates waits until every message has a fate, and then demands that no process holds anything.
+func (s *storm) demandFates() {
+	w := s.w
+	awaitFates(s)
+	if !w.Until(quietTime, func() bool { return s.check.Unreported() == "" }) {
+		s.check.Violate(nil, "refusals", "%s are not told", s.check.Unreported())
+	}
+	if !w.Until(quietTime, func() bool { return s.check.Undelivered() == "" }) {
+		s.check.Violate(nil, "courier", "%s have not come", s.check.Undelivered())
+	}
+	if !w.Quiet() {
+		return // the audit names what is missing
+	}
+	w.Until(node.ParkTimeFor(w.Takeover())+time.Second, func() bool { return !s.parksInVain() })
+	for _, p := range w.Running() {
+		p.Idle()
+	}
+}
+
+// parksInVain reports whether something waits for a home that no running node may be.
+func (s *storm) parksInVain() bool {
+	for _, p := range s.w.Running() {
+		for _, r := range p.Regions {
+			if r.Waiting() > 0 && !s.hostable(r.ID, s.w.Running()) {
+				return true
+			}
+		}
+	}
+	return false
 }

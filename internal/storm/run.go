@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/check"
-	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -245,89 +245,115 @@ func (s *storm) watch() {
 // demandHomes asks one entity of every shard from each of these processes: all must answer within a bound, as long as
 // the asking process lives and may use the type. Where roles differ, who is refused may hear of it only now.
 func (s *storm) demandHomes(from []*world.Process, bound time.Duration) {
-	w := s.w
-	type asked struct {
-		r    *world.Region
-		open int
-	}
-	var list []*asked
-	d := &survey{end: w.Now + bound}
-	defer func() { d.over = true }()
-	for _, p := range from {
-		for _, r := range plain(s, p) {
-			if r.Refused != nil || !s.hostable(r.ID, from) {
-				continue
-			}
-			a := &asked{r: r}
-			list = append(list, a)
-			for n := uint32(0); n < r.Type.Shards; n += 1 + r.Type.Shards/probes {
-				a.open++
-				s.probe(r, route.ShardID(n), d, func() { a.open-- })
-			}
-		}
-	}
-	waiting := func() (n int) {
-		for _, a := range list {
-			if a.r.Process.Alive && a.r.Refused == nil && s.hostable(a.r.ID, from) {
-				n += a.open
-			}
-		}
-		return n
-	}
-	if !w.Until(bound+time.Second, func() bool { return waiting() == 0 }) {
-		s.check.Violate(nil, "homes", "%d shards do not answer %v after the last fault, as: %q", waiting(), bound,
-			d.missing[:min(3, len(d.missing))])
+	silent(s, s.ask(shardsOf(s, from), from, bound), bound)
+}
+
+// silent says that those who had to answer within a bound have not, if there are any.
+func silent(s *storm, left []*asked, bound time.Duration) {
+	if len(left) > 0 {
+		s.check.Violate(nil, "homes", "%d shards do not answer %v after the last fault, as: %v", len(left), bound,
+			left[:min(3, len(left))])
 	}
 }
 
 // probes is about how many shards of a type are asked when all have to answer: all, but for types of very many.
 const probes = 32
 
-// parksInVain reports whether something waits for a home that no running node may be.
-func (s *storm) parksInVain() bool {
-	for _, p := range s.w.Running() {
-		for _, r := range p.Regions {
-			if r.Waiting() > 0 && !s.hostable(r.ID, s.w.Running()) {
-				return true
+// asked is one shard that a process asks until it answers.
+type asked struct {
+	r        *world.Region
+	shard    route.ShardID
+	end      time.Duration // it is asked until then
+	answered bool
+	why      error // of the last time that it did not answer
+}
+
+// shardsOf returns what these processes are to ask.
+func shardsOf(s *storm, from []*world.Process) (list []*asked) {
+	for _, p := range from {
+		for _, r := range plain(s, p) {
+			if r.Refused != nil || !s.hostable(r.ID, from) {
+				continue
+			}
+			for n := uint32(0); n < r.Type.Shards; n += 1 + r.Type.Shards/probes {
+				list = append(list, &asked{r: r, shard: route.ShardID(n)})
 			}
 		}
 	}
-	return false
+	return list
 }
 
-// survey is what the probes of one demand for homes share.
-type survey struct {
-	end     time.Duration
-	over    bool
-	missing []string // who has not answered, and why
+// ask has shards asked until they answer, or a bound is over, and returns those that have not, though they had to.
+func (s *storm) ask(list []*asked, from []*world.Process, bound time.Duration) (left []*asked) {
+	end := s.w.Now + bound
+	for _, a := range list {
+		a.end = end
+		a.probe(s)
+	}
+	open := func(a *asked) bool {
+		return !a.answered && a.r.Process.Alive && a.r.Refused == nil && s.hostable(a.r.ID, from)
+	}
+	s.w.Until(bound+time.Second, func() bool { return !slices.ContainsFunc(list, open) })
+	for _, a := range list {
+		if open(a) {
+			left = append(left, a)
+		}
+		a.end = 0
+	}
+	return left
 }
 
-// probe asks a shard until it answers, or its type is refused, or the demand is over. A full mailbox is an answer when
+// probe asks a shard until it answers, or its type is refused, or its time is over. A full mailbox is an answer when
 // entities rest after panics: the shard has a home, and who waits for room there comes first. demandRoom asks for room.
-func (s *storm) probe(r *world.Region, n route.ShardID, d *survey, done func()) {
-	p := r.Process
-	id := idIn(r, n)
+func (a *asked) probe(s *storm) {
+	p, end := a.r.Process, a.end
 	again := func(err error) {
 		switch {
+		case a.end != end:
 		case s.crashes != nil && errors.Is(err, route.ErrMailboxFull):
-			done()
-		case r.Refused != nil || d.over:
-		case p.World.Now >= d.end:
-			d.missing = append(d.missing, fmt.Sprintf("%s from n%d: %v", p.World.ShardName(r.ID, n), p.Index+1, err))
+			a.answered = true
+		case a.r.Refused != nil:
+		case p.World.Now >= end:
+			a.why = err
 		default:
-			p.Later(500*time.Millisecond, func() { s.probe(r, n, d, done) })
+			a.why = err
+			p.Later(500*time.Millisecond, func() {
+				if a.end == end {
+					a.probe(s)
+				}
+			})
 		}
 	}
-	err := p.Ask(5*time.Second, r.Type.Name, id, []byte{probeMark}, func(b []byte, err error) {
+	err := p.Ask(5*time.Second, a.r.Type.Name, idIn(a.r, a.shard), []byte{probeMark}, func(b []byte, err error) {
 		if err != nil {
 			again(err)
 			return
 		}
-		done()
+		a.answered = true
 	})
 	if err != nil {
 		again(err)
 	}
+}
+
+// housed reports whether the shard lives on the process to which its asker sends what is for it.
+func (a *asked) housed() bool {
+	p, s := a.r.Process, a.r.Slot(a.shard)
+	home := p
+	if !s.IsLocal() {
+		home = p.World.ProcessOf(s.Home())
+	}
+	if home == nil || !home.Alive {
+		return false
+	}
+	r := home.Region(a.r.ID)
+	return r != nil && r.Lives(a.shard) != nil
+}
+
+// String says who has no answer of which shard, and why.
+func (a *asked) String() string {
+	p := a.r.Process
+	return fmt.Sprintf("%s from n%d: %v", p.World.ShardName(a.r.ID, a.shard), p.Index+1, a.why)
 }
 
 // hostable reports whether some node of these may host the type.
@@ -339,41 +365,6 @@ func (s *storm) hostable(typ route.TypeID, among []*world.Process) bool {
 		}
 	}
 	return false
-}
-
-// awaitFates waits until every message has a fate, for a bounded time. What a process wrote before it died may reach a
-// handler long after it, and the handler may send again; so the ledger must have stood still for longer than any ask
-// waits.
-func awaitFates(s *storm) {
-	w := s.w
-	seen, since := w.Book.State(), w.Now
-	for end := w.Now + fatesBound; w.Now < end; w.Advance(time.Second) {
-		if now := w.Book.State(); now != seen {
-			seen, since = now, w.Now
-		}
-		if w.Now-since >= quietTime && w.Quiet() {
-			break
-		}
-	}
-}
-
-// demandFates waits until every message has a fate, and then demands that no process holds anything.
-func (s *storm) demandFates() {
-	w := s.w
-	awaitFates(s)
-	if !w.Until(quietTime, func() bool { return s.check.Unreported() == "" }) {
-		s.check.Violate(nil, "refusals", "%s are not told", s.check.Unreported())
-	}
-	if !w.Until(quietTime, func() bool { return s.check.Undelivered() == "" }) {
-		s.check.Violate(nil, "courier", "%s have not come", s.check.Undelivered())
-	}
-	if !w.Quiet() {
-		return // the audit names what is missing
-	}
-	w.Until(node.ParkTimeFor(w.Takeover())+time.Second, func() bool { return !s.parksInVain() })
-	for _, p := range w.Running() {
-		p.Idle()
-	}
 }
 
 // plain returns the regions of a process whose entities get messages by their id.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/sim/setup"
 )
 
@@ -82,11 +83,29 @@ func (t *trial) run() {
 	w.Advance(t.last + time.Second)
 	w.Advance(w.Takeover() + check.ProgressBound + 2*time.Second)
 	if group := core.Obliged(); len(group) > 0 {
-		s.demandHomes(group, w.Takeover()+trialHomes)
+		t.demandHomes(group, w.Takeover()+trialHomes)
 	}
 	s.still, s.deserted, core.Steadfast = false, false, false
 	t.cuts = nil
 	t.rewire()
+}
+
+// demandHomes is that of the storm, while its load goes on. Then nobody is promised an answer in time where large
+// messages are sent: one entity to which more is sent than it handles, or that rests because the store of its lease
+// does not answer, keeps all the room that its node has for them. Others to that node wait for room until they are
+// given up, one after the other, and whatever is sent to their shards waits behind them. So a shard that did not
+// answer, and lives where its asker sends to it, is asked once more when the load has ended. One that has no home, or
+// whose home its asker does not know, has broken its promise.
+func (t *trial) demandHomes(from []*world.Process, bound time.Duration) {
+	s := t.s
+	left := s.ask(shardsOf(s, from), from, bound)
+	homeless := func(a *asked) bool { return !a.housed() }
+	if len(left) > 0 && s.large && !slices.ContainsFunc(left, homeless) {
+		s.note("%d shards at their homes are asked without load: %s", len(left), left[0])
+		s.ending = true // the calm comes next
+		left = s.ask(left, from, bound)
+	}
+	silent(s, left, bound)
 }
 
 // aim plans the faults: one now, one or two more when the first is about to be decided. Most of what can end does so
