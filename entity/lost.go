@@ -1,5 +1,5 @@
 // Lost states: those of a shard that stops without moving, or is lost before it has, and how many a node lost when it
-// ended in order.
+// ended in order; and how each is told.
 
 package entity
 
@@ -82,4 +82,24 @@ func leaveRun(s *Shard, e *Entity) {
 		a.left = true
 		loseStateOf(s, e.id, ErrStateLeftBehind)
 	}
+}
+
+// dropStates ends the states of a shard that is lost.
+func dropStates(s *Shard) {
+	for _, st := range rest(s) {
+		loseStateOf(s, st.ID, ErrStateLeftBehind)
+	}
+}
+
+func loseFull(s *Shard, st *State, room int) {
+	loseStateOf(s, st.ID, fmt.Errorf("%w: %d bytes, of %d in all", ErrHandOverFull, st.Size(), room))
+}
+
+// loseState tells that the state of the entity of c is lost.
+func (c *Context) loseState(why error) { loseStateOf(c.s, c.e.id, why) }
+
+func loseStateOf(s *Shard, id string, why error) {
+	text := why.Error()
+	s.runtime.Report(Incident{Type: s.typ.Name, ID: id, Shard: s.id, Mode: s.typ.Mode, Kind: StateLost, Err: why,
+		Text: text[:min(len(text), MaxIncidentText)]})
 }

@@ -67,11 +67,11 @@ const (
 
 // passage is a state on its way into a Blocking instance, or out of one.
 type passage struct {
-	asked  bool   // in this run the instance is asked for its state
-	taken  bool   // brings was given to an instance
-	tried  bool   // to make one
-	brings *State // for the next instance
-	gives  *State // of the last one
+	asked  bool       // in this run the instance is asked for its state
+	taken  bool       // brings was given to an instance
+	tried  bool       // to make one
+	brings *inherited // for the next instance
+	gives  *State     // of the last one
 }
 
 // spare is what a shard keeps for entities that become busy.

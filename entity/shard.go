@@ -348,8 +348,8 @@ func (s *Shard) advance(now time.Duration) { s.now = max(s.now, now) }
 // order, and states of its instances. The messages are handled before anything else, by the next Tick or before the
 // first message, and no full mailbox refuses them. Their slices belong to the shard. What cannot be taken all the same
 // ends as Runtime.Unhandled says, and an ask is answered. A state comes to the next instance of its entity before any
-// message: one is made for it by the next Ticks, if no message comes before. Until then it counts against the budget.
-// States are copied; each is of another entity.
+// message: one is made for it by the next Ticks, if no message comes before. It counts against the budget until that is
+// done or has failed. States are copied; each is of another entity.
 func Resume(s *Shard, now time.Duration, list []Message, states []State) {
 	s.advance(now)
 	bring(s, states)

@@ -61,10 +61,26 @@ type states struct {
 	out   []State
 	size  int // of out
 
-	in    map[string]*State // of the last owner: no instance has it, and no run is about to give it to one
-	order []*State          // all that came, until none is left
-	begun int               // for how many of them an instance was begun
-	held  int               // those that runs are about to give to an instance
+	in    map[string]*inherited // of the last owner: no instance has it, and no run is about to give it to one
+	order []*inherited          // all that came, until none is left
+	begun int                   // for how many of them an instance was begun
+	held  int                   // those that runs are about to give to an instance
+}
+
+// inherited is a state that came with the shard. It counts against the budget until an instance was tried for it. One
+// that could not be made leaves it to the next message of its entity, which may never come, and what is held for ever
+// of a bound is room that senders wait for in vain.
+type inherited struct {
+	State
+	counts bool
+}
+
+// countsNoMore gives back what the state has of the budget.
+func (st *inherited) countsNoMore(s *Shard) {
+	if st.counts {
+		st.counts = false
+		s.lease.give(st.Size())
+	}
 }
 
 // AskForState has the entities of a shard that moves asked for their state when they stop; it comes before Stop. room
@@ -81,9 +97,10 @@ func bring(s *Shard, list []State) {
 		return
 	}
 	g := &s.moving.states
-	g.in = make(map[string]*State, len(list))
+	g.in = make(map[string]*inherited, len(list))
 	for i := range list {
-		st := &State{list[i].ID, append([]byte{}, list[i].Bytes...)} // one that waits for long holds no other's memory
+		b := append([]byte{}, list[i].Bytes...) // one that waits for long holds no other's memory
+		st := &inherited{State{list[i].ID, b}, true}
 		g.in[st.ID], g.order = st, append(g.order, st)
 		s.lease.take(st.Size(), true)
 	}
@@ -109,28 +126,31 @@ func beginStates(s *Shard, most int) {
 			return
 		}
 		st := g.order[g.begun]
-		if g.begun++; g.in[st.ID] == st {
-			beginOne(s, st.ID)
+		if g.begun++; g.in[st.ID] == st && !beginOne(s, st.ID) && g.in[st.ID] == st {
+			st.countsNoMore(s)
 		}
 	}
 }
 
-// beginOne makes the instance of an entity with a state, or of one that is remembered.
-func beginOne(s *Shard, id string) {
+// beginOne makes the instance of an entity with a state, or of one that is remembered. It reports whether the end of a
+// run will tell whether it could: it cannot while the entity rests after a failure.
+func beginOne(s *Shard, id string) (later bool) {
 	e := s.table.find(HashID([]byte(id)), []byte(id))
 	switch {
-	case e != nil && (e.act != nil || e.h != nil || e.place&hurt != 0 && s.rests(e)):
-		return // a message comes first, or it rests after a failure
+	case e != nil && e.place&hurt != 0 && s.rests(e):
+		return false
+	case e != nil && (e.act != nil || e.h != nil):
+		return e.act != nil // a message comes first
 	case e == nil:
 		if e = enroll(s, id); e == nil {
-			return
+			return false
 		}
 	}
 	if s.typ.Mode == Blocking {
 		s.put(e, record{from: begins{}}, nil, nil, true)
 		e.act.begins, e.act.paced = true, true
 		s.halting++
-		return
+		return true
 	}
 	began, c := s.enter(e)
 	c.timerRoom = MaxTimers - e.running()
@@ -138,10 +158,11 @@ func beginOne(s *Shard, id string) {
 	begin(c)
 	s.leave(c, began)
 	s.handled(c, e)
+	return false
 }
 
 // brought returns the state that the instance of c is to get, nil for none.
-func brought(c *Context) *State {
+func brought(c *Context) *inherited {
 	if c.s.typ.Mode != Blocking {
 		return c.s.moving.in[c.e.id]
 	}
@@ -202,8 +223,8 @@ func callTakeUp(c *Context, to Stateful, state []byte, failed *[]byte) (ok bool)
 }
 
 // passed ends a state that came with the shard and was given to an instance, or is lost.
-func passed(s *Shard, st *State) {
-	s.lease.give(st.Size())
+func passed(s *Shard, st *inherited) {
+	st.countsNoMore(s)
 	st.Bytes = nil
 	if g := &s.moving.states; len(g.in)+g.held == 0 {
 		g.in, g.order, g.begun = nil, nil, 0
@@ -317,6 +338,8 @@ func passOut(s *Shard, a *activity) {
 		default:
 			if g.in[st.ID] = st; !p.tried {
 				g.order = append(g.order, st) // what came first was no message for a handler: it begins without one
+			} else {
+				st.countsNoMore(s)
 			}
 		}
 	}
@@ -341,24 +364,15 @@ func TakeStates(s *Shard, room int) []State {
 	return kept
 }
 
-// Claimed returns how many bytes of the budget s has claimed, timers that run aside, and how many bytes come to states
-// that came with it and wait for an instance. One whose instance could not be made waits for the next message of its
-// entity, or for the end of the shard. It is for checkers; the shard's lock is held.
+// Claimed returns how many bytes of the budget s has claimed, timers that run aside, and how many of them states have
+// that came with it and wait for an instance to be begun. It is for checkers; the shard's lock is held.
 func Claimed(s *Shard) (all, states int) {
-	g := &s.moving.states
-	for _, st := range g.order {
-		if g.in[st.ID] == st {
+	for _, st := range s.moving.in { // a sum: no order
+		if st.counts {
 			states += st.Size()
 		}
 	}
 	return s.lease.held, states
-}
-
-// dropStates ends the states of a shard that is lost.
-func dropStates(s *Shard) {
-	for _, st := range rest(s) {
-		loseStateOf(s, st.ID, ErrStateLeftBehind)
-	}
 }
 
 // rest takes all states that the shard holds, in the order in which they came.
@@ -366,30 +380,18 @@ func rest(s *Shard) (all []State) {
 	g := &s.moving.states
 	for _, st := range g.order {
 		if g.in[st.ID] == st {
-			all = append(all, *st)
+			st.countsNoMore(s)
+			all = append(all, st.State)
 			delete(g.in, st.ID)
 		}
 	}
-	all = append(all, g.out...)
-	for i := range all {
-		s.lease.give(all[i].Size())
+	for i := range g.out {
+		s.lease.give(g.out[i].Size())
 	}
+	all = append(all, g.out...)
 	g.out, g.size = nil, 0
 	if g.held == 0 {
 		g.in, g.order, g.begun = nil, nil, 0
 	}
 	return all
-}
-
-func loseFull(s *Shard, st *State, room int) {
-	loseStateOf(s, st.ID, fmt.Errorf("%w: %d bytes, of %d in all", ErrHandOverFull, st.Size(), room))
-}
-
-// loseState tells that the state of the entity of c is lost.
-func (c *Context) loseState(why error) { loseStateOf(c.s, c.e.id, why) }
-
-func loseStateOf(s *Shard, id string, why error) {
-	text := why.Error()
-	s.runtime.Report(Incident{Type: s.typ.Name, ID: id, Shard: s.id, Mode: s.typ.Mode, Kind: StateLost, Err: why,
-		Text: text[:min(len(text), MaxIncidentText)]})
 }

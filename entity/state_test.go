@@ -392,8 +392,8 @@ func TestStateBehindAnExpiredAsk(t *testing.T) {
 	require.Equal(t, []string{"a new", "a takes up 7 false"}, r.takeLog())
 }
 
-// What a state counts while its entity cannot be made is the shard's, no leak: it neither grows with what fails, nor
-// with moves, and all of it comes back with each end of the shard (SHD-9).
+// What a state counts until its entity was tried to be made is the shard's, and comes back once, with the failure, also
+// where that is repeated, or with the end of the shard (SHD-9).
 func TestStateThatWaitsIsGivenBack(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		states := []State{{"a", []byte("7")}, {"b", []byte("8")}}
@@ -403,22 +403,24 @@ func TestStateThatWaitsIsGivenBack(t *testing.T) {
 				t.New, t.Open = nil, func(*Context) (Handler, error) { return nil, errTest }
 			})
 			Resume(r.Shard, r.f.now, nil, states)
+			all, waits := Claimed(r.Shard)
+			require.Equal(t, size, waits)
+			require.Equal(t, size, r.Stats().QueuedBytes)
+			require.Equal(t, size, all)
+			require.Equal(t, size, r.pool.Used())
 			for range 3 {
 				r.tickTo(r.f.now)
 				require.Equal(t, route.OK, r.tell("a", ""))
 				r.runAll()
-				all, waits := Claimed(r.Shard)
-				require.Equal(t, size, waits)
-				require.Equal(t, size, r.Stats().QueuedBytes)
-				require.Equal(t, r.pool.Used(), all)
-				require.Less(t, all, size+4*budgetBlock)
+				all, waits = Claimed(r.Shard)
+				require.Zero(t, all+waits+r.Stats().QueuedBytes+r.pool.Used())
 			}
 			lost := counters(again)
 			Resume(lost.Shard, lost.f.now, nil, states)
 			lost.Abandon()
 			require.Zero(t, lost.pool.Used())
 			states = r.moves(plenty)
-			all, waits := Claimed(r.Shard)
+			all, waits = Claimed(r.Shard)
 			require.Zero(t, all+waits)
 			require.Len(t, states, 2)
 		}
@@ -496,4 +498,44 @@ func TestRunEndsBehindHandOver(t *testing.T) {
 	require.True(t, r.Stopped())
 	require.Equal(t, []string{"a hands over 1 moved", "a stop"}, r.takeLog())
 	require.Equal(t, []State{{"a", []byte("1")}}, TakeStates(r.Shard, plenty))
+}
+
+// A state whose entity cannot be made, now or for as long as it rests, holds nothing of the budget: it may wait for
+// ever for a message, and what others send must have room meanwhile. Whoever is made gets it all the same. Found by
+// storm 761126001101 (SHD-9, ACC-5).
+func TestStateThatNobodyTakesHoldsNoBudget(t *testing.T) {
+	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
+		for _, first := range []string{"", "a"} { // the first message, before the shard begins instances by itself
+			fails := true
+			r := counters(again, func(t *Type) { t.Restart, t.RestartBackoff = RestartFresh, time.Minute })
+			makes := r.f.make
+			r.f.make = func(id string) Handler {
+				if fails && id == "a" {
+					return nil
+				}
+				return makes(id)
+			}
+			r.pool.Limit = 4 * RecordOverhead
+			state := fmt.Sprintf("%0*d", 2*r.pool.Limit, 7)
+			Resume(r.Shard, r.f.now, nil, []State{{"a", []byte(state)}})
+			require.Greater(t, r.pool.Used(), r.pool.Limit)
+			if first != "" {
+				r.deliver(first, "", nil, 0)
+			}
+			for range 3 {
+				r.tickTo(r.f.now)
+				r.runAll()
+			}
+			all, waits := Claimed(r.Shard)
+			require.Zero(t, all+waits+r.pool.Used()+r.Stats().QueuedBytes)
+			require.Equal(t, route.OK, r.tell("b", ""))
+			require.Equal(t, []string{"b new", "b 1"}, r.takeLog())
+			fails = false
+			r.tickTo(r.f.now + time.Hour)
+			require.Equal(t, route.OK, r.tell("a", ""))
+			require.Equal(t, []string{"a new", "a takes up " + state + " false", "a 8"}, r.takeLog())
+			require.Empty(t, r.lost())
+			require.Zero(t, r.pool.Used())
+		}
+	})
 }

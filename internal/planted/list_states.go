@@ -84,9 +84,21 @@ var stateBugs = []bug{
 		New: "",
 	},
 	{
+		Name: "state-that-nobody-takes-holds-the-budget", Package: "./entity", Run: "TestStateThatNobodyTakes",
+		In:  "entity.passOut",
+		Old: "st.countsNoMore(s)",
+		New: "",
+	},
+	{
+		Name: "state-of-one-that-rests-holds-the-budget", Package: "./entity", Run: "TestStateThatNobodyTakes",
+		In:  "entity.beginStates",
+		Old: "!beginOne(s, st.ID) && g.in[st.ID] == st",
+		New: "!beginOne(s, st.ID) && false",
+	},
+	{
 		Name: "waiting-state-stays-behind", Package: "./entity", Run: "TestStateThatWaits",
 		In:  "entity.rest",
-		Old: "all = append(all, *st)",
+		Old: "all = append(all, st.State)",
 		New: "",
 	},
 	{

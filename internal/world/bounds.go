@@ -54,9 +54,9 @@ func (p *Process) Idle() {
 	}
 }
 
-// mailboxesIdle: nothing but states waits, and the budget is out for these alone. The state of an entity that could not
-// be made waits for its next message, which may never come, and one that came last waits for a slow worker. A shard
-// that holds one may hold a block of the budget, too.
+// mailboxesIdle: nothing but states waits, and the budget is out for these alone: one that came last waits for a slow
+// worker. A shard that holds one may hold a block of the budget, too. The state of an entity that could not be made
+// waits for its next message, which may never come, and counts no more.
 func mailboxesIdle(p *Process) {
 	left := p.mailbox.Used()
 	for _, r := range p.Regions {
