@@ -16,7 +16,7 @@ import (
 
 // beginMove carries out a MoveCommand.
 func beginMove(m *Machine, cmd MoveCommand) error {
-	t := m.types[cmd.Type]
+	t := typeOf(m, cmd.Type)
 	if t == nil {
 		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(cmd.Type))
 	}
@@ -114,7 +114,7 @@ func readMoveAnswer(r *wire.Reader) message {
 
 // askMove carries out an AskMoveCommand: here, if this node coordinates the type, or by asking who does.
 func askMove(m *Machine, cmd AskMoveCommand) error {
-	t := m.types[cmd.Type]
+	t := typeOf(m, cmd.Type)
 	if t == nil || t.region.idle() {
 		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(cmd.Type))
 	}
@@ -162,7 +162,7 @@ func onMoveWanted(m *Machine, from peer.ID, w moveWanted) {
 
 // onMoveAnswer hands an answer to who asked.
 func onMoveAnswer(m *Machine, from peer.ID, a moveAnswer) {
-	t := m.types[a.Type]
+	t := typeOf(m, a.Type)
 	if t == nil || t.region == nil || t.region.asked[a.Nonce] != from {
 		return
 	}
@@ -176,7 +176,7 @@ func onMoveAnswer(m *Machine, from peer.ID, a moveAnswer) {
 
 // setReady carries out a ReadyCommand.
 func setReady(m *Machine, c ReadyCommand) error {
-	t := m.types[c.Type]
+	t := typeOf(m, c.Type)
 	if t == nil || t.region.idle() {
 		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(c.Type))
 	}
@@ -193,7 +193,7 @@ func setReady(m *Machine, c ReadyCommand) error {
 
 // setWishes carries out a WishesCommand.
 func setWishes(m *Machine, c WishesCommand) error {
-	t := m.types[c.Type]
+	t := typeOf(m, c.Type)
 	if t == nil || t.region.idle() {
 		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(c.Type))
 	}

@@ -66,11 +66,7 @@ type answered struct {
 func (m *Machine) hold(on bool) {
 	if !on {
 		m.confirm = confirmation{}
-		for _, id := range m.order {
-			if t := m.types[id]; t.region != nil {
-				t.region.hand.review()
-			}
-		}
+		reviewHands(m)
 		m.reviewAll()
 		return
 	}
@@ -92,7 +88,7 @@ func (m *Machine) tickConfirm() {
 }
 
 func (m *Machine) askConfirmation() {
-	for _, id := range m.order {
+	for _, id := range m.agenda.order {
 		t := m.types[id]
 		if t.region == nil || t.region.lives.Len() == 0 || t.region.to == m.self || t.region.to.IsZero() {
 			continue
@@ -135,7 +131,7 @@ func (m *Machine) askMembers() {
 // askForTerms asks a member about one shard of each type that this node coordinates: it answers if it has promised to
 // a higher term.
 func (m *Machine) askForTerms(to peer.ID) {
-	for _, id := range m.order {
+	for _, id := range m.agenda.order {
 		t := m.types[id]
 		if t.region == nil || t.region.lives.Len() == 0 || t.region.to != m.self {
 			continue
@@ -222,7 +218,7 @@ func (m *Machine) onOwnerConfirmed(from peer.ID, a ownerConfirmed) {
 		return
 	}
 	if a.Term != 0 {
-		t := m.types[a.Type]
+		t := typeOf(m, a.Type)
 		if t == nil || t.region == nil || t.region.to != from || t.region.term != a.Term {
 			return
 		}
@@ -264,7 +260,7 @@ func (m *Machine) checkConfirm() {
 			}
 		}
 	}
-	for _, id := range m.order { // last: it looks at every shard that lives here
+	for _, id := range m.agenda.order { // last: it looks at every shard that lives here
 		t := m.types[id]
 		if t.region == nil || t.region.lives.Len() == 0 || t.region.to == m.self {
 			continue

@@ -253,7 +253,7 @@ func (m *Machine) toRegion(from peer.ID, h head, l message) {
 		}
 		return
 	}
-	t := m.types[h.Type]
+	t := typeOf(m, h.Type)
 	if t != nil && !m.hears(t, from, h) {
 		return
 	}
@@ -295,7 +295,7 @@ func (m *Machine) toRegion(from peer.ID, h head, l message) {
 // betweenMembers takes what the last owner of a shard and the next one say to each other, moves that a member asks for,
 // and the answers to that.
 func betweenMembers(m *Machine, from peer.ID, h head, l message) {
-	t := m.types[h.Type]
+	t := typeOf(m, h.Type)
 	switch l := l.(type) {
 	case transfer:
 		if t == nil || t.region.idle() || uint32(l.Shard) >= t.region.slots.Shards() {
@@ -368,7 +368,7 @@ func (m *Machine) raise(t *typ, term uint32, to peer.ID, floor uint32) {
 
 // onNak learns of a higher term, or that this node's settings are not the cluster's.
 func (m *Machine) onNak(n nak) {
-	t := m.types[n.Type]
+	t := typeOf(m, n.Type)
 	if t == nil {
 		return
 	}
@@ -385,7 +385,7 @@ func (m *Machine) onNak(n nak) {
 // coordinatorFor returns this node's coordinator of the type if a region's message is meant for its term. A region that
 // follows a lower term than this node has promised is told the higher one.
 func (m *Machine) coordinatorFor(from peer.ID, h head) *coordinator {
-	t := m.types[h.Type]
+	t := typeOf(m, h.Type)
 	if t == nil {
 		return nil
 	}

@@ -60,8 +60,8 @@ func (m *Machine) beginLeave(c LeaveCommand) {
 		l.by = m.now
 		stopLate(m)
 	}
-	for _, id := range m.order {
-		m.drainRegion(m.types[id])
+	for t := range eachType(m) {
+		m.drainRegion(t)
 	}
 }
 
@@ -151,14 +151,14 @@ func drain(m *Machine, c DrainCommand) error {
 		}
 	}
 	m.away = c.On
-	for _, id := range m.order {
-		g := m.types[id].region
+	for t := range eachType(m) {
+		g := t.region
 		if g == nil || g.refused != nil || g.to.IsZero() || m.view == nil {
 			continue // it has yet to register
 		}
 		g.retry.reset(m)
-		m.announce(m.types[id])
-		m.drainRegion(m.types[id])
+		m.announce(t)
+		m.drainRegion(t)
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func drain(m *Machine, c DrainCommand) error {
 // someoneTakes returns an error unless each type that may live here may live on another member, as far as its status
 // and roles say.
 func someoneTakes(m *Machine) error {
-	for _, id := range m.order {
+	for _, id := range m.agenda.order {
 		t := m.types[id]
 		if m.view == nil || !m.hosts(t) {
 			continue
@@ -183,7 +183,7 @@ func someoneTakes(m *Machine) error {
 
 // Draining reports whether a node drains, and how many shards live on it.
 func Draining(m *Machine) (on bool, hosted int) {
-	for _, id := range m.order {
+	for _, id := range m.agenda.order {
 		if g := m.types[id].region; g != nil {
 			hosted += g.lives.Len()
 		}
@@ -214,7 +214,7 @@ func (m *Machine) checkLeave() {
 	if !l.begun || l.done {
 		return
 	}
-	for _, id := range m.order {
+	for _, id := range m.agenda.order {
 		g := m.types[id].region
 		if g == nil {
 			continue
@@ -229,8 +229,8 @@ func (m *Machine) checkLeave() {
 	}
 	l.done = true
 	m.out.Drained = true
-	for _, id := range m.order {
-		if t := m.types[id]; t.region != nil {
+	for t := range eachType(m) {
+		if t.region != nil {
 			t.region.hand.dropAll()
 		}
 	}
@@ -254,7 +254,7 @@ func awaitsHomes(m *Machine) bool {
 	if m.view == nil || m.over || !slices.ContainsFunc(m.view.Members, stays) {
 		return false
 	}
-	for _, id := range m.order {
+	for _, id := range m.agenda.order {
 		g := m.types[id].region
 		if g == nil || !g.joined {
 			continue
@@ -288,10 +288,10 @@ func stopLate(m *Machine) {
 		return
 	}
 	l.late = true
-	for _, id := range m.order {
-		if g := m.types[id].region; g != nil {
-			for s := range g.lives.All {
-				m.stop(m.types[id], s)
+	for t := range eachType(m) {
+		if t.region != nil {
+			for s := range t.region.lives.All {
+				m.stop(t, s)
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func (h *handing) park(l placement) {
 
 // markAgain has the markers written again that may be lost with a connection.
 func markAgain(m *Machine, to peer.ID) {
-	for _, id := range m.order {
+	for _, id := range m.agenda.order {
 		g := m.types[id].region
 		if g == nil {
 			continue
@@ -112,7 +112,7 @@ func (h *handing) begin(from peer.ID, l moveShard) {
 
 // marked takes a marker. One that means nothing here changes nothing: it comes from another node's data connection.
 func marked(m *Machine, c MarkedCommand) {
-	t := m.types[c.Type]
+	t := typeOf(m, c.Type)
 	if m.over || t == nil || t.region == nil || uint32(c.Shard) >= t.region.slots.Shards() || c.From == m.self {
 		return
 	}
@@ -255,10 +255,10 @@ func (h *handing) takesNothing(to peer.ID) string {
 	return ""
 }
 
-// reviewHands looks again at everything that is handed over: a process is proven dead.
+// reviewHands looks again at everything that is handed over: a process is proven dead, or this node goes on.
 func reviewHands(m *Machine) {
-	for _, id := range m.order {
-		if t := m.types[id]; t.region != nil {
+	for t := range eachType(m) {
+		if t.region != nil {
 			t.region.hand.review()
 		}
 	}
@@ -266,7 +266,7 @@ func reviewHands(m *Machine) {
 
 // handedOver takes the runtime's word that a shard which moves has stopped, and what was not worked off.
 func handedOver(m *Machine, c HandOverCommand) error {
-	t := m.types[c.Type]
+	t := typeOf(m, c.Type)
 	if t == nil || t.region == nil || uint32(c.Shard) >= t.region.settings.Shards {
 		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(c.Type))
 	}

@@ -191,7 +191,7 @@ func (m *Machine) stop(t *typ, s route.ShardID) {
 
 // stopped takes the runtime's word that a shard has stopped. Repetitions and shards that were abandoned are ignored.
 func (m *Machine) stopped(c StoppedCommand) error {
-	t := m.types[c.Type]
+	t := typeOf(m, c.Type)
 	if t == nil || t.region == nil || uint32(c.Shard) >= t.region.settings.Shards {
 		return ErrUnknownType
 	}
@@ -214,8 +214,7 @@ func (m *Machine) stopped(c StoppedCommand) error {
 // abandon gives everything up: this incarnation was downed or removed. The runtime stops without waiting.
 func (m *Machine) abandon() {
 	m.over = true
-	for _, id := range m.order {
-		t := m.types[id]
+	for t := range eachType(m) {
 		if t.coord != nil {
 			m.endCoordinator(t)
 		}
@@ -225,7 +224,7 @@ func (m *Machine) abandon() {
 		}
 		for s, e := range g.slots.All {
 			if e.living != notHere {
-				m.abandonShard(HostOrder{Type: id, Shard: s, Fence: e.fence, Stop: true, Abandon: true})
+				m.abandonShard(HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true, Abandon: true})
 				e.living = notHere
 			}
 			m.forget(t, s)

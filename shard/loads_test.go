@@ -84,7 +84,7 @@ func TestLoadAwareThroughTheCoordinator(t *testing.T) {
 		}}
 		aware := &weighed{*place, strategy.LoadAware{}}
 		for _, n := range w.nodes {
-			n.m.cfg.RebalanceInterval = 10 * time.Second
+			n.balances(10 * time.Second)
 			n.do(RegisterCommand{Settings: orders, Strategy: aware})
 		}
 		w.flow()
@@ -137,14 +137,14 @@ func TestLoadsAreToldToWhoAsks(t *testing.T) {
 	w = placedBy(t, 3, strategy.LoadAware{})
 	w.costs = func(s route.ShardID) strategy.Load { return strategy.Load{Rate: 10, Entities: 2} }
 	for _, n := range w.nodes {
-		n.m.cfg.RebalanceInterval = 10 * time.Second
+		n.balances(10 * time.Second)
 	}
-	w.nodes[2].m.cfg.RebalanceInterval = -1
+	w.nodes[2].balances(-1)
 	boss := w.nodes[0].m.types[orders.ID()].coord.moves
 	w.pass(time.Minute)
 	require.Nil(t, boss.placing.list(boss.view()).Loads, "one has not told")
 	require.InDelta(t, 5, w.mails[wire.KindShardLoads], 1, "one of two regions is the coordinator's")
-	w.nodes[2].m.cfg.RebalanceInterval = 10 * time.Second
+	w.nodes[2].balances(10 * time.Second)
 	w.pass(time.Minute)
 	v := boss.placing.list(boss.view())
 	require.Len(t, v.Loads, 30)
@@ -155,6 +155,7 @@ func TestLoadsAreToldToWhoAsks(t *testing.T) {
 	require.ErrorIs(t, w.nodes[1].m.Do(w.now, LoadsCommand{Type: 9}), ErrUnknownType)
 
 	w.nodes[1].m.cfg.Moves = nil // as if the coordinator spoke version 4
+	w.nodes[1].replan()
 	before := w.mails[wire.KindShardLoads]
 	w.pass(35 * time.Second)
 	require.InDelta(t, before+3, w.mails[wire.KindShardLoads], 1, "of one node alone")

@@ -3,7 +3,9 @@
 package shard
 
 import (
+	"cmp"
 	"errors"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -33,7 +35,7 @@ type Machine struct {
 	away    bool // what lives here moves away, and no more comes, though this node stays: see DrainCommand
 	confirm confirmation
 	types   map[route.TypeID]*typ
-	order   []route.TypeID // the keys of types, rising
+	agenda  agenda
 
 	sends   []parcel  // transfers under way, in the order in which they began
 	local   []message // mail of this node to itself
@@ -63,6 +65,8 @@ type typ struct {
 	guard    *strategy.Checked // around it, once it is asked
 	meter    loads.Meter       // of the shards that live here, if the strategy reads loads
 	measured time.Duration     // when they were read last
+
+	planned planned
 }
 
 // Placing are the totals of the strategies of all types that this node coordinated.
@@ -132,25 +136,160 @@ func (m *Machine) live(id peer.ID) bool {
 
 // typ returns the type, made on first use; nil when there are too many.
 func (m *Machine) typ(id route.TypeID) *typ {
-	t := m.types[id]
+	t := typeOf(m, id)
 	if t == nil && len(m.types) < m.cfg.MaxTypes {
 		t = &typ{id: id}
 		m.types[id] = t
-		at, _ := slices.BinarySearch(m.order, id)
-		m.order = slices.Insert(m.order, at, id)
+		at, _ := slices.BinarySearch(m.agenda.order, id)
+		m.agenda.order = slices.Insert(m.agenda.order, at, id)
+		m.agenda.touch(t)
 	}
 	return t
+}
+
+// typeOf returns a type that this step may change, nil when there is none of it. Who only reads takes it from types.
+func typeOf(m *Machine, id route.TypeID) *typ {
+	t := m.types[id]
+	if t != nil {
+		m.agenda.touch(t)
+	}
+	return t
+}
+
+// eachType yields all types, rising, which this step may change.
+func eachType(m *Machine) iter.Seq[*typ] {
+	return func(yield func(*typ) bool) {
+		for _, id := range m.agenda.order {
+			if t := typeOf(m, id); !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 func (m *Machine) head(id route.TypeID, term uint32) head {
 	return head{Birth: m.view.Birth, Type: id, Term: term}
 }
 
+// planned is when a step has to look at a type though nothing comes for it, and what was counted of it.
+type planned struct {
+	due             time.Duration // zero: never
+	pos             int           // in agenda.heap, from one on; zero: not there
+	touched         bool
+	refused, unsure bool
+}
+
+// agenda is which types a step looks at: those that it has touched, and those that are due. A node may have thousands,
+// and looks at no other.
+type agenda struct {
+	order   []route.TypeID // of all types, rising
+	heap    []*typ         // those that are due at some time, the earliest first
+	touched []*typ
+	refused int // types that the cluster refuses as they are registered here
+	unsure  int // types whose coordinators have not acknowledged that they are registered here
+}
+
+// touch has the step look at a type.
+func (a *agenda) touch(t *typ) {
+	if !t.planned.touched {
+		t.planned.touched = true
+		a.touched = append(a.touched, t)
+	}
+}
+
+// touchDue touches what is due, from a place of the heap on downwards.
+func (a *agenda) touchDue(now time.Duration) { a.touchFrom(0, now) }
+
+func (a *agenda) touchFrom(i int, now time.Duration) {
+	if i < len(a.heap) && a.heap[i].planned.due <= now {
+		a.touch(a.heap[i])
+		a.touchFrom(2*i+1, now)
+		a.touchFrom(2*i+2, now)
+	}
+}
+
+// rising returns what is touched, in the order of types. It is valid until something is touched.
+func (a *agenda) rising() []*typ {
+	slices.SortFunc(a.touched, func(s, t *typ) int { return cmp.Compare(s.id, t.id) })
+	return a.touched
+}
+
+// settle ends a step: plan notes when each type that was touched is due, and reports whether the next step is to look
+// at it whatever comes.
+func (a *agenda) settle(plan func(*typ) bool) {
+	a.touched = slices.DeleteFunc(a.touched, func(t *typ) bool {
+		t.planned.touched = plan(t)
+		return !t.planned.touched
+	})
+}
+
+// next returns when the first type is due, zero for never.
+func (a *agenda) next() time.Duration {
+	if len(a.heap) == 0 {
+		return 0
+	}
+	return a.heap[0].planned.due
+}
+
+// move puts a type where its new time belongs.
+func (a *agenda) move(t *typ, due time.Duration) {
+	p := &t.planned
+	if due == p.due {
+		return
+	}
+	p.due = due
+	switch {
+	case due == 0:
+		last := len(a.heap) - 1
+		i := p.pos - 1
+		a.swap(i, last)
+		a.heap[last], a.heap, p.pos = nil, a.heap[:last], 0
+		if i < last {
+			a.down(i)
+			a.up(i)
+		}
+	case p.pos == 0:
+		a.heap = append(a.heap, t)
+		p.pos = len(a.heap)
+		a.up(p.pos - 1)
+	default:
+		a.up(p.pos - 1)
+		a.down(p.pos - 1)
+	}
+}
+
+func (a *agenda) swap(i, j int) {
+	a.heap[i], a.heap[j] = a.heap[j], a.heap[i]
+	a.heap[i].planned.pos, a.heap[j].planned.pos = i+1, j+1
+}
+
+func (a *agenda) up(i int) {
+	for ; i > 0 && a.heap[i].planned.due < a.heap[(i-1)/2].planned.due; i = (i - 1) / 2 {
+		a.swap(i, (i-1)/2)
+	}
+}
+
+func (a *agenda) down(i int) {
+	for {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(a.heap); c++ {
+			if a.heap[c].planned.due < a.heap[least].planned.due {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		a.swap(i, least)
+		i = least
+	}
+}
+
 // reviewAll lets every coordinator look again at what it waits for.
 func (m *Machine) reviewAll() {
-	for _, id := range m.order {
-		if c := m.types[id].coord; c != nil {
-			c.review()
+	for t := range eachType(m) {
+		if t.coord != nil {
+			t.coord.review()
 		}
 	}
 }

@@ -20,7 +20,7 @@ var thousand = Settings{Name: "thousand", Shards: 1000}
 // comes adds a node that is Up and registers a type.
 func (w *world) comes(s Settings) *testNode {
 	n := w.join()
-	n.m.cfg.RebalanceInterval = w.nodes[0].m.cfg.RebalanceInterval
+	n.balances(w.nodes[0].m.cfg.RebalanceInterval)
 	w.publish()
 	w.promote()
 	w.publish()
@@ -127,7 +127,7 @@ func TestFreshStartWaitsForWhoComesTogether(t *testing.T) {
 	w := newWorld(t)
 	starts := func() *testNode {
 		n := w.join()
-		n.m.cfg.RebalanceInterval = DefaultRebalanceInterval
+		n.balances(DefaultRebalanceInterval)
 		w.publish()
 		w.promote()
 		w.publish()

@@ -34,7 +34,7 @@ type parcel struct {
 
 // under returns the transfer, nil when it is over.
 func (p parcel) under(m *Machine) (*handing, *handoff) {
-	t := m.types[p.typ]
+	t := typeOf(m, p.typ)
 	if t == nil || t.region == nil {
 		return nil, nil
 	}
@@ -207,9 +207,9 @@ func (p *pace) goOn(m *Machine) {
 		return
 	}
 	p.freed, p.waits = false, false
-	for _, id := range m.order {
-		if c := m.types[id].coord; c != nil {
-			c.moves.onward()
+	for t := range eachType(m) {
+		if t.coord != nil {
+			t.coord.moves.onward()
 		}
 	}
 }

@@ -136,7 +136,7 @@ func (m *Machine) register(c RegisterCommand) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	t := m.types[s.ID()]
+	t := typeOf(m, s.ID())
 	if t != nil && t.region != nil && !t.region.idle() {
 		if t.region.settings.Name != s.Name {
 			return fmt.Errorf("%w: %q and %q", ErrHashCollision, t.region.settings.Name, s.Name)
@@ -296,7 +296,7 @@ func (m *Machine) tickRegion(t *typ) {
 
 // want asks for homes. Shards whose home is known are left out: the route says it already.
 func (m *Machine) want(c WantCommand) error {
-	t := m.types[c.Type]
+	t := typeOf(m, c.Type)
 	if t == nil || t.region == nil {
 		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(c.Type))
 	}

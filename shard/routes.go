@@ -51,8 +51,8 @@ func (m *Machine) died(id peer.ID) {
 	}
 	m.past.leaveNotices.Add(id)
 	m.past.dead.Add(id)
-	for _, typ := range m.order {
-		if t := m.types[typ]; t.region != nil {
+	for t := range eachType(m) {
+		if t.region != nil {
 			m.regionView(t, true)
 		}
 	}
@@ -93,7 +93,7 @@ func (m *Machine) forget(t *typ, s route.ShardID) {
 
 // refused forgets a route that a receiver does not stand by.
 func (m *Machine) refused(c RefusedCommand) error {
-	t := m.types[c.Type]
+	t := typeOf(m, c.Type)
 	if t == nil || t.region == nil || uint32(c.Shard) >= t.region.settings.Shards {
 		return fmt.Errorf("%w: refusal of type %08x shard %d", ErrUnknownType, uint32(c.Type), c.Shard)
 	}
@@ -209,7 +209,7 @@ func tickLoads(m *Machine, t *typ) {
 
 // tellLoads carries out a LoadsCommand.
 func tellLoads(m *Machine, c LoadsCommand) error {
-	t := m.types[c.Type]
+	t := typeOf(m, c.Type)
 	if t == nil || t.region.idle() {
 		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(c.Type))
 	}
@@ -231,7 +231,7 @@ func tellLoads(m *Machine, c LoadsCommand) error {
 
 // beEager has all homes of a type wanted from now on whenever they are unknown.
 func beEager(m *Machine, id route.TypeID) error {
-	t := m.types[id]
+	t := typeOf(m, id)
 	if t == nil || t.region == nil {
 		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(id))
 	}

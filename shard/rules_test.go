@@ -228,7 +228,8 @@ func TestRegisterErrors(t *testing.T) {
 	require.ErrorIs(t, m.Do(w.now, WantCommand{Type: 77}), ErrUnknownType)
 	require.ErrorIs(t, m.Do(w.now, WantCommand{orders.ID(), []route.ShardID{30}}), ErrBadCommand)
 	require.ErrorIs(t, m.Do(w.now, nil), ErrBadCommand)
-	m.types[route.TypeOf("other")] = &typ{id: route.TypeOf("other"), region: &region{settings: Settings{Name: "x"}}}
+	m.types[route.TypeOf("other")] = &typ{id: route.TypeOf("other"), region: &region{settings: Settings{Name: "x"},
+		hand: &handing{}}}
 	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings: Settings{Name: "other", Shards: 1}}), ErrHashCollision)
 	m.cfg.MaxTypes = 2
 	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings: Settings{Name: "third", Shards: 1}}), ErrTooManyTypes)

@@ -127,7 +127,10 @@ func (c *coordinator) stats() *Reign {
 // Unacknowledged lists the names of the types registered on a node whose coordinator it knows and which that has not
 // acknowledged. A type of a role that nobody has, and one that was refused, are not among them.
 func Unacknowledged(m *Machine) (names []string) {
-	for _, id := range m.order {
+	if m.agenda.unsure == 0 {
+		return nil
+	}
+	for _, id := range m.agenda.order {
 		if g := m.types[id].region; g != nil && g.refused == nil && !g.joined && !g.to.IsZero() {
 			names = append(names, g.settings.Name)
 		}
@@ -135,10 +138,16 @@ func Unacknowledged(m *Machine) (names []string) {
 	return names
 }
 
+// Acknowledged reports whether Unacknowledged would list none, at no cost.
+func Acknowledged(m *Machine) bool { return m.agenda.unsure == 0 }
+
 // RefusedTypes lists why the cluster does not have types as they are registered on a node, an error each that names the
 // type. One that is registered again is not among them until it is refused again.
 func RefusedTypes(m *Machine) (errs []error) {
-	for _, id := range m.order {
+	if m.agenda.refused == 0 {
+		return nil
+	}
+	for _, id := range m.agenda.order {
 		if g := m.types[id].region; g != nil && g.refused != nil {
 			errs = append(errs, g.refused)
 		}

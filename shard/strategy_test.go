@@ -45,7 +45,7 @@ func (a *answers) Rebalance(v *strategy.View) ([]strategy.Move, error) {
 // has not been looked at yet.
 func placedBy(t tester, n int, s strategy.Strategy) *world {
 	w := startWorld(t, n)
-	w.nodes[0].m.cfg.RebalanceInterval = 10 * time.Second
+	w.nodes[0].balances(10 * time.Second)
 	for _, n := range w.nodes {
 		n.do(RegisterCommand{Settings: orders, Strategy: s})
 	}
@@ -229,7 +229,7 @@ func TestStuckMoveHoldsUpNoBalance(t *testing.T) {
 			boss, owner, late := w.nodes[0], w.nodes[1], w.join()
 			hung := of(owner)
 			for _, n := range w.nodes {
-				n.m.cfg.RebalanceInterval = 10 * time.Second
+				n.balances(10 * time.Second)
 			}
 			require.NoError(t, boss.move(hung, boss))
 			w.slowStop = true
@@ -334,7 +334,7 @@ func TestManyShardsAreAllocatedByStrategy(t *testing.T) {
 	s := Settings{Name: "many", Shards: 100_000}
 	w := startWorld(t, 3)
 	for _, n := range w.nodes {
-		n.m.cfg.RebalanceInterval = 10 * time.Second
+		n.balances(10 * time.Second)
 		n.do(RegisterCommand{Settings: s})
 	}
 	w.flow()

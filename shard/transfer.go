@@ -118,8 +118,8 @@ func (h *handing) lose(s route.ShardID) {
 
 // endHanding gives up everything that is under way: this node ends.
 func endHanding(m *Machine) {
-	for _, id := range m.order {
-		if g := m.types[id].region; g != nil {
+	for t := range eachType(m) {
+		if g := t.region; g != nil {
 			for _, s := range g.hand.leaving() {
 				g.hand.lose(s)
 			}

@@ -8,17 +8,18 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
 )
 
-// Tick handles every deadline that has passed.
+// Tick handles every deadline that has passed. Types without one, and untouched so far, have nothing to do.
 func (m *Machine) Tick(now time.Duration) {
 	m.begin(now)
 	if m.past.age(m.now) {
 		m.reviewAll()
 	}
-	for _, id := range m.order {
-		t := m.types[id]
+	m.agenda.touchDue(m.now)
+	for _, t := range m.agenda.rising() {
 		if t.region != nil {
 			t.region.hand.tick()
 			m.tickRegion(t)
@@ -117,16 +118,7 @@ func (m *Machine) Next() (deadline time.Duration, ok bool) {
 	d.add(m.past.next())
 	d.add(m.leave.next(m))
 	d.add(m.confirm.retry.at)
-	for _, id := range m.order {
-		t := m.types[id]
-		if t.region != nil {
-			d.add(t.region.next())
-			d.add(measureAt(m, t))
-		}
-		if t.coord != nil {
-			d.add(t.coord.next())
-		}
-	}
+	d.add(m.agenda.next())
 	return d.at, d.at != 0
 }
 
@@ -153,7 +145,7 @@ func (m *Machine) begin(now time.Duration) {
 }
 
 // end delivers the mail of this node to itself and sends what has gathered, until nothing is left. Every message is
-// answered by fewer steps than it took to ask, so this ends.
+// answered by fewer steps than it took to ask, so this ends. Nothing has gathered for types that were not touched.
 func (m *Machine) end() {
 	for {
 		for i := 0; i < len(m.local); i++ {
@@ -161,8 +153,8 @@ func (m *Machine) end() {
 		}
 		m.local = m.local[:0]
 		m.pace.goOn(m)
-		for _, id := range m.order {
-			t := m.types[id]
+		m.agenda.touchDue(m.now) // a question that waited for its batch
+		for _, t := range m.agenda.rising() {
 			if t.coord != nil {
 				t.coord.flush()
 			}
@@ -173,9 +165,41 @@ func (m *Machine) end() {
 		m.checkLeave()
 		m.checkConfirm()
 		if len(m.local) == 0 {
-			return
+			break
 		}
 	}
+	m.agenda.settle(func(t *typ) bool { return plan(m, t) })
+}
+
+// plan notes when a type that was touched is due, and what is counted of it. Each step looks at one that waits for
+// something else: for moves of other types, or for the version of its coordinator to become known.
+func plan(m *Machine, t *typ) (again bool) {
+	var d least
+	g, c, p, a := t.region, t.coord, &t.planned, &m.agenda
+	refused, unsure := false, false
+	if g != nil {
+		d.add(g.next())
+		d.add(measureAt(m, t))
+		refused = g.refused != nil
+		unsure = !refused && !g.joined && !g.to.IsZero()
+		again = g.joined && strategy.ReadsLoads(t.strategy) && !speaksMoves(m, g.to)
+	}
+	if c != nil {
+		d.add(c.next())
+		again = again || len(c.moves.rounds.plan) > 0 || c.moves.rounds.began != 0
+	}
+	a.move(t, d.at)
+	a.refused += bit(refused) - bit(p.refused)
+	a.unsure += bit(unsure) - bit(p.unsure)
+	p.refused, p.unsure = refused, unsure
+	return again
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // onView takes a new membership snapshot: losses are remembered first, then coordinators and regions follow.
@@ -197,8 +221,7 @@ func (m *Machine) onView(v *membership.View) {
 	m.past.population.note(old, v)
 	m.comers.note(m.now, old, v)
 	lost := m.past.note(m.now, m.takeover(), m.blindTakeover(), old, v)
-	for _, id := range m.order {
-		t := m.types[id]
+	for t := range eachType(m) {
 		t.promise.note(m.now, v)
 		if t.coord != nil {
 			t.coord.onView()

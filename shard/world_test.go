@@ -104,8 +104,21 @@ func startWorld(t tester, n int, roles ...string) *world {
 // balances has every node look at the balance so often; negative: never, as in a new world.
 func (w *world) balances(every time.Duration) {
 	for _, n := range w.nodes {
-		n.m.cfg.RebalanceInterval = every
+		n.balances(every)
 	}
+}
+
+// balances is the same of one node.
+func (n *testNode) balances(every time.Duration) {
+	n.m.cfg.RebalanceInterval = every
+	n.replan()
+}
+
+// replan has a node find again when its types are due: a test has changed how it is configured.
+func (n *testNode) replan() {
+	for range eachType(n.m) {
+	}
+	n.m.agenda.settle(func(t *typ) bool { return plan(n.m, t) })
 }
 
 func (w *world) state() []membership.Member {
@@ -239,6 +252,7 @@ func (n *testNode) collect() {
 	w.t.Helper()
 	var e Effects
 	contract.Drain(w.t, n.m, &e, "out", "drained")
+	n.checkAgenda()
 	for _, h := range e.Hosts {
 		n.order(h)
 	}

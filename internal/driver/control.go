@@ -39,6 +39,7 @@ type control struct {
 	ended                 *shutdown.EndedError
 	yielded               *membership.Record // what is remembered from now on, after EndTwin; else nil
 	counts                node.Counts
+	registered            int             // types, so far
 	notices               []node.Received // that have not been heeded
 	drains                drainWaits
 	leases                leaseTable

@@ -3,7 +3,9 @@
 package driver
 
 import (
+	"cmp"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -81,15 +83,21 @@ func (d *dispatch) askHomes() {
 	if len(list) == 0 {
 		return
 	}
-	for _, r := range d.regions.Load().list {
-		var shards []route.ShardID
-		for _, ref := range list {
-			if ref.r == r {
-				shards = append(shards, ref.shard)
-			}
+	regions := d.regions.Load()
+	slices.SortStableFunc(list, func(a, b slotRef) int { return cmp.Compare(a.r.no, b.r.no) })
+	for len(list) > 0 {
+		r := list[0].r
+		n := 1
+		for n < len(list) && list[n].r == r {
+			n++
 		}
-		if len(shards) == 0 {
-			continue
+		shards := make([]route.ShardID, n)
+		for i := range shards {
+			shards[i] = list[i].shard
+		}
+		list = list[n:]
+		if regions.byID.At(r.id) != r {
+			continue // it was refused, and another took its place
 		}
 		if err := d.command(shard.WantCommand{Type: r.id, Shards: shards}); err != nil {
 			d.log.Warn("homes not asked for", "type", r.typ.Name, "shards", len(shards), "error", err)

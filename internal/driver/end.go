@@ -98,7 +98,7 @@ func untaken(d *Driver, list []shard.Untaken) {
 }
 
 func untakenOf(d *Driver, u *shard.Untaken) {
-	r := d.regions.Load().byID[u.Type]
+	r := d.regions.Load().byID.At(u.Type)
 	if r == nil || uint32(u.Shard) >= r.shards {
 		return
 	}

@@ -120,7 +120,7 @@ func heedLast(d *Driver, from peer.ID, kind wire.Kind, body []byte) {
 	}
 	regions := d.regions.Load()
 	for _, e := range list {
-		r, s := regions.byID[e.Type], e.Shard
+		r, s := regions.byID.At(e.Type), e.Shard
 		if r == nil || uint32(s) >= r.shards {
 			s = route.NoShard
 		} else {

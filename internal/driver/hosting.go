@@ -19,7 +19,7 @@ import (
 
 // hostOrder carries out what the node says of one hosted shard.
 func (d *Driver) hostOrder(o *shard.HostOrder) {
-	r := d.regions.Load().byID[o.Type]
+	r := d.regions.Load().byID.At(o.Type)
 	if r == nil || uint32(o.Shard) >= r.shards {
 		return
 	}
@@ -70,7 +70,7 @@ func balanced(d *Driver, e *node.Effects) {
 // measure tells the node what the shards of a type cost that live here, of figures that there are anyway but
 // for how long handlers run, which is measured from the first time on.
 func measure(d *Driver, id route.TypeID) {
-	r := d.regions.Load().byID[id]
+	r := d.regions.Load().byID.At(id)
 	if r == nil {
 		return
 	}
@@ -240,7 +240,7 @@ func (x hostRuntime) region(typ string) (*Region, error) {
 	if typ == x.r.typ.Name {
 		return x.r, nil
 	}
-	if r := x.r.d.regions.Load().byName[typ]; r != nil {
+	if r := x.r.d.regions.Load().named(typ); r != nil {
 		return r, nil
 	}
 	return nil, route.ErrNotRegistered

@@ -59,7 +59,7 @@ func (d *Driver) regionOf(t *exec.Type) *Region {
 	if t == nil {
 		return nil
 	}
-	return d.regions.Load().byID[t.ID()]
+	return d.regions.Load().byID.At(t.ID())
 }
 
 // refused tells the sender of an envelope that it was not taken: an ask is answered, a tell is reported. t is nil when

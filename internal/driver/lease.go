@@ -175,10 +175,8 @@ func (k *leaseKeeper) overdue() {
 
 // watchLeases ends leases whose time is over by now, whatever the control goroutine does. The ticker's goroutine.
 func watchLeases(d *Driver) {
-	for _, r := range d.regions.Load().list {
-		if r.lease != nil {
-			r.lease.overdue()
-		}
+	for _, r := range d.regions.Load().leased {
+		r.lease.overdue()
 	}
 }
 

@@ -101,7 +101,7 @@ func deathIsProof(c *Config) {
 	c.Sharding.ProcessDeathIsProof, c.Sharding.TakeoverTime, c.Resolver.Strategy = true, time.Second, node.ResolverOff
 }
 
-func (d *Driver) regionNamed(name string) *Region { return d.regions.Load().byName[name] }
+func (d *Driver) regionNamed(name string) *Region { return d.regions.Load().named(name) }
 
 // move has the coordinator move a shard, and returns its error.
 func (m *movers) move(typ string, s route.ShardID, to *Driver) (err error) {

@@ -148,7 +148,7 @@ func TestStaleFenceIsRefused(t *testing.T) {
 				_, err = r.AskWithin(patience, "a", []byte("x"), nil)
 				require.ErrorIs(t, err, route.ErrNotOwner)
 			}
-			require.NotNil(t, p.b.regions.Load().byID[r.id].hosts.Host(sh), "the owner does not notice")
+			require.NotNil(t, p.b.regions.Load().byID.At(r.id).hosts.Host(sh), "the owner does not notice")
 		})
 	}
 }

@@ -34,6 +34,7 @@ type Region struct {
 	lease   *leaseKeeper          // nil: it needs none
 	refused atomic.Pointer[error] // why the cluster does not have this type; routes stay unknown then
 	count   regionCounters
+	no      int // of its registration, as they came
 	heirs   heirTable
 
 	full [route.Reasons]error // this node's own bounds, by reason
@@ -116,34 +117,59 @@ func wentOn(e *routeEntry) bool {
 	return plane.WentOn(&s.slot, e.fence)
 }
 
-// regionTable is the immutable table of registered types.
+// regionTable is the immutable table of registered types. The zero value is empty.
 type regionTable struct {
-	byID   map[route.TypeID]*Region
-	byName map[string]*Region
-	list   []*Region // in the order of registration
+	byID   exec.Table[Region]
+	hosts  *exec.Types // of the same types
+	list   []*Region   // in the order of registration; a later table may have more behind it in the same memory
+	leased []*Region   // those that live under leases
 }
 
-// with returns the table with one more type, in the place of a refused one of its name.
+// with returns the table with one more type, in the place of a refused one of its name. It is made of the newest table
+// alone: the memory of the list is shared.
 func (t *regionTable) with(r *Region) *regionTable {
-	n := &regionTable{byID: map[route.TypeID]*Region{}, byName: map[string]*Region{}}
-	n.list = append(slices.Clone(t.list), r)
-	if old := t.byID[r.id]; old != nil {
-		n.list = slices.DeleteFunc(n.list, func(o *Region) bool { return o == old })
+	n := &regionTable{byID: t.byID.With(r.id, r), list: append(t.list, r), leased: t.leased}
+	if t.hosts == nil {
+		t = &regionTable{hosts: &exec.Types{}}
 	}
-	for _, r := range n.list {
-		n.byID[r.id], n.byName[r.typ.Name] = r, r
+	n.hosts = t.hosts.With(r.hosts)
+	old := t.byID.At(r.id)
+	isOld := func(o *Region) bool { return o == old }
+	if old != nil {
+		n.list = slices.DeleteFunc(slices.Clone(n.list), isOld)
+	}
+	if r.lease != nil || old != nil && old.lease != nil {
+		n.leased = slices.DeleteFunc(slices.Clone(n.leased), isOld)
+	}
+	if r.lease != nil {
+		n.leased = append(n.leased, r)
 	}
 	return n
+}
+
+// without returns the table as it was before the newest type, whose place in the list others may be reading.
+func (t *regionTable) without() *regionTable {
+	n := *t
+	n.list = slices.Clip(n.list)
+	return &n
+}
+
+// named returns a type by its name, nil for none.
+func (t *regionTable) named(name string) *Region {
+	if r := t.byID.At(route.TypeOf(name)); r != nil && r.typ.Name == name {
+		return r
+	}
+	return nil
 }
 
 // know publishes the table of registered types.
 func (d *Driver) know(t *regionTable) {
 	d.regions.Store(t)
-	hosts := make(map[route.TypeID]*exec.Type, len(t.list))
-	for _, r := range t.list {
-		hosts[r.id] = r.hosts
+	if t.hosts == nil {
+		d.exec.SetTypes(&exec.Types{})
+		return
 	}
-	d.exec.SetTypes(hosts)
+	d.exec.SetTypes(t.hosts)
 }
 
 // Register makes a type known on this node.
@@ -194,7 +220,7 @@ func newRegion(d *Driver, t entity.Type) *Region {
 // register runs on the control goroutine. The region is published first: the answer may bring shards.
 func (d *Driver) register(r *Region) error {
 	before := d.regions.Load()
-	if other := before.byID[r.id]; other != nil {
+	if other := before.byID.At(r.id); other != nil {
 		if other.typ.Name != r.typ.Name {
 			return fmt.Errorf("%w: %q", shard.ErrHashCollision, other.typ.Name)
 		}
@@ -205,11 +231,13 @@ func (d *Driver) register(r *Region) error {
 	if r.lease != nil {
 		d.control.leases.list = append(d.control.leases.list, r.lease)
 	}
+	d.control.registered++
+	r.no = d.control.registered
 	d.know(before.with(r))
 	settings := shard.Settings{Name: r.typ.Name, Shards: r.typ.Shards, Role: r.typ.Role}
 	err := d.command(shard.RegisterCommand{Settings: settings, Strategy: r.typ.Strategy})
 	if err != nil {
-		d.know(before)
+		d.know(before.without())
 		d.control.leases.drop(r.lease)
 		return err
 	}
@@ -221,7 +249,7 @@ func (d *Driver) register(r *Region) error {
 
 // typeRefused notes that the cluster has this type with other settings. What is parked fails, and all later sends.
 func (d *Driver) typeRefused(t shard.TypeRefused) {
-	r := d.regions.Load().byID[t.Type]
+	r := d.regions.Load().byID.At(t.Type)
 	if r == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-// A type that the cluster refuses: nothing waits for its shards.
+// The table of registered types, and a type that the cluster refuses: nothing waits for its shards.
 
 package driver
 
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,4 +45,43 @@ func TestNothingParksForARefusedType(t *testing.T) {
 		s.mu.Unlock()
 		require.Zero(t, parked, "of type %d", i)
 	}
+}
+
+// The table of types has each by number and by name, in their order; one takes the place of a refused one of its name,
+// and one that was not taken leaves nothing. A table that somebody reads is never changed.
+func TestRegionTable(t *testing.T) {
+	d, err := Start(t.Context(), Config{}.WithDefaults())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	typ := func(name string, slow time.Duration) *Region {
+		return newRegion(d, entity.Type{Name: name, Shards: 1, SlowAfter: slow}.WithDefaults())
+	}
+	table, want, tables := &regionTable{}, []*Region{}, []*regionTable{}
+	for i := range 300 {
+		r := typ(fmt.Sprintf("type-%d", i), time.Duration(i%2)*time.Second)
+		want = append(want, r)
+		table = table.with(r)
+		tables = append(tables, table)
+		if i%7 == 0 {
+			spare := typ(fmt.Sprintf("spare-%d", i), 0)
+			refused := table.with(spare)
+			require.Equal(t, spare, refused.named(spare.typ.Name))
+			table = table.without()
+			require.Nil(t, table.named(spare.typ.Name))
+		}
+	}
+	again := typ("type-8", 0)
+	newest := table.with(again)
+	require.Equal(t, again, newest.byID.At(again.id))
+	require.Equal(t, again, newest.list[len(newest.list)-1])
+	require.Len(t, newest.list, len(want))
+	require.NotContains(t, newest.list, want[8])
+	for i, old := range tables {
+		require.Equal(t, want[:i+1], old.list)
+	}
+	for _, r := range want {
+		require.Same(t, r, table.byID.At(r.id))
+		require.Same(t, r, table.named(r.typ.Name))
+	}
+	require.Nil(t, table.named("nothing"))
 }

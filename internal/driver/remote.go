@@ -303,7 +303,7 @@ func (t *links) notice(n *remoteNode, kind wire.Kind, body []byte) (again bool, 
 func (t *links) takeRefusals(n *remoteNode) []*plane.Refusal {
 	list, regions := n.refusals.take(), t.regions.Load()
 	for _, e := range list {
-		e.Limit = t.bounds.limitOf(regions.byID[e.Type], e.Reason)
+		e.Limit = t.bounds.limitOf(regions.byID.At(e.Type), e.Reason)
 	}
 	return list
 }

@@ -276,7 +276,7 @@ func tellShards(d *Driver, events []shard.Event) {
 		logShard(d.log, d.start, types, &events[i])
 	}
 	d.events.publishShards(d.start.Add(d.now()), func(id route.TypeID) string {
-		if r := types.byID[id]; r != nil {
+		if r := types.byID.At(id); r != nil {
 			return r.typ.Name
 		}
 		return ""
@@ -291,7 +291,7 @@ func logShard(log *slog.Logger, start time.Time, types *regionTable, e *shard.Ev
 		name = "sharding event"
 	}
 	typ := any(uint32(e.Type))
-	if r := types.byID[e.Type]; r != nil {
+	if r := types.byID.At(e.Type); r != nil {
 		typ = r.typ.Name
 	}
 	switch e.Kind {

@@ -34,7 +34,7 @@ func (d *dispatch) follow(ref slotRef, s *regionSlot, next plane.Next) {
 
 // routeChanged carries out what the node says of one shard's home.
 func (d *dispatch) routeChanged(ch *shard.RouteChange) {
-	r := d.regions.Load().byID[ch.Type]
+	r := d.regions.Load().byID.At(ch.Type)
 	if r == nil || uint32(ch.Shard) >= r.shards {
 		return
 	}
@@ -304,7 +304,7 @@ func (d *dispatch) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 	}
 	regions := d.regions.Load()
 	for _, e := range list {
-		r, why := regions.byID[e.Type], cause{from, e.Reason, e.Limit}
+		r, why := regions.byID.At(e.Type), cause{from, e.Reason, e.Limit}
 		if r == nil || uint32(e.Shard) >= r.shards {
 			d.failed.addAll(r, route.NoShard, why, e.Count, e.Samples)
 			continue
@@ -342,7 +342,7 @@ func (d *dispatch) routesChanged(routes []shard.RouteChange, marks []shard.Mark)
 // room for it the move is given up for want of it; one to a peer that is forgotten is not waited for.
 func (d *dispatch) writeMarker(m *shard.Mark) {
 	l := d.links.remote(m.To, m.Shard).link
-	ref, slot := slotRef{d.regions.Load().byID[m.Type], m.Shard}, (*flow.Slot)(nil)
+	ref, slot := slotRef{d.regions.Load().byID.At(m.Type), m.Shard}, (*flow.Slot)(nil)
 	if ref.r != nil && uint32(m.Shard) < ref.r.shards && ref.r.slots.Has(m.Shard) {
 		s := ref.slot()
 		s.mu.Lock()

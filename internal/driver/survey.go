@@ -43,7 +43,7 @@ func Survey(ctx context.Context, r *Region) (survey.Result, error) {
 // look says what this node has of a type. Of the control goroutine it wants only what moves.
 func look(ctx context.Context, d *Driver, typ route.TypeID) (*survey.Picture, bool) {
 	p := &survey.Picture{}
-	r := d.regions.Load().byID[typ]
+	r := d.regions.Load().byID.At(typ)
 	if r == nil {
 		return p, true
 	}

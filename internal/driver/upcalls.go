@@ -67,7 +67,7 @@ func (t *links) Undelivered(id peer.ID, frames []byte, err error) {
 		if what < plane.UnsentLarge {
 			continue
 		}
-		r := regions.byID[route.TypeID(env.Type)]
+		r := regions.byID.At(route.TypeID(env.Type))
 		if r == nil {
 			continue // cannot be: a region has sent it
 		}

@@ -178,8 +178,8 @@ func (h *Host) late(now, limit time.Duration, found []entity.Incident) []entity.
 // watchCalls names calls that still run after their type's limit. Ticker.
 func (x *Exec) watchCalls() {
 	now := x.Clock.Slewed()
-	for _, t := range *x.types.Load() {
-		if t.typ.SlowAfter <= 0 || t.living.Load() == 0 {
+	for _, t := range x.types.Load().watched {
+		if t.living.Load() == 0 {
 			continue
 		}
 		var found []entity.Incident

@@ -83,7 +83,7 @@ type Exec struct {
 
 	cfg       Config
 	needs     Needs
-	types     atomic.Pointer[map[route.TypeID]*Type]
+	types     atomic.Pointer[Types]
 	hosts     hostList
 	workers   []*worker
 	passes    []*pass
@@ -105,7 +105,7 @@ type Exec struct {
 func (x *Exec) Init(cfg Config, needs Needs) {
 	x.cfg, x.needs = cfg, needs
 	x.Gate.clock, x.Gate.closes = &x.Clock, x.suspend
-	x.types.Store(&map[route.TypeID]*Type{})
+	x.types.Store(&Types{})
 	x.pool.x, x.pool.most = x, maxBusy
 	x.recaller.x = x
 	x.incidents.log, x.incidents.hook = cfg.Logger, cfg.Incident

@@ -104,7 +104,7 @@ func newBare(t testing.TB, typ entity.Type, edit ...func(*Config)) *bare {
 		Unhandled:     func(*Type, route.ShardID, string, route.Reason, bool) {},
 	})
 	x.typ = x.NewType(typ.WithDefaults(), func(h *Host) entity.Runtime { return alone{h} })
-	x.SetTypes(map[route.TypeID]*Type{x.typ.ID(): x.typ})
+	x.SetTypes((&Types{}).With(x.typ))
 	for i := range x.typ.shards {
 		x.typ.Begin(route.ShardID(i), x.fence, nil, nil)
 	}

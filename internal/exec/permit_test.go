@@ -43,7 +43,7 @@ func TestPermitThatCameTooLate(t *testing.T) {
 			})
 			lone.Begin(0, x.fence, nil, nil)
 			h := lone.Host(0)
-			x.SetTypes(map[route.TypeID]*Type{x.typ.ID(): x.typ, lone.ID(): lone})
+			x.SetTypes((&Types{}).With(x.typ).With(lone))
 
 			require.Equal(t, route.OK, x.send("e", nil))
 			<-busy

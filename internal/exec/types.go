@@ -5,6 +5,8 @@ package exec
 
 import (
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -59,8 +61,48 @@ func KeepLeased(t *Type, k *entity.Keep, lapsed func()) {
 	t.keep, t.lapsed = k, lapsed
 }
 
-// SetTypes makes the types known to which messages may come; the map is not changed any more.
-func (x *Exec) SetTypes(all map[route.TypeID]*Type) { x.types.Store(&all) }
+// Types are the types to which messages may come, as a value that is not changed any more. The zero value has none.
+type Types struct {
+	byID    Table[Type]
+	watched []*Type // those that give SlowAfter
+}
+
+// With returns the types and t, in the place of another of its number.
+func (l *Types) With(t *Type) *Types {
+	n := &Types{byID: l.byID.With(t.id, t), watched: l.watched}
+	if old := l.byID.At(t.id); t.typ.SlowAfter > 0 || old != nil && old.typ.SlowAfter > 0 {
+		n.watched = slices.DeleteFunc(slices.Clone(l.watched), func(o *Type) bool { return o == old })
+		if t.typ.SlowAfter > 0 {
+			n.watched = append(n.watched, t)
+		}
+	}
+	return n
+}
+
+// SetTypes makes the types known to which messages may come.
+func (x *Exec) SetTypes(l *Types) { x.types.Store(l) }
+
+// tableShelves is how many parts a Table has: to add one of some thousands copies tens.
+const tableShelves = 64
+
+// Table holds things by the numbers of types, as a value that is not changed any more: to make one more costs a part of
+// it. The zero value is empty.
+type Table[T any] struct {
+	shelves [tableShelves]map[route.TypeID]*T
+}
+
+// At returns what a number stands for, nil for nothing.
+func (t *Table[T]) At(id route.TypeID) *T { return t.shelves[id%tableShelves][id] }
+
+// With returns the table with one more thing, or with another under the same number.
+func (t *Table[T]) With(id route.TypeID, v *T) Table[T] {
+	n := *t
+	shelf := make(map[route.TypeID]*T, len(t.shelves[id%tableShelves])+1)
+	maps.Copy(shelf, t.shelves[id%tableShelves])
+	shelf[id] = v
+	n.shelves[id%tableShelves] = shelf
+	return n
+}
 
 // ID returns the type's number.
 func (t *Type) ID() route.TypeID { return t.id }
@@ -148,7 +190,7 @@ func (t *Type) countRefused(reason route.Reason) {
 
 // typeCache remembers the type of the last frame: most batches are of one type.
 type typeCache struct {
-	table *map[route.TypeID]*Type
+	table *Types
 	last  *Type
 	id    uint32
 }
@@ -157,7 +199,7 @@ type typeCache struct {
 func (c *typeCache) typeOf(x *Exec, env *wire.Envelope) *Type {
 	t := x.types.Load()
 	if c.table != t || c.id != env.Type || c.last == nil {
-		c.table, c.id, c.last = t, env.Type, (*t)[route.TypeID(env.Type)]
+		c.table, c.id, c.last = t, env.Type, t.byID.At(route.TypeID(env.Type))
 	}
 	return c.last
 }

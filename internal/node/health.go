@@ -56,7 +56,7 @@ func (n *Node) stands() membership.NodeState {
 		return membership.StateStarting
 	case len(h.refused) > 0:
 		return membership.StateWaiting
-	case h.self.Working() && (h.types || len(shard.Unacknowledged(n.shards)) == 0):
+	case h.self.Working() && (h.types || shard.Acknowledged(n.shards)):
 		h.types = true
 		return membership.StateReady
 	}

@@ -7,6 +7,12 @@ const everyFault = "TestMoveWithEveryFault"
 
 var moveBugs = []bug{
 	{
+		Name: "a-step-forgets-a-type-that-it-touched", Package: "./shard", Run: "TestGracefulLeave",
+		In:  "shard.typeOf",
+		Old: "m.agenda.touch(t)",
+		New: "",
+	},
+	{
 		Name: "no-marker-is-waited-for", Package: "./shard", Run: everyFault,
 		In:  "shard.handing.check",
 		Old: "if !o.got.Has(id) && m.met(id) {",
