@@ -2,7 +2,10 @@
 
 package driver
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // budget is flow.Budget and entity.Budget for many goroutines.
 type budget struct {
@@ -30,3 +33,37 @@ func (b *budget) Give(n int) { b.used.Add(-int64(n)) }
 
 // Ample reports whether no more than half of the limit is out.
 func (b *budget) Ample() bool { return b.used.Load() <= b.limit/2 }
+
+// When memory is given back.
+const (
+	fallBytes = 64 << 20         // less is not worth a collection
+	fallShare = 8                // what is left is at most such a part of the peak
+	fallCalm  = 2 * time.Second  // for so long
+	fallPause = 30 * time.Second // between two times
+)
+
+// fall finds the moment at which memory is to be given back to the system: messages held much of it, and hold little
+// now. The runtime collects by itself when the heap has doubled, which it does not behind a peak, or after two minutes.
+// The zero value has seen nothing.
+type fall struct {
+	peak  int64
+	since time.Duration // when it was low first, in a row; 0: it is not
+	last  time.Duration // when memory was given back last; 0: never
+}
+
+// step takes the time, above zero, and how many bytes messages hold, and reports whether memory is to be given back.
+func (f *fall) step(now time.Duration, used int64) bool {
+	f.peak = max(f.peak, used)
+	if f.peak-used < fallBytes || used > f.peak/fallShare {
+		f.since = 0
+		return false
+	}
+	if f.since == 0 {
+		f.since = now
+	}
+	if now-f.since < fallCalm || f.last != 0 && now-f.last < fallPause {
+		return false
+	}
+	*f = fall{peak: used, last: now}
+	return true
+}

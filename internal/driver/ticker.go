@@ -4,6 +4,7 @@
 package driver
 
 import (
+	"runtime/debug"
 	"time"
 
 	"github.com/kith-io/kith/internal/exec"
@@ -20,6 +21,7 @@ const (
 func (d *Driver) tick() {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
+	var mail fall
 	for n := int64(1); ; n++ {
 		select {
 		case <-d.tickerStop:
@@ -35,6 +37,9 @@ func (d *Driver) tick() {
 			d.tellRefusals(false)
 			d.exec.Watch(d.now())
 			ringHooks(d)
+			if mail.step(d.now(), d.mail.used.Load()) {
+				d.threads.Go(debug.FreeOSMemory) // it collects first, which takes a while
+			}
 		}
 	}
 }
