@@ -166,6 +166,9 @@ func TestTwinClusters(t *testing.T) {
 	a := start(t, nil, kith.Config{})
 	ctx := within(t)
 	require.NoError(t, a.Ready(ctx))
+	// The upper bits of a birth are the millisecond in which its node started: in the same one either may be the older.
+	require.Eventually(t, func() bool { return time.Now().UnixMilli() > int64(a.View().Birth>>20) }, patience,
+		time.Millisecond)
 	l := logger(t)
 	cfg := kith.Config{Listen: "127.0.0.1:0", Name: "test", Membership: quick(),
 		Sharding: kith.Sharding{TakeoverTime: time.Second},
@@ -194,7 +197,11 @@ func TestTwinClusters(t *testing.T) {
 		}
 	}
 	require.True(t, told, "of the twin")
-	<-twin.Done()
+	select {
+	case <-twin.Done():
+	case <-ctx.Done():
+		require.FailNow(t, "the twin does not end", "born %d, the other cluster %d", twin.View().Birth, a.View().Birth)
+	}
 	var end *kith.EndedError
 	require.ErrorAs(t, twin.Err(), &end, "it is alone, and the younger one")
 	require.Equal(t, kith.EndTwin, end.Kind)
