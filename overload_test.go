@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/long"
 )
 
 // paced is an entity that books what it gets, at the pace of a ticker if it has one.
@@ -34,9 +35,15 @@ func (*paced) Stop(*kith.Context) {}
 // A node whose handlers are far slower than what is sent to it drains while the others go on sending: what it has
 // accepted goes with its shards, in order, before what waited for the move, and nothing is lost (SHD-7, SHD-9).
 func TestDrainOfAnOverloadedNode(t *testing.T) {
-	for _, mode := range modes {
+	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker} {
 		t.Run(mode.String(), func(t *testing.T) { drainOverloaded(t, mode) })
 	}
+}
+
+// The same for Inline entities, where a marker waits for up to a window of each connection: docs/handoff.md.
+func TestLongDrainOfAnOverloadedInlineNode(t *testing.T) {
+	long.Test(t)
+	drainOverloaded(t, kith.Inline)
 }
 
 func drainOverloaded(t *testing.T, mode kith.Mode) {
