@@ -55,7 +55,7 @@ type Bootstrap struct {
 	work    []formation.Effects
 	joined  bool
 	anew    time.Duration // when contact points were last connected to anew
-	told    []string      // by an operator whom to join; nil of a member
+	told    []string      // seeds that an operator named; nil of a member
 
 	wake chan struct{}
 	base context.Context

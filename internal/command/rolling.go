@@ -87,16 +87,21 @@ func (c *rollingCmd) config() rolling.Config {
 		Rate: c.Rate, Asks: c.Asks, TLS: c.TLS, Pause: c.Pause, Bound: c.Bound, Link: int(c.Link), Stall: c.Stall}
 }
 
+// fleetOf says how node processes are started, and where progress and their logs go.
+func fleetOf(e *env, cfg *rolling.Config, progress, verbose bool) {
+	cfg.Child = cli.Options{Args: append(e.selfArgs, "rolling-child"), Env: e.selfEnv}
+	cfg.Progress = cli.NewProgress(e.stderr, progress)
+	if cfg.Logs = io.Discard; verbose {
+		cfg.Logs = cli.Clean(e.stderr)
+	}
+}
+
 // Run restarts the nodes and prints the last line.
 func (c *rollingCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	cfg := c.config()
-	cfg.Child = cli.Options{Args: append(e.selfArgs, "rolling-child"), Env: e.selfEnv}
-	cfg.Progress = cli.NewProgress(e.stderr, c.Progress)
-	if cfg.Logs = io.Discard; c.Verbose {
-		cfg.Logs = cli.Clean(e.stderr)
-	}
+	fleetOf(e, &cfg, c.Progress, c.Verbose)
 	r, err := rolling.Run(ctx, cfg)
 	if r == nil {
 		return err
@@ -147,11 +152,7 @@ func (c *scaleOutCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	cfg := c.config()
-	cfg.Child = cli.Options{Args: append(e.selfArgs, "rolling-child"), Env: e.selfEnv}
-	cfg.Progress = cli.NewProgress(e.stderr, c.Progress)
-	if cfg.Logs = io.Discard; c.Verbose {
-		cfg.Logs = cli.Clean(e.stderr)
-	}
+	fleetOf(e, &cfg.Config, c.Progress, c.Verbose)
 	r, err := rolling.ScaleOut(ctx, cfg)
 	if r == nil {
 		return err
