@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"embed"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,10 +20,22 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// pagePolicy lets the page use what the same server serves, and nothing else: no script or style in the document, no
-// other host, no frame around it.
-const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// pagePolicy lets the page use what the same server serves, and nothing else: no style in the document, no script but
+// the one that loads a broken page again, no other host, no frame around it.
+var pagePolicy = "default-src 'none'; script-src 'self' 'sha256-" + scriptSum() + "'; style-src 'self'; " +
+	"img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// scriptSum is the sum, as a policy has it, of the script in the document: it must be there when no other file is.
+func scriptSum() string {
+	body, err := pageFiles.ReadFile("page/index.html")
+	if err != nil { // it is embedded
+		panic(err)
+	}
+	_, after, _ := strings.Cut(string(body), "<script>")
+	script, _, _ := strings.Cut(after, "</script>")
+	sum := sha256.Sum256([]byte(script))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
 
 var pageTypes = map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
 	".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8"}

@@ -48,6 +48,9 @@ func TestPageFiles(t *testing.T) {
 // The policy allows no inline script, no evaluated one and no other host.
 func TestPagePolicy(t *testing.T) {
 	require.True(t, strings.HasPrefix(pagePolicy, "default-src 'none';"))
+	document, err := pageFiles.ReadFile("page/index.html")
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(document), "<script>"), "the policy lets in one")
 	for _, bad := range []string{"unsafe", "http:", "https:", "*", "data:", "blob:"} {
 		require.NotContains(t, pagePolicy, bad)
 	}

@@ -126,9 +126,13 @@ func (b *tab) until(expression string, args ...any) {
 	what := fmt.Sprintf(expression, args...)
 	if !eventually(func() bool { return js[bool](b, "%s", "!!("+what+")") }) {
 		b.picture("failed.png")
-		require.Fail(b.t, "it never shows", "%s\n%s", what, js[string](b, "document.body.innerText"))
+		require.Fail(b.t, "it never shows", "%s\n%s\n%v\n%v", what, js[string](b, "document.body.innerText"),
+			js[[]string](b, "window.faults || []"), js[[]string](b, loads))
 	}
 }
+
+// loads are the parts of the page, and how each was answered.
+const loads = `performance.getEntriesByType("resource").map((e) => e.name + " " + e.responseStatus)`
 
 func eventually(is func() bool) bool {
 	every := time.NewTicker(50 * time.Millisecond)

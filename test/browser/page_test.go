@@ -8,7 +8,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -114,6 +118,33 @@ func TestLostStream(t *testing.T) {
 	b.clean()
 }
 
+// Whatever part of the page fails to load the first time, or hangs, the page comes up.
+func TestPartsThatFailToLoad(t *testing.T) {
+	_, at := spawn(t, `admin-started address=(\S+)`, "run", "--listen=127.0.0.1:0", "--demo", "--admin=127.0.0.1:0")
+	to := &url.URL{Scheme: "http", Host: at}
+	for _, broken := range [][]string{{"/page/main.js"}, {"/page/dom.js"}, {"/page/uplot.js"}, {"/page/page.css"}, {"/page/stream.js"},
+		{"/page/main.js", "/page/model.js", "/page/ring.js", "/page/uplot.js", "/page/page.css", "/page/uplot.css"}} {
+		var tried sync.Map
+		proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
+		page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if _, again := tried.LoadOrStore(q.URL.Path, true); !again && slices.Contains(broken, q.URL.Path) {
+				if len(broken) == 1 && broken[0] == "/page/stream.js" {
+					<-q.Context().Done() // nothing is ever said
+					return
+				}
+				http.Error(w, "no room", http.StatusServiceUnavailable)
+				return
+			}
+			proxy.ServeHTTP(w, q)
+		}))
+		t.Cleanup(page.Close)
+		b := open(t, page.URL, 1000, 800)
+		b.until(`document.querySelector("#banner.good") && getComputedStyle(document.querySelector(".skip")).position === "absolute"`)
+		b.until(`sessionStorage.getItem("failed") === null`)
+		b.clean()
+	}
+}
+
 // What peers are called is shown as it is written, and never becomes part of the page.
 func TestHostileNames(t *testing.T) {
 	const evil = `"><img src=x onerror="window.pwned=1"><script>window.pwned=2</script><svg onload="window.pwned=3">`
@@ -152,7 +183,7 @@ func TestHostileNames(t *testing.T) {
 	js[chromedp.Void](b, `document.querySelector("#ring .node").dispatchEvent(new Event("click"))`)
 	b.until(`document.querySelector("#detail").innerText.includes("onerror=")`)
 	b.picture("dashboard-hostile.png")
-	require.Zero(t, js[int](b, `document.querySelectorAll("img, script:not([src]), svg[onload], [onerror]").length`))
+	require.Zero(t, js[int](b, `document.querySelectorAll("img, body script, svg[onload], [onerror]").length`))
 	require.True(t, js[bool](b, `window.pwned === undefined`))
 	require.LessOrEqual(t, js[int](b, `document.documentElement.scrollWidth`), 1000)
 	b.clean()
