@@ -4,8 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -14,17 +12,16 @@ import (
 // Package.
 //
 // In names the declaration that it is planted in, wherever that stands in its package, as
-// "internal/courier.Machine.Tick". What happens there is one of three: Old, which occurs exactly once in it, becomes
-// New, compared token by token, so that white space and comments do not matter; Drop takes away the only statement
-// that calls a function; Without takes away the only operand of an "and" or "or" that is written so. An entry without
-// In replaces the text Old, which stands exactly once in File: for what lies outside of any declaration.
+// "internal/courier.Machine.Tick". What happens there is one of three: Old, a piece of one line which occurs exactly
+// once in it, becomes New, compared token by token, so that white space and comments do not matter; Drop takes away the
+// only statement that calls a function; Without takes away the only operand of an "and" or "or" that is written so.
 type bug struct {
 	Name    string // short and unique: letters, digits and hyphens
+	Rules   string // what it breaks: rules of the checkers and of docs/handoff.md, with spaces in between
 	In      string // a folder, a dot and a name, or type and method
 	Drop    string // the called function as it is written: "m.repeat"
 	Without string // the operand as it is written: "l.standing == Present"
-	File    string // relative to the module's root, with slashes
-	Old     string // with File: whole lines keep the list readable
+	Old     string // at most longest bytes
 	New     string // what stands there instead; it must compile
 
 	// Seeds is how many storm seeds, from First on (1 if zero), may be used to find it. Zero when a test has to.
@@ -38,6 +35,12 @@ type bug struct {
 	Run     string
 }
 
+// Bounds of the list: it is for rules, and each entry hangs on one short line.
+const (
+	mostBugs = 80
+	longest  = 100
+)
+
 var namePattern = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // check returns what is wrong with the entry itself.
@@ -45,14 +48,14 @@ func (b *bug) check() error {
 	switch {
 	case !namePattern.MatchString(b.Name):
 		return fmt.Errorf("bug %q: the name must be lower case words with hyphens", b.Name)
-	case b.In == "" && !filepath.IsLocal(filepath.FromSlash(b.File)):
-		return fmt.Errorf("bug %s: file %q is not inside the module", b.Name, b.File)
-	case b.In != "" && b.File != "":
-		return fmt.Errorf("bug %s: has File and In: one of them", b.Name)
-	case b.ways() > 1 || b.In == "" && b.Drop+b.Without != "":
-		return fmt.Errorf("bug %s: one of Old, Drop and Without, the last two with In", b.Name)
+	case b.Rules == "":
+		return fmt.Errorf("bug %s: names no rule that it breaks", b.Name)
+	case b.ways() > 1:
+		return fmt.Errorf("bug %s: one of Old, Drop and Without", b.Name)
 	case b.ways() == 0 || b.Old != "" && b.Old == b.New:
 		return fmt.Errorf("bug %s: nothing would change", b.Name)
+	case strings.Contains(b.Old+b.Drop+b.Without, "\n") || len(b.Old+b.Drop+b.Without) > longest:
+		return fmt.Errorf("bug %s: is planted in more than one short line", b.Name)
 	case b.Seeds < 0 || b.Seeds == 0 && (b.Package == "" || b.Run == ""):
 		return fmt.Errorf("bug %s: needs Seeds, or Package and Run", b.Name)
 	case b.Accounts && b.Seeds == 0:
@@ -71,10 +74,21 @@ func (b *bug) verb() string {
 	return "storm"
 }
 
+// net says what has to catch a bug.
+func (b *bug) net() string {
+	if b.Seeds > 0 {
+		return b.verb()
+	}
+	return "test " + b.Package + " " + b.Run
+}
+
 // checkAll returns the first thing that is wrong with a list.
 func checkAll(list []bug) error {
 	if len(list) == 0 {
 		return fmt.Errorf("the list of planted bugs is empty")
+	}
+	if len(list) > mostBugs {
+		return fmt.Errorf("%d planted bugs, at most %d", len(list), mostBugs)
 	}
 	names := map[string]bool{}
 	for i := range list {
@@ -101,10 +115,6 @@ func (b *bug) ways() (n int) {
 
 // mutate returns the file that the bug is planted in, relative to the root, and its text with the bug.
 func (b *bug) mutate(root string) (file string, text []byte, err error) {
-	if b.In == "" {
-		text, err = b.replace(root)
-		return b.File, text, err
-	}
 	p, err := find(root, b.In)
 	if err != nil {
 		return "", nil, fmt.Errorf("bug %s: %w", b.Name, err)
@@ -124,17 +134,4 @@ func (b *bug) mutate(root string) (file string, text []byte, err error) {
 			b.Name, len(found), b.In, b.Old+b.Drop+b.Without)
 	}
 	return p.file, p.replace(found[0], with[0]), nil
-}
-
-// replace is mutate for an entry that names a file.
-func (b *bug) replace(root string) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(b.File)))
-	if err != nil {
-		return nil, fmt.Errorf("bug %s: %w", b.Name, err)
-	}
-	if n := strings.Count(string(text), b.Old); n != 1 {
-		return nil, fmt.Errorf("bug %s: its old text stands %d times in %s, must stand exactly once:\n%s",
-			b.Name, n, b.File, b.Old)
-	}
-	return []byte(strings.Replace(string(text), b.Old, b.New, 1)), nil
 }

@@ -3,11 +3,9 @@
 //
 //	go run ./internal/planted [-only NAME,...] [-limit 10m]
 //	go run ./internal/planted -list [-only NAME,...]
-//	go run ./internal/planted -convert internal/planted/list.go
 //
-// The second form only prints the list: name, place, and whether a storm or which test has to catch it. The third one
-// only rewrites entries of a list that replace text of a file: those whose bug can be said by the name of a declaration
-// and a pattern of syntax are said so.
+// The second form only prints the list: name, the rules that the bug breaks, place, and whether a storm or which test
+// has to catch it.
 //
 // Nothing in the tree is changed: mutated files are put in place by go build -overlay. Progress goes to standard error;
 // the last line on standard output is `planted {json}`. Exit code 1 when a bug got away, 2 when the check itself cannot
@@ -47,19 +45,13 @@ type summary struct {
 func main() {
 	only := flag.String("only", "", "plant only the bugs of these names, separated by commas")
 	limit := flag.Duration("limit", 10*time.Minute, "longest time of one build or run")
-	rewrite := flag.String("convert", "", "only rewrite the entries of this list so that they name declarations")
-	table := flag.Bool("list", false, "only print the list: name, place, and what has to catch it")
+	table := flag.Bool("list", false, "only print the list: name, rules, place, and what has to catch it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	root, err := moduleRoot(ctx)
-	if err == nil && *rewrite != "" {
-		var converted, entries int
-		if converted, entries, err = convertFile(root, *rewrite, bugs); err == nil {
-			fmt.Printf("%s: %d of %d entries name a declaration now\n", *rewrite, converted, entries)
-		}
-	} else if err == nil && *table {
-		err = printList(os.Stdout, root, pick(bugs, *only))
+	if err == nil && *table {
+		printList(os.Stdout, pick(bugs, *only))
 	} else if err == nil {
 		list := pick(bugs, *only)
 		var s summary
@@ -85,6 +77,14 @@ func finish(out io.Writer, s summary) error {
 		os.Exit(1)
 	}
 	return nil
+}
+
+// printList writes the list as a table.
+func printList(out io.Writer, list []bug) {
+	for i := range list {
+		b := &list[i]
+		fmt.Fprintf(out, "%-48s %-40s %-40s %s\n", b.Name, b.Rules, b.In, b.net())
+	}
 }
 
 func pick(list []bug, only string) []bug {

@@ -1,4 +1,4 @@
-// Places: what a name finds, what a pattern matches, and that a converted entry plants the very same bug.
+// Places: what a name finds, and what a pattern matches.
 
 package main
 
@@ -80,52 +80,12 @@ func TestPlaces(t *testing.T) {
 		_, _, err := c.b.mutate(root)
 		require.ErrorContains(t, err, c.want, c.b.In)
 	}
-	whole := bug{Name: "a", Seeds: 1, In: "a/x.box.fill", Drop: "clear"}
+	whole := bug{Name: "a", Rules: "r", Seeds: 1, In: "a/x.box.fill", Drop: "clear"}
 	require.NoError(t, whole.check())
 	for _, b := range []bug{
-		{Name: "a", Seeds: 1, In: "a/x.box.fill"}, {Name: "a", Seeds: 1, In: "a/x.f", Drop: "clear", Without: "n"},
-		{Name: "a", Seeds: 1, In: "a/x.f", File: "a/x/y.go", Old: "n"},
-		{Name: "a", Seeds: 1, File: "a/x/y.go", Drop: "clear"},
+		{Name: "a", Rules: "r", Seeds: 1, In: "a/x.box.fill"},
+		{Name: "a", Rules: "r", Seeds: 1, In: "a/x.f", Drop: "clear", Without: "n"},
 	} {
 		require.Error(t, b.check())
-	}
-}
-
-// TestConvert rewrites a list whose entries replace text, and leaves the one that lies outside of any declaration.
-func TestConvert(t *testing.T) {
-	root := moduleWith(t, placeText)
-	list := []bug{
-		{Name: "drop", Seeds: 1, File: "a/x/y.go", Old: "\tclear(nil)\n\tb.note(n) // why\n", New: "\tclear(nil)\n"},
-		{Name: "without", Seeds: 1, File: "a/x/y.go", Old: "n > 0 && b.n < most", New: "n > 0"},
-		{Name: "text", Seeds: 1, File: "a/x/y.go", Old: "\t\tb.n += n\n\t\treturn true\n",
-			New: "\t\tb.n += n\n\t\treturn false\n"},
-		{Name: "outside", Seeds: 1, File: "a/x/y.go", Old: "package x\n", New: "package y\n"},
-	}
-	name := filepath.Join(t.TempDir(), "list.go")
-	text := "package main\n\nvar l = []bug{\n"
-	for i := range list {
-		text += "\t{\n\t\tName: " + quote(list[i].Name) + ", Seeds: 1,\n\t\tFile: " + quote(list[i].File) + ",\n\t\tOld: " +
-			quote(list[i].Old) + ",\n\t\tNew: " + quote(list[i].New) + ",\n\t},\n"
-	}
-	require.NoError(t, os.WriteFile(name, []byte(text+"}\n"), 0o600))
-	converted, entries, err := convertFile(root, name, list)
-	require.NoError(t, err)
-	require.Equal(t, 3, converted)
-	require.Equal(t, 4, entries)
-	after, err := os.ReadFile(name)
-	require.NoError(t, err)
-	require.Contains(t, string(after), "In:   \"a/x.box.fill\",\n\t\tDrop: \"b.note\",\n")
-	require.Contains(t, string(after), "In:      \"a/x.box.fill\",\n\t\tWithout: \"b.n < most\",\n")
-	require.Contains(t, string(after), "In:  \"a/x.box.fill\",\n\t\tOld: \"return true\",\n\t\tNew: \"return false\",\n")
-	require.Contains(t, string(after), "Old:  \"package x\\n\",\n")
-}
-
-// TestEntriesNameDeclarations holds that no entry replaces text of a file where it could name a declaration.
-func TestEntriesNameDeclarations(t *testing.T) {
-	for i := range bugs {
-		if b := &bugs[i]; b.File != "" {
-			_, could := byName(filepath.Join("..", ".."), b)
-			require.False(t, could, "%s: run go run ./internal/planted -convert on its list", b.Name)
-		}
 	}
 }
