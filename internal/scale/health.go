@@ -33,8 +33,6 @@ type FrozenResult struct {
 	Rounds   int     `json:"rounds"`   // how often
 	Accused  int     `json:"accused"`  // healthy members held unreachable
 	Detected int     `json:"detected"` // frozen members that became unreachable, which is right
-	// Swim is what a plain SWIM does under the same law.
-	Swim SwimResult `json:"swim"`
 }
 
 // episodes follows who holds whom unreachable; began hears of each member that becomes unreachable to the first.
@@ -141,7 +139,6 @@ func (r *scaleRun) frozen() error {
 		if err != nil {
 			return err
 		}
-		out.Swim = swimFrozen(law, nodes, r.cfg.Seed, r.cfg.Rounds)
 		r.out.Frozen = append(r.out.Frozen, out)
 		r.out.Steps += steps
 	}

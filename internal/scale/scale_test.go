@@ -52,25 +52,6 @@ func TestScaleHealth(t *testing.T) {
 	require.Positive(t, worse.FalseUnreachable, "the measurement can find something")
 }
 
-// TestSwimModel: the model beside which the frozen members are read accuses nobody when all run, declares a node that
-// stands still for long, takes it back when that node goes on, and, under observers that hardly run, healthy ones too.
-func TestSwimModel(t *testing.T) {
-	s := newSwim(30, 1)
-	s.advance(time.Minute)
-	require.Equal(t, SwimResult{}, s.out)
-	s.nodes[7].frozen = true
-	s.advance(time.Minute)
-	for i, n := range s.nodes {
-		require.Equal(t, i != 7, n.views[7].state == swimDead, "node %d", i)
-	}
-	require.Positive(t, s.out.Declared)
-	s.thaw(7)
-	s.advance(time.Minute)
-	for i, n := range s.nodes {
-		require.Equal(t, swimAlive, n.views[7].state, "node %d", i)
-	}
-}
-
 // TestScaleBuilt: a cluster that was made at once gives the same figures as one that was joined.
 func TestScaleBuilt(t *testing.T) {
 	r, err := Run(Config{Nodes: 40, Seed: 7, Crashes: 10, Build: true, Parts: []string{"quiet", "one", "crash"}})
