@@ -24,7 +24,7 @@ ARGS     ?=
 VERSION  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards scale-out rolling planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf test-otel idle-entities pressure doors alerts page-test site pictures check build clean
+.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards scale-out rolling planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf test-otel idle-entities pressure doors alerts page-test site check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -156,9 +156,6 @@ deploy-check: ## check deploy/: manifests and chart against the published schema
 
 page-test: ## the dashboard in a headless browser beside real processes; needs chromium; KITH_PAGE_PICTURES=dir keeps screenshots
 	@cd test/browser && $(GO) vet ./... && $(GO) test -count=1 -timeout 10m ./...
-
-pictures: ## draw docs/pictures anew, from runs of the simulator
-	@$(GO) run ./internal/pictures
 
 site: ## build the site of the documentation in out/site; needs python3, and PyPI the first time
 	@.ci/site/build

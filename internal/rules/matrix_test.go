@@ -119,8 +119,6 @@ var matrix = map[string]string{
 	"internal/feed":   "",                      // events for readers, each at its own pace
 	"internal/logs":   "",                      // what waits for a logger, and who carries it there
 	"internal/api":    "",                      // lists what packages export, for a test
-	// draws the pictures of the documentation from runs of the simulator
-	"internal/pictures": "world check sim/setup node membership shard entity route",
 
 	"internal/rules":    "",
 	"internal/planted":  "",
@@ -148,7 +146,7 @@ var layers = []string{
 	"admin bootstrap examples latency metrics internal/hostile bench bench/gate/program",
 	"internal/cli internal/bootruns " +
 		"internal/ledger internal/chaos internal/rolling internal/shardscale internal/operate " +
-		"internal/settings internal/command internal/pictures cmd/kith cmd/node cmd/loadgen " +
+		"internal/settings internal/command cmd/kith cmd/node cmd/loadgen " +
 		"bench/gate",
 }
 
