@@ -1,4 +1,4 @@
-// Command node is kith, the node binary, by the name that it had: go install of it goes on working, and says so.
+// Command node is the node binary, as cmd/kith is.
 package main
 
 import (
@@ -7,4 +7,4 @@ import (
 	"github.com/kith-io/kith/internal/command"
 )
 
-func main() { os.Exit(command.Main(command.OldName)) }
+func main() { os.Exit(command.Main("node")) }

@@ -119,13 +119,12 @@ func TestVersion(t *testing.T) {
 	require.NotEmpty(t, b.Go)
 }
 
-// By its old name the program does the same, and says what it is called.
-func TestOldName(t *testing.T) {
-	for name, says := range map[string]bool{Name: false, OldName: true} {
+// Built as cmd/node the program is the same, and calls itself so.
+func TestNameOfTheProgram(t *testing.T) {
+	for _, name := range []string{Name, "node"} {
 		var out bytes.Buffer
 		require.Equal(t, exitOK, execute([]string{"--help"}, &env{program: name, stdout: &out, stderr: os.Stderr}))
 		require.Contains(t, out.String(), "Usage: "+name+" <command>")
-		require.Equal(t, says, strings.Contains(out.String(), "go install github.com/kith-io/kith/cmd/kith"), name)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package command is the node binary: it runs one kith node, or a local cluster of real processes, asks a running node,
-// or runs the simulator's storm. cmd/kith is the program; cmd/node is the same by the name that it had.
+// or runs the simulator's storm. cmd/kith and cmd/node are the program.
 package command
 
 import (
@@ -84,21 +84,12 @@ type children struct {
 	ShardsChild  scaleShardsChildCmd `cmd:"" hidden:"" help:"Be a node process of scale-shards: answer calls on stdin."`
 }
 
-// Name is the name of the program; OldName is the one that it had, by which it goes on working.
-const (
-	Name    = "kith"
-	OldName = "node"
-)
+// Name is the name of the program.
+const Name = "kith"
 
-// renamed is said by the program under its old name.
-const renamed = "This program is called kith: go install github.com/kith-io/kith/cmd/kith. As node it goes on working."
-
-// Main runs the program with the arguments and streams of its process, under the name that it was built by: Name or
-// OldName. It returns the exit code.
+// Main runs the program with the arguments and streams of its process, under the name that it was built by. It returns
+// the exit code.
 func Main(program string) int {
-	if program == OldName && cli.IsTerminal(os.Stderr) { // what reads a log or a pipe is not bothered with it
-		fmt.Fprintln(os.Stderr, renamed)
-	}
 	e := &env{program: program, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	if cli.IsTerminal(os.Stdout) {
 		e.clear = func() { _, _ = os.Stdout.WriteString("\x1b[H\x1b[2J") }
@@ -108,11 +99,8 @@ func Main(program string) int {
 
 // parserOf returns the parser of the command line.
 func parserOf(c *commands, program string, more ...kong.Option) (*kong.Kong, error) {
-	about := about()
-	if program == OldName {
-		about += "\n\n" + renamed
-	}
-	return kong.New(c, append(more, kong.Name(program), kong.Description(about), texts, settings.Envs("run", "config"))...)
+	more = append(more, kong.Name(program), kong.Description(about()), texts, settings.Envs("run", "config"))
+	return kong.New(c, more...)
 }
 
 // execute parses args, runs the command and returns the exit code.
