@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -30,7 +29,6 @@ type load struct {
 	clock  cli.Clock
 	job    *Job
 	ids    []string
-	sent   atomic.Uint64 // tells that were accepted
 
 	mu      sync.Mutex
 	running map[uint32]*stream
@@ -135,7 +133,6 @@ func (l *load) tell(ctx context.Context, x *stream) {
 			}
 		}
 		x.seqs[i]++
-		l.sent.Add(1)
 	}
 }
 

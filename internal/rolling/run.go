@@ -260,13 +260,14 @@ func (c *crew) drain(ctx context.Context, sent uint64) error {
 	limit := time.Now().Add(drainLimit)
 	last, moved := uint64(0), time.Now()
 	for time.Now().Before(limit) {
-		list, err := c.status(ctx)
+		list := make([]uint64, len(c.all))
+		err := each(c.all, func(i int, p *process) error { return p.call(ctx, "counts", cli.None{}, &list[i]) })
 		if err != nil {
 			return err
 		}
 		came := c.gone
-		for _, s := range list {
-			came += s.Delivered
+		for _, n := range list {
+			came += n
 		}
 		if came >= sent {
 			return nil
