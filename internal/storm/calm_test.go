@@ -155,3 +155,29 @@ func TestCalmEndsTheSideOfAMistake(t *testing.T) {
 		require.True(t, s.isUp(0) && s.isUp(1))
 	}
 }
+
+// TestCalmBringsBackWhomTheOthersRemember: all have died but one, which goes for good while the others are in no
+// cluster yet. Where they may form one without it, they do; where the records of the few with the role of the resolver
+// bear nobody missing, the supervisor starts its host. Found by storm 971126000228, where two of all might be.
+func TestCalmBringsBackWhomTheOthersRemember(t *testing.T) {
+	for _, role := range []string{"", "store"} {
+		store := []string{"store"}
+		cfg := setup.Config{Records: true, Roles: [][]string{store, store, nil, nil, nil},
+			Resolver: node.Resolver{Strategy: node.ResolverKeepMajority, Role: role}}
+		w := formed(t, 5, cfg)
+		w.Advance(5 * time.Second) // all records are written
+		s := &storm{w: w, check: checks(w), rng: rand.New(rand.NewPCG(1, 1))}
+		last := w.Hosts[1].Process
+		for _, h := range w.Hosts {
+			if h.Process != last {
+				h.Process.Crash(true)
+			}
+		}
+		w.After(time.Millisecond, func() { last.Pause(time.Minute) })
+		w.After(repairLook-time.Second, func() { last.Crash(true) })
+		s.calm()
+		require.Empty(t, checks(w).Violations)
+		require.Len(t, w.Running(), 4+len(role)/len("store"))
+		require.Equal(t, role != "", s.isUp(1))
+	}
+}

@@ -4,11 +4,13 @@ package storm
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/sim/setup"
 )
 
@@ -116,10 +118,29 @@ func (s *storm) reform() {
 	s.w.After(repairLook, s.reform)
 }
 
-// tooFew reports whether those who run wait for others: for so many members, or, where nobody may be missing when a
-// cluster is formed anew, for one whom they remember and of whom they did not hear that it left.
+// tooFew reports whether those who run wait for others: for so many members, or, to form a cluster anew, for more of
+// those whom somebody remembers than may be missing, as for one of whose leaving they have not heard. Records of hosts
+// without a process count, too: somebody may have heard of them.
 func tooFew(w *world.World, formed bool) bool {
-	running, rule := len(w.Running()), node.Config{Resolver: w.Config.Resolver}
-	return running < w.Config.Membership.MinMembers ||
-		!formed && running < len(w.Hosts) && rule.MayMiss(len(w.Hosts)) == 0
+	if len(w.Running()) < w.Config.Membership.MinMembers {
+		return true
+	}
+	here := map[peer.Addr]bool{}
+	for _, p := range w.Running() {
+		here[p.ID.Addr] = true
+	}
+	waits := func(h *world.Host) bool {
+		r := h.Record()
+		lacks, all := 0, len(r.Others)-r.Newcomers
+		for _, a := range r.Others {
+			if !here[a] {
+				lacks++
+			}
+		}
+		if r.Counts {
+			all++
+		}
+		return lacks > node.Config{Resolver: w.Config.Resolver}.MayMiss(all)
+	}
+	return !formed && slices.ContainsFunc(w.Hosts, waits)
 }

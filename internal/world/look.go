@@ -123,6 +123,9 @@ func (w *World) Weather(n setup.Network) { w.Net.Network = n.WithDefaults() }
 // FormAs says how processes are started from now on: JoinCommand's NeverForm and FormNew.
 func (w *World) FormAs(never, anew bool) { w.forms.never, w.forms.anew = never, anew }
 
+// Record returns what the host keeps of its processes' membership. Its lists belong to the host.
+func (h *Host) Record() membership.Record { return h.record }
+
 // Forget loses what the host keeps of its processes' membership, as when its disk is new.
 func (h *Host) Forget() { h.record = membership.Record{} }
 
