@@ -257,7 +257,7 @@ func headersOf(b []byte) *Headers {
 	return &Headers{b}
 }
 
-// Tell sends as Region.Tell does.
+// Tell sends as Region.TellWith does.
 func (x hostRuntime) Tell(headers []byte, typ, id string, payload []byte) error {
 	r, err := x.region(typ)
 	if err != nil {
@@ -266,7 +266,7 @@ func (x hostRuntime) Tell(headers []byte, typ, id string, payload []byte) error 
 	return r.send(id, payload, 0, nil, headersOf(headers))
 }
 
-// Ask asks as Region.AskWithin does.
+// Ask asks as Region.AskWithinWith does.
 func (x hostRuntime) Ask(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
 	r, err := x.region(typ)
 	if err != nil {

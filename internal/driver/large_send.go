@@ -106,13 +106,8 @@ func (r *Region) place(l *large, w *askWaiter, h *Headers) error {
 	}
 }
 
-// TellBulk sends a payload that may be large, which it does not copy, and waits until the receiver's host has taken it
-// or ctx ends.
-func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progress func(sent, total int)) error {
-	return r.TellBulkWith(ctx, nil, id, payload, progress)
-}
-
-// TellBulkWith is TellBulk with headers.
+// TellBulkWith sends a payload that may be large, which it does not copy, and waits until the receiver's host has taken
+// it or ctx ends.
 func (r *Region) TellBulkWith(ctx context.Context, h *Headers, id string, payload []byte,
 	progress func(sent, total int)) error {
 	if err := ctx.Err(); err != nil {

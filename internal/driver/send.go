@@ -20,12 +20,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Tell sends payload to the entity id: accepted or a typed error, without blocking.
-func (r *Region) Tell(id string, payload []byte) error {
-	return route.NotRun(r.send(id, payload, 0, nil, nil))
-}
-
-// TellWith is Tell with headers.
+// TellWith sends payload to the entity id: accepted or a typed error, without blocking.
 func (r *Region) TellWith(h *Headers, id string, payload []byte) error {
 	return r.send(id, payload, 0, nil, h)
 }
@@ -180,12 +175,7 @@ func (r *Region) closed() error {
 	return nil
 }
 
-// Ask sends payload and waits for the reply until ctx ends.
-func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, error) {
-	return r.AskWith(ctx, nil, id, payload)
-}
-
-// AskWith is Ask with headers.
+// AskWith sends payload and waits for the reply until ctx ends.
 func (r *Region) AskWith(ctx context.Context, h *Headers, id string, payload []byte) ([]byte, error) {
 	limit := r.d.cfg.AskTimeout
 	deadline, byContext := ctx.Deadline()
@@ -239,12 +229,7 @@ func askCancelled(ctx context.Context, timeout error) error {
 	return fmt.Errorf("kith: ask given up: %w", ctx.Err())
 }
 
-// AskWithin is Ask with a time limit; the reply is appended to into[:0].
-func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]byte, error) {
-	return r.AskWithinWith(d, nil, id, payload, into)
-}
-
-// AskWithinWith is AskWithin with headers.
+// AskWithinWith is AskWith with a time limit; the reply is appended to into[:0].
 func (r *Region) AskWithinWith(d time.Duration, h *Headers, id string, payload, into []byte) ([]byte, error) {
 	return r.askFor(nil, d, h, id, payload, into)
 }
@@ -278,12 +263,7 @@ func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, p
 	return reply, err
 }
 
-// AskFunc is Ask whose answer calls f.
-func (r *Region) AskFunc(d time.Duration, id string, payload []byte, f func(reply []byte, err error)) error {
-	return r.AskFuncWith(d, nil, id, payload, f)
-}
-
-// AskFuncWith is AskFunc with headers.
+// AskFuncWith is AskWith whose answer calls f.
 func (r *Region) AskFuncWith(d time.Duration, h *Headers, id string, payload []byte,
 	f func(reply []byte, err error)) error {
 	if d <= 0 {

@@ -16,12 +16,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// TellWait is Tell that waits for room: in the link, the parking queue, and the mailbox of the entity.
-func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
-	return r.TellWaitWith(ctx, nil, id, payload)
-}
-
-// TellWaitWith is TellWait with headers.
+// TellWaitWith is TellWith that waits for room: in the link, the parking queue, and the mailbox of the entity.
 func (r *Region) TellWaitWith(ctx context.Context, h *Headers, id string, payload []byte) error {
 	if err := ctx.Err(); err != nil {
 		return route.NotRun(given(err))
@@ -35,8 +30,8 @@ func (r *Region) TellWaitWith(ctx context.Context, h *Headers, id string, payloa
 // given is the error of a message whose context had ended before it was given to the node.
 func given(err error) error { return fmt.Errorf("kith: not sent: %w", err) }
 
-// tellWait is one attempt of TellWait: Tell with a flag by which the entity's node takes the message even when the
-// mailbox is full, and says so; what it has said is looked at under the link's lock.
+// tellWait is one attempt of TellWaitWith: TellWith with a flag by which the entity's node takes the message even when
+// the mailbox is full, and says so; what it has said is looked at under the link's lock.
 func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 	if h != nil || !r.fit(id, payload) {
 		if over, err := r.unusual(id, payload, 0, nil, h); over {
