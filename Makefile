@@ -48,18 +48,18 @@ race: ## run all tests under the race detector, with the costly invariant walks 
 	$(GO) test -race -shuffle=on -timeout 60m ./...
 
 storm: build ## simulate SEEDS=500 hostile clusters, from a seed that is drawn or FIRST=; a violation prints the seed that replays it
-	@$(BIN)/kith storm --seeds=$(SEEDS) $(if $(FIRST),--first=$(FIRST)) $(ARGS)
+	@$(BIN)/lab storm --seeds=$(SEEDS) $(if $(FIRST),--first=$(FIRST)) $(ARGS)
 
 accounts: build ## storms of heavy traffic and of every way to end, SEEDS=500, from FIRST= or a drawn one: where every accepted message went
-	@$(BIN)/kith accounts --seeds=$(SEEDS) $(if $(FIRST),--first=$(FIRST)) $(ARGS)
+	@$(BIN)/lab accounts --seeds=$(SEEDS) $(if $(FIRST),--first=$(FIRST)) $(ARGS)
 
 scale: build ## measure a simulated membership of N=1000 nodes; ARGS=--parts=join,crash picks what
-	@$(BIN)/kith scale --nodes=$(N) $(ARGS)
+	@$(BIN)/lab scale --nodes=$(N) $(ARGS)
 
 timers: build ## set N=1000000 timers, left alone, under real stalls, and simulated: none may be early; ARGS=--over=60s
-	@$(BIN)/kith timers --timers=$(or $(filter-out 1000,$(N)),1000000) --no-stalls $(ARGS)
-	@$(BIN)/kith timers --timers=$(or $(filter-out 1000,$(N)),1000000) $(ARGS)
-	@$(BIN)/kith timers --timers=$(or $(filter-out 1000,$(N)),1000000) --simulated
+	@$(BIN)/lab timers --timers=$(or $(filter-out 1000,$(N)),1000000) --no-stalls $(ARGS)
+	@$(BIN)/lab timers --timers=$(or $(filter-out 1000,$(N)),1000000) $(ARGS)
+	@$(BIN)/lab timers --timers=$(or $(filter-out 1000,$(N)),1000000) --simulated
 
 storm-arm64: ## the same storm on arm64 under user-mode emulation must leave the same traces; SEEDS=500 FIRST=1
 	@GO="$(GO)" .ci/storm-arm64 $(SEEDS) $(or $(FIRST),1)
@@ -68,43 +68,43 @@ upgrade: ## a cluster half of which is built from the commit OLD, with numbered 
 	@GO="$(GO)" OLD="$(OLD)" DURATION="$(DURATION)" .ci/upgrade
 
 resolver-proof: build ## decide all 2^20 states of the directed links of five nodes under every strategy of the resolver
-	@$(BIN)/kith resolver-proof $(ARGS)
+	@$(BIN)/lab resolver-proof $(ARGS)
 
 model: build ## try every order of events in a small cluster whose shards move; ARGS="--break=drop-at-ack" shows a rule
-	@$(BIN)/kith model $(ARGS)
+	@$(BIN)/lab model $(ARGS)
 
 forming-proof: ## try the agreement on who forms a cluster exhaustively, with bounds beyond those of make test; STATES=1000000
 	@$(GO) test -count=1 -timeout 60m -run TestFormingProof -v ./membership -forming-states=$(STATES) $(ARGS)
 
 .PHONY: starts
 starts: build ## simulate STARTS=100000 starts of nodes that know nobody, while discovery lies: one cluster each time; FIRST=1
-	@$(BIN)/kith starts --starts=$(STARTS) --first=$(or $(FIRST),1) $(ARGS)
+	@$(BIN)/lab starts --starts=$(STARTS) --first=$(or $(FIRST),1) $(ARGS)
 
 .PHONY: bootstrap-test
 bootstrap-test: build ## real nodes that know nobody find each other by a DNS server that lies at times; ARGS="--cases=form3,changed"
-	@$(BIN)/kith bootstrap-test $(ARGS)
+	@$(BIN)/lab bootstrap-test $(ARGS)
 
 kill-test: build ## kill one of ten real node processes and measure when all others hold it unreachable
-	@$(BIN)/kith kill-test $(ARGS)
+	@$(BIN)/lab kill-test $(ARGS)
 
 chaos: build ## real node processes under faults for MINUTES=5, drawn by SEED (none: another each time); ARGS=--net=proxy
-	@$(BIN)/kith chaos --minutes=$(MINUTES) $(if $(SEED),--seed=$(SEED)) $(ARGS)
+	@$(BIN)/lab chaos --minutes=$(MINUTES) $(if $(SEED),--seed=$(SEED)) $(ARGS)
 
 failover: build ## kill an owner, the coordinator, both; stop an owner: where each second goes; ARGS="--rounds=1 --cases=owner"
-	@$(BIN)/kith failover $(ARGS)
+	@$(BIN)/lab failover $(ARGS)
 
 .PHONY: partition-test
 partition-test: build ## cut five real processes in two under traffic: who stops and starts when, what the verbs say; ARGS=--rounds=1
-	@$(BIN)/kith partition-test $(ARGS)
+	@$(BIN)/lab partition-test $(ARGS)
 
 scale-shards: build ## types of very many shards on real processes: homes, balance, memory; ARGS="--parts=home,proxy"
-	@$(BIN)/kith scale-shards $(ARGS)
+	@$(BIN)/lab scale-shards $(ARGS)
 
 scale-out: build ## nodes join 3 real processes under 20,000 messages a second: even in 10 s, nothing lost; ARGS="--nodes=4 --fresh=0"
-	@$(BIN)/kith scale-out $(ARGS)
+	@$(BIN)/lab scale-out $(ARGS)
 
 rolling: build ## restart NODES=5 real processes in turn, ROUNDS=20 times, under 20,000 tells and asks a second: nothing lost
-	@$(BIN)/kith rolling --nodes=$(NODES) --rounds=$(ROUNDS) $(ARGS)
+	@$(BIN)/lab rolling --nodes=$(NODES) --rounds=$(ROUNDS) $(ARGS)
 
 planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
 	@$(GO) run ./internal/planted $(ARGS)
@@ -165,9 +165,9 @@ check: ## formatting, vet and the code rules, in seconds
 	$(GO) vet ./...
 	$(GO) test -count=1 ./internal/rules
 
-build: ## build bin/kith and bin/loadgen
+build: ## build bin/kith, bin/node, bin/lab and bin/loadgen
 	@mkdir -p $(BIN)
-	@$(GO) build -o $(BIN)/ ./cmd/kith ./cmd/loadgen
+	@$(GO) build -o $(BIN)/ ./cmd/kith ./cmd/node ./cmd/lab ./cmd/loadgen
 
 .PHONY: release
 release: ## build the release VERSION=v0.1.0 into dist/, or say what stands in its way; ARGS=--check, ARGS=--tag

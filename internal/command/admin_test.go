@@ -23,6 +23,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/admin"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/port"
 )
 
@@ -209,7 +210,7 @@ func TestJoinWhileLooking(t *testing.T) {
 	_, logB, _, adminB := live(t, "--admin-token-file="+file, "--contact=127.0.0.1:0", "--discovery=static",
 		"--discovery-targets=127.0.0.1:1", "--expected=2", "--bootstrap-timeout=0")
 	code, _, errs := program(t, "join", addr, "--token-file="+file, "--admin="+adminB)
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	until(t, logB, `"event":"node-told"`)
 	require.Eventually(t, func() bool {
 		_, out, _ := program(t, "status", "--admin="+adminB)
@@ -227,7 +228,7 @@ func TestContactPointAfterGoingOver(t *testing.T) {
 		"--discovery-targets="+contact, "--expected=1", "--margin=100ms")
 	until(t, logB, `"event":"bootstrap-joined"`)
 	code, _, errs := program(t, "join", addr, "--token-file="+file, "--admin="+adminB)
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	until(t, logB, `"event":"node-goes-over"`)
 	require.Eventually(t, func() bool {
 		a, err := http.Get("http://" + contact + "/bootstrap/v1/contact")
@@ -250,10 +251,10 @@ func TestJoinAndTop(t *testing.T) {
 	a, logA, addr, adminA := live(t, "--admin-token-file="+file, "--demo")
 	b, logB, _, adminB := live(t, "--admin-token-file="+file) // without types, which would hold it to younger clusters
 	code, _, errs := program(t, "join", "nonsense", token, "--admin="+adminB)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, env.ExitFailed, code)
 	require.Contains(t, errs, "host:port is wanted")
 	code, out, errs := program(t, "join", addr, token, "--admin="+adminB)
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	require.Contains(t, out, "goes over to the cluster of "+addr)
 	until(t, logB, `"event":"node-goes-over"`)
 	require.Eventually(t, func() bool {
@@ -261,11 +262,11 @@ func TestJoinAndTop(t *testing.T) {
 		return strings.Contains(out, "2, 2 up")
 	}, time.Minute, tick)
 	code, _, errs = program(t, "join", addr, token, "--admin="+adminB)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, env.ExitFailed, code)
 	require.Contains(t, errs, "not alone")
 	require.Eventually(t, func() bool {
 		code, out, errs := program(t, "top", adminA, adminB, "127.0.0.1:1", "--every=100ms", "--rounds=2", "--json")
-		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, env.ExitOK, code, errs)
 		rounds := strings.Split(strings.TrimSpace(out), "\n")
 		require.Len(t, rounds, 2)
 		var r struct {
@@ -282,7 +283,7 @@ func TestJoinAndTop(t *testing.T) {
 		return r.Nodes[0].State == "ready" && r.Nodes[1].State == "ready" && r.Nodes[1].Members == 2
 	}, time.Minute, tick)
 	code, out, _ = program(t, "top", adminA, "127.0.0.1:1", "--every=100ms", "--rounds=1")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	require.Regexp(t, `(?m)^127.0.0.1:1 +no answer`, out)
 	for _, end := range []struct {
 		cmd *exec.Cmd
@@ -364,7 +365,7 @@ func TestDashboard(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 
 	code, _, stderr := program(t, "dashboard", "n1=a:1", "n1=b:1", "--listen=0.0.0.0:0")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, env.ExitUsage, code)
 	require.Contains(t, stderr, "named twice")
 	require.Contains(t, stderr, "loopback")
 }
@@ -385,7 +386,7 @@ func TestTokenStays(t *testing.T) {
 		}))
 		code, _, errs := program(t, "leave", "--token-file="+file, "--admin="+sends.URL)
 		sends.Close()
-		require.Equal(t, exitFailed, code)
+		require.Equal(t, env.ExitFailed, code)
 		require.Contains(t, errs, http.StatusText(status))
 	}
 	require.Empty(t, got)
@@ -398,7 +399,7 @@ func TestTokenStays(t *testing.T) {
 	}))
 	t.Cleanup(large.Close)
 	code, _, errs := program(t, "members", "--admin="+large.URL)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, env.ExitFailed, code)
 	require.Contains(t, errs, "more than 4194304 bytes")
 }
 
@@ -411,7 +412,7 @@ func TestTokenInATrap(t *testing.T) {
 			{"members", "--ca=" + trap, "--admin=https://127.0.0.1:1"},
 			{"run", "--admin=127.0.0.1:0", "--admin-token-file=" + trap}, {"run", "--config=" + trap}} {
 			code, _, errs := program(t, args...)
-			require.NotEqual(t, exitOK, code)
+			require.NotEqual(t, env.ExitOK, code)
 			require.Contains(t, errs, "no regular file", "%q", args)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/files"
 	"github.com/kith-io/kith/internal/pki"
 )
@@ -46,7 +47,7 @@ func (c *certCACmd) Validate() error {
 }
 
 // Run makes the authority.
-func (c *certCACmd) Run(e *env) error {
+func (c *certCACmd) Run(e *env.Env) error {
 	ca, err := pki.NewCA(c.Name, time.Duration(c.Days)*day)
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func (c *certCACmd) Run(e *env) error {
 		return err
 	}
 	cert, key := pki.Paths(c.Dir, pki.CAName)
-	fmt.Fprintf(e.stdout, "authority %q until %s\n%s: give it to every node (--tls-ca)\n%s: keep it where no node runs\n",
+	fmt.Fprintf(e.Stdout, "authority %q until %s\n%s: give it to every node (--tls-ca)\n%s: keep it where no node runs\n",
 		c.Name, ca.Expires().Format(time.DateOnly), cert, key)
 	return nil
 }
@@ -111,7 +112,7 @@ func (c *certIssueCmd) Validate() error {
 }
 
 // Run issues the certificates.
-func (c *certIssueCmd) Run(e *env) error {
+func (c *certIssueCmd) Run(e *env.Env) error {
 	ca, err := authorityIn(e, c.Dir)
 	if err != nil {
 		return err
@@ -130,7 +131,7 @@ func (c *certIssueCmd) Run(e *env) error {
 			return err
 		}
 		cert, key := pki.Paths(out, name)
-		fmt.Fprintf(e.stdout, "node %q of cluster %q until %s\n%s\n%s\n", name, c.Cluster, until.Format(time.DateOnly), cert,
+		fmt.Fprintf(e.Stdout, "node %q of cluster %q until %s\n%s\n%s\n", name, c.Cluster, until.Format(time.DateOnly), cert,
 			key)
 	}
 	return nil
@@ -143,7 +144,7 @@ type certShowCmd struct {
 }
 
 // Run shows every certificate and list of every file.
-func (c *certShowCmd) Run(e *env) error {
+func (c *certShowCmd) Run(e *env.Env) error {
 	for _, file := range c.Files {
 		text, err := files.Read(file, 4*pki.MaxFile)
 		if err != nil {
@@ -159,7 +160,7 @@ func (c *certShowCmd) Run(e *env) error {
 				for _, row := range rows {
 					object[row[0]] = row[1]
 				}
-				if err := json.NewEncoder(e.stdout).Encode(object); err != nil {
+				if err := json.NewEncoder(e.Stdout).Encode(object); err != nil {
 					return err
 				}
 				continue
@@ -168,8 +169,8 @@ func (c *certShowCmd) Run(e *env) error {
 			for i, row := range rows {
 				table[i] = row[:]
 			}
-			cli.Table(e.stdout, table...)
-			fmt.Fprintln(e.stdout)
+			cli.Table(e.Stdout, table...)
+			fmt.Fprintln(e.Stdout)
 		}
 	}
 	return nil

@@ -12,54 +12,55 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/pki"
 )
 
 func TestCertCommands(t *testing.T) {
 	dir := t.TempDir() + "/certs"
 	code, out, errs := program(t, "cert", "issue", "n1", "--dir", dir)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, env.ExitFailed, code)
 	require.Contains(t, errs, "kith cert ca makes one")
 	require.Empty(t, out)
 	code, out, _ = program(t, "cert", "ca", "--dir", dir, "--name", "my CA", "--days", "20")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	require.Contains(t, out, "keep it where no node runs")
 	code, _, errs = program(t, "cert", "ca", "--dir", dir)
-	require.Equal(t, exitFailed, code, "no overwriting")
+	require.Equal(t, env.ExitFailed, code, "no overwriting")
 	require.Contains(t, errs, "--force")
 
 	code, out, _ = program(t, "cert", "issue", "n1", "--dir", dir, "--cluster", "market", "--host", "n1.local", "--host",
 		"10.0.0.7",
 		"--days", "10")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	require.Contains(t, out, `node "n1" of cluster "market"`)
 	code, _, _ = program(t, "cert", "issue", "n2", "n3", "--dir", dir, "--out", dir+"/out", "--days", "1")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	require.FileExists(t, dir+"/out/n3.key")
 	before, err := os.ReadFile(dir + "/n1.crt")
 	require.NoError(t, err)
 	code, _, errs = program(t, "cert", "issue", "n1", "--dir", dir, "--days", "1")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, env.ExitFailed, code)
 	require.Contains(t, errs, "--force")
 	code, _, errs = program(t, "cert", "issue", "n9", "--dir", dir, "--days", "21")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, env.ExitFailed, code)
 	require.Contains(t, errs, "after its authority")
 	after, err := os.ReadFile(dir + "/n1.crt")
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 
 	code, out, _ = program(t, "cert", "show", dir+"/n1.crt", dir+"/ca.crt")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	for _, want := range []string{"CN=n1", "CN=my CA", "server, client", "kith://cluster/market", "n1.local, 10.0.0.7",
 		"9 days left",
 		"authority  yes"} {
 		require.Contains(t, out, want)
 	}
 	code, _, errs = program(t, "cert", "show", dir+"/n1.key")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, env.ExitFailed, code)
 	require.Contains(t, errs, "no certificate")
 	code, _, _ = program(t, "cert", "issue", "n1", "--dir", dir, "--days", "1", "--force")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 }
 
 func TestWrongCertCommandLines(t *testing.T) {
@@ -84,7 +85,7 @@ func TestWrongCertCommandLines(t *testing.T) {
 		"run --tls-verify-host":                  "VerifyHost without certificates",
 	} {
 		code, out, errs := program(t, strings.Fields(args)...)
-		require.Equal(t, exitUsage, code, args)
+		require.Equal(t, env.ExitUsage, code, args)
 		require.Contains(t, errs, want, args)
 		require.Empty(t, out)
 	}
@@ -96,7 +97,7 @@ func TestRunWithCertificates(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range []string{"ca", "issue n1", "issue n2 --cluster=other"} {
 		code, _, errs := program(t, append([]string{"cert"}, append(strings.Fields(args), "--dir", dir)...)...)
-		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, env.ExitOK, code, errs)
 	}
 	run := func(name string) []string {
 		cert, key := pki.Paths(dir, name)
@@ -104,7 +105,7 @@ func TestRunWithCertificates(t *testing.T) {
 			"--tls-ca", dir + "/ca.crt"}
 	}
 	code, _, errs := program(t, run("n2")...)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, env.ExitFailed, code)
 	require.Contains(t, errs, "this node's own certificate would be refused")
 	cmd, _, stderr := spawn(t, run("n1")...)
 	log := until(t, stderr, "event=node-started")
@@ -136,26 +137,26 @@ func TestRevokeCommands(t *testing.T) {
 		require.Equal(t, want, code, errs)
 		return out, errs
 	}
-	_, errs := run(exitFailed, "revoke n1")
+	_, errs := run(env.ExitFailed, "revoke n1")
 	require.Contains(t, errs, "kith cert ca makes one")
-	run(exitOK, "ca")
-	run(exitOK, "issue n1 n2 n3")
-	out, _ := run(exitOK, "crl --days 7")
+	run(env.ExitOK, "ca")
+	run(env.ExitOK, "issue n1 n2 n3")
+	out, _ := run(env.ExitOK, "crl --days 7")
 	require.Contains(t, out, "certificates revoked: 0")
 	show := func() string {
 		code, out, errs := program(t, "cert", "show", dir+"/ca.crl")
-		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, env.ExitOK, code, errs)
 		return out
 	}
 	require.NotContains(t, show(), "revoked")
 	code, out, _ := program(t, "cert", "show", dir+"/n2.crt")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	_, serial, ok := strings.Cut(out, "serial ")
 	require.True(t, ok)
 	serial = strings.Fields(serial)[0]
-	out, _ = run(exitOK, "revoke n1")
+	out, _ = run(env.ExitOK, "revoke n1")
 	require.Contains(t, out, `"CN=n1", serial`)
-	out, _ = run(exitOK, "revoke n1 "+dir+"/n3.crt --serial "+serial)
+	out, _ = run(env.ExitOK, "revoke n1 "+dir+"/n3.crt --serial "+serial)
 	require.Contains(t, out, "was revoked before")
 	require.Contains(t, out, "certificate, serial "+serial+": revoked")
 	require.Contains(t, out, "certificates revoked: 3")
@@ -167,21 +168,21 @@ func TestRevokeCommands(t *testing.T) {
 		"revoke ca": "is the authority itself", "revoke nobody": "no node's name, nor a file",
 		"revoke n2 " + dir + "/n1.key": "no certificate",
 	} {
-		_, errs = run(exitFailed, args)
+		_, errs = run(env.ExitFailed, args)
 		require.Contains(t, errs, want)
 	}
 	other := t.TempDir()
 	for _, args := range []string{"ca", "issue n1", "crl"} {
 		code, _, errs := program(t, append(strings.Fields("cert "+args), "--dir", other)...)
-		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, env.ExitOK, code, errs)
 	}
-	_, errs = run(exitFailed, "revoke "+other+"/n1.crt")
+	_, errs = run(env.ExitFailed, "revoke "+other+"/n1.crt")
 	require.Contains(t, errs, "was not issued by")
 	after, err := os.ReadFile(pki.CRLPath(dir))
 	require.NoError(t, err)
 	require.Equal(t, before, after, "what failed has written nothing")
 	require.NoError(t, os.Rename(pki.CRLPath(other), pki.CRLPath(dir)))
-	_, errs = run(exitFailed, "crl")
+	_, errs = run(env.ExitFailed, "crl")
 	require.Contains(t, errs, "the list is not one of")
 }
 
@@ -190,7 +191,7 @@ func TestRunWithRevoked(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range []string{"ca", "issue n1 n2", "revoke n2"} {
 		code, _, errs := program(t, append([]string{"cert"}, append(strings.Fields(args), "--dir", dir)...)...)
-		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, env.ExitOK, code, errs)
 	}
 	run := func(name string) []string {
 		cert, key := pki.Paths(dir, name)
@@ -198,7 +199,7 @@ func TestRunWithRevoked(t *testing.T) {
 			"--tls-crl", pki.CRLPath(dir)}
 	}
 	code, _, errs := program(t, run("n2")...)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, env.ExitFailed, code)
 	require.Contains(t, errs, "is revoked by")
 	cmd, _, stderr := spawn(t, run("n1")...)
 	until(t, stderr, "event=node-started")
@@ -212,14 +213,14 @@ func TestRunWithRevoked(t *testing.T) {
 func TestReadableAuthorityKey(t *testing.T) {
 	dir := t.TempDir() + "/certs"
 	code, _, _ := program(t, "cert", "ca", "--dir", dir, "--name", "my \x1b[2JCA\nhosts\tall")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	code, _, errs := program(t, "cert", "issue", "n1", "--dir", dir)
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	require.Empty(t, errs)
 	require.NoError(t, os.Chmod(dir+"/ca.key", 0o640))
 	for _, args := range [][]string{{"cert", "issue", "n2"}, {"cert", "crl"}, {"cert", "revoke", "n2"}} {
 		code, _, errs = program(t, append(args, "--dir", dir)...)
-		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, env.ExitOK, code, errs)
 		require.Contains(t, errs, "warning: others can read "+dir+"/ca.key (-rw-r-----)")
 	}
 	var log bytes.Buffer
@@ -233,11 +234,11 @@ func TestReadableAuthorityKey(t *testing.T) {
 	require.Empty(t, log.String())
 
 	code, out, _ := program(t, "cert", "show", dir+"/ca.crt")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	require.Contains(t, out, `CN=my \u001b[2JCA\nhosts\tall`, "no row, and no cell, of its own")
 	require.NotContains(t, out, "\x1b")
 	code, out, _ = program(t, "cert", "show", "--json", dir+"/ca.crt", dir+"/n1.crt")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 2)
 	var said map[string]string

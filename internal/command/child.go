@@ -19,6 +19,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/ledger"
 	"github.com/kith-io/kith/latency"
 )
@@ -27,12 +28,11 @@ import (
 type childCmd struct{}
 
 // Run answers calls until the parent is gone; then the process ends, however its node stands.
-func (*childCmd) Run(e *env) error {
+func (*childCmd) Run(e *env.Env) error {
 	c := &childNode{e: e, ledger: newLedger()}
-	err := cli.Serve(e.stdin, e.stdout, cli.Ops{
+	err := cli.Serve(e.Stdin, e.Stdout, cli.Ops{
 		"start": cli.Op(c.start), "ready": cli.Op(c.ready), "status": cli.Op(c.status), "send": cli.Op(c.send),
-		"stop": cli.Op(c.stop), "report": cli.Op(c.report), "address": cli.Op(c.address),
-		"lookout": cli.Op(c.lookOut), "noticed": cli.Op(c.noticed), "leave": cli.Op(c.leave), "moves": cli.Op(c.moves),
+		"stop": cli.Op(c.stop), "report": cli.Op(c.report), "leave": cli.Op(c.leave), "moves": cli.Op(c.moves),
 	})
 	if c.node != nil {
 		_ = c.node.Close()
@@ -42,14 +42,12 @@ func (*childCmd) Run(e *env) error {
 
 // childNode is the state of the process. start comes before every other call.
 type childNode struct {
-	e       *env
+	e       *env.Env
 	ledger  *ledger.Ledger
 	node    *kith.Node
 	region  *kith.Region
 	left    atomic.Bool
 	refused atomic.Uint64 // messages that were accepted and came back as undelivered
-
-	lookout lookout
 
 	mu      sync.Mutex
 	senders []*senders // each group was started by a call
@@ -74,7 +72,7 @@ type (
 )
 
 func (c *childNode) start(ctx context.Context, a startArgs) (startReply, error) {
-	log := slog.New(slog.NewTextHandler(c.e.stderr, nil))
+	log := slog.New(slog.NewTextHandler(c.e.Stderr, nil))
 	times := latency.New()
 	node, err := kith.Start(ctx, kith.Config{Latency: times.Record,
 		TLS:  kith.TLS{CertFile: a.TLS.Cert, KeyFile: a.TLS.Key, CAFile: a.TLS.CA},

@@ -13,9 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/cli"
-	"github.com/kith-io/kith/internal/storm"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -34,7 +33,7 @@ func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	require.NoError(t, err)
 	defer f.Close()
 	var out bytes.Buffer
-	e := &env{program: Name, stdin: strings.NewReader(""), stdout: &out, stderr: f, selfEnv: []string{"KITH_NODE=1"}}
+	e := &env.Env{Program: Name, Stdin: strings.NewReader(""), Stdout: &out, Stderr: f, SelfEnv: []string{"KITH_NODE=1"}}
 	code = execute(args, e)
 	text, err := os.ReadFile(f.Name())
 	require.NoError(t, err)
@@ -43,13 +42,13 @@ func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
 
 func TestHelpDocumentsExitCodes(t *testing.T) {
 	code, out, _ := program(t, "--help")
-	require.Equal(t, exitOK, code)
-	for _, want := range []string{"Exit codes:", "run", "dev", "storm", "scale"} {
+	require.Equal(t, env.ExitOK, code)
+	for _, want := range []string{"Exit codes:", "run", "dev", "drain"} {
 		require.Contains(t, out, want)
 	}
 	require.NotContains(t, out, "answer calls", "the child is no business of a user's")
 	code, out, _ = program(t, "dev", "--help")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	for _, flag := range []string{"--nodes", "--duration", "--entities", "--shards", "--senders", "--rate", "--progress"} {
 		require.Contains(t, out, flag)
 	}
@@ -62,7 +61,7 @@ func TestExitCodes(t *testing.T) {
 	var rows bytes.Buffer
 	rows.WriteString("| code | what it says |\n|---|---|\n")
 	for i, x := range exitCodes {
-		if x.code != exitInterrupted { // which is what shells say
+		if x.code != env.ExitInterrupted { // which is what shells say
 			require.Equal(t, i, x.code, "in order, without a gap")
 		}
 		require.Contains(t, said, fmt.Sprintf("%d: %s", x.code, x.what))
@@ -82,7 +81,7 @@ func TestExitCodes(t *testing.T) {
 // A shell that completes a command line is given commands, flags and what a flag may be.
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string][]string{
-		"kith st":                    {"starts", "status", "storm"},
+		"kith st":                    {"status"},
 		"kith run --res":             {"--resolver", "--resolver-role"},
 		"kith run --log-format ":     {"json", "text"},
 		"kith cert i":                {"issue"},
@@ -92,14 +91,14 @@ func TestCompletion(t *testing.T) {
 	} {
 		t.Setenv("COMP_LINE", line)
 		code, out, errs := program(t)
-		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, env.ExitOK, code, errs)
 		require.ElementsMatch(t, want, strings.Fields(out), line)
 	}
 	require.NoError(t, os.Unsetenv("COMP_LINE"))
 	for shell, want := range map[string]string{"bash": "complete -o default", "zsh": "bashcompinit",
 		"fish": "complete -f -c"} {
 		code, out, errs := program(t, "completion", "--code", shell)
-		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, env.ExitOK, code, errs)
 		require.Contains(t, out, want)
 		require.Contains(t, out, " kith")
 	}
@@ -108,10 +107,10 @@ func TestCompletion(t *testing.T) {
 // The version tells what speaks with what.
 func TestVersion(t *testing.T) {
 	code, out, errs := program(t, "version")
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	require.Contains(t, out, fmt.Sprintf("%d, and down to %d", wire.Version, wire.OldestVersion))
 	code, out, errs = program(t, "version", "--json")
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	var b cli.Build
 	require.NoError(t, json.Unmarshal([]byte(out), &b))
 	require.EqualValues(t, wire.Version, b.Wire)
@@ -123,16 +122,9 @@ func TestVersion(t *testing.T) {
 func TestNameOfTheProgram(t *testing.T) {
 	for _, name := range []string{Name, "node"} {
 		var out bytes.Buffer
-		require.Equal(t, exitOK, execute([]string{"--help"}, &env{program: name, stdout: &out, stderr: os.Stderr}))
+		require.Equal(t, env.ExitOK, execute([]string{"--help"}, &env.Env{Program: name, Stdout: &out, Stderr: os.Stderr}))
 		require.Contains(t, out.String(), "Usage: "+name+" <command>")
 	}
-}
-
-// The plan of a seed can be read without running anything.
-func TestChaosPlan(t *testing.T) {
-	code, out, errs := program(t, "chaos", "--plan=2", "--seed=7", "--only=leave")
-	require.Equal(t, exitOK, code, errs)
-	require.Regexp(t, `^round 1: leave \w+\nround 2: leave \w+\n$`, out)
 }
 
 func TestWrongCommandLines(t *testing.T) {
@@ -149,12 +141,6 @@ func TestWrongCommandLines(t *testing.T) {
 		{"dev --senders=-1", "--senders must be"},
 		{"dev --rate=-1", "--rate is negative"},
 		{"dev --wings=2", "unknown flag"},
-		{"storm --seeds=0", "--seeds must be"},
-		{"storm --workers=-1", "--workers is negative"},
-		{"storm --first=18446744073709551615", "--first is too large"},
-		{"storm --without=naps,tea", "--without: \"tea\" is none of"},
-		{"bootstrap-test --cases=rain", "no case \"rain\""},
-		{"bootstrap-test --margin=0s", "--margin must be"},
 		{"run --expected=3", "without --discovery there is no use for --expected"},
 		{"run --discovery=smoke-signals", "--discovery"},
 		{"run --discovery=static --discovery-targets=a@b", "bad target"},
@@ -166,89 +152,11 @@ func TestWrongCommandLines(t *testing.T) {
 		{"run --discovery=static --discovery-targets=a --expected=3 --required=4", "Required is 4"},
 		{"run --discovery=static --discovery-targets=a --contact=10.0.0.1:1", "not loopback"},
 		{"run --discovery=static --discovery-targets=a --bootstrap-timeout=-1s", "--bootstrap-timeout is negative"},
-		{"starts --starts=0", "--starts must be"},
-		{"starts --workers=-1", "--workers is negative"},
-		{"scale --nodes=1", "--nodes must be 2 to 10000"},
-		{"scale --nodes=10001", "--nodes must be 2 to 10000"},
-		{"scale --parts=join,tea", "no part \"tea\""},
-		{"scale --crashes=-1", "--crashes must be"},
-		{"kill-test --nodes=1", "--nodes must be 2 to 64"},
-		{"kill-test --rounds=0", "--rounds must be 1 to 1000"},
-		{"chaos --minutes=0", "--minutes must be"},
-		{"partition-test --nodes=2", "--nodes must be 3 to 16"},
-		{"partition-test --rounds=0", "--rounds must be 1 to 100"},
-		{"partition-test --entities=0", "--entities must be 1 to 1000"},
-		{"partition-test --stable-after=10ms", "--stable-after must be"},
-		{"partition-test --cases=owners,rain", "no case \"rain\""},
-		{"partition-test --net=carrier-pigeon", "--net"},
-		{"chaos --nodes=2", "--nodes must be 3 to 16"},
-		{"chaos --rounds=-1", "--rounds is negative"},
-		{"chaos --net=carrier-pigeon", "--net"},
-		{"chaos --only=kill,rain", "no fault \"rain\""},
-		{"chaos --asks=0", "--asks must be"},
-		{"chaos --tells=-1", "--tells must be"},
-		{"chaos --entities=0", "--entities must be"},
-		{"chaos --plan=-1", "--plan must be"},
-		{"failover --nodes=2", "--nodes must be 3 to 16"},
-		{"failover --rounds=0", "--rounds must be 1 to 100"},
-		{"failover --entities=0", "--entities must be"},
-		{"failover --stable-after=2m", "--stable-after must be 0, or 1s to 1m"},
-		{"failover --cases=owner,rain", "no case \"rain\""},
-		{"scale-shards --parts=rain", "no part \"rain\""},
-		{"scale-shards --shards=3", "--shards must be 4 to 1048576"},
-		{"scale-shards --shards=2000000", "--shards must be 4 to 1048576"},
-		{"scale-shards --home-shards=0", "--home-shards must be"},
-		{"scale-shards --proxy-shards=0", "--proxy-shards must be"},
-		{"scale-shards --entities=0", "--entities must be"},
-		{"scale-shards --rate=-1", "--rate must not be negative"},
-		{"scale-shards --max-moves=-1", "--max-moves must be"},
-		{"scale-shards --home-limit=0s", "--home-limit must be positive"},
-		{"scale-shards --steady=1ms", "--steady must be"},
-		{"scale-shards --limit=0s", "--limit must be positive"},
-		{"scale-shards --interval=1ms", "--interval must be"},
-		{"rolling --nodes=1", "--nodes must be 2 to 16"},
-		{"rolling --rounds=0", "--rounds must be 1 to 1000"},
-		{"rolling --together=0", "--together must be"},
-		{"rolling --link=20", "a rate is a number and mbit"},
-		{"rolling --link=20000mbit", "--link must be"},
-		{"rolling --link=20mbit --tls", "--link and --tls"},
-		{"rolling --stall=2m", "--stall must be"},
-		{"rolling --nodes=2 --stall=1s", "--stall needs a node"},
-		{"rolling --nodes=3 --together=3", "--together must be"},
-		{"rolling --entities=0", "--entities must be"},
-		{"rolling --shards=0", "--shards must be"},
-		{"rolling --senders=0", "--senders must be"},
-		{"rolling --rate=0", "--rate must be"},
-		{"rolling --asks=20001", "--asks must be"},
-		{"rolling --pause=-1s", "--pause must be"},
-		{"rolling --bound=0s", "--bound must be"},
-		{"rolling --mode=lazy", "--mode"},
-		{"rolling --work=1ms", "--work and --nested need --mode=blocking"},
-		{"rolling --nested=2", "--work and --nested need --mode=blocking"},
-		{"rolling --mode=blocking --work=-1s", "--work must be"},
-		{"rolling --large=-1", "--large is negative"},
-		{"rolling --mode=blocking --nested=-1", "--nested is negative"},
-		{"rolling --state=-1", "--state must be 0 to 1MiB"},
-		{"rolling --state=2MiB", "--state must be 0 to 1MiB"},
-		{"rolling --state=much", "--state"},
-		{"rolling --state=1KiB --entities=100000 --rounds=1000", "--entities times --rounds"},
-		{"rolling --nodes=1 --rounds=0", "--rounds must be"},
-		{"scale-out --from=5", "--from must be"},
-		{"scale-out --nodes=17", "--nodes must be 2 to 16"},
-		{"scale-out --steady=1ms", "--steady must be"},
-		{"scale-out --even=0s", "--even must be"},
-		{"scale-out --times=0", "--times must be"},
-		{"scale-out --fresh=1", "--fresh must be"},
-		{"scale-out --within=0s", "--within must be"},
-		{"scale-out --asks=20001", "--asks must be"},
-		{"scale --hours=0", "--hours must be"},
-		{"scale --rounds=-1", "--rounds must be"},
 		{"run --log-format=xml", "--log-format"},
 		{"run --log-level=loud", "--log-level"},
 		{"run --join-timeout=-1s", "--join-timeout is negative"},
 		{"run --leave-timeout=0s", "--leave-timeout must be"},
 		{"run --rebalance-interval=1us", "RebalanceInterval is 1µs, must be at least 10ms, or negative for never"},
-		{"chaos --moves --only=loss", "with --moves there are"},
 		{"run --max-moves=-1", "MaxMoves is -1, must be 1 to 16384"},
 		{"run --demo --demo-shards=0", "--demo-shards must be"},
 		{"run --demo --demo-shards=2000000", "--demo-shards must be"},
@@ -258,7 +166,7 @@ func TestWrongCommandLines(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			code, out, errs := program(t, strings.Fields(c.args)...)
-			require.Equal(t, exitUsage, code)
+			require.Equal(t, env.ExitUsage, code)
 			require.Contains(t, errs, c.want)
 			require.Empty(t, out, "stdout is for results")
 		})
@@ -273,24 +181,8 @@ func TestFaultsAreJoined(t *testing.T) {
 	}
 }
 
-// TestStormsDrawTheirFirstSeed: seeds that nobody has run, when none is given; the one that was drawn is printed.
-func TestStormsDrawTheirFirstSeed(t *testing.T) {
-	var out strings.Builder
-	c, d := stormCmd{Seeds: 20}, stormCmd{Seeds: 20}
-	c.pick(&out)
-	require.GreaterOrEqual(t, c.First, uint64(1_000_000_000))
-	require.Equal(t, fmt.Sprintf("first seed %d, drawn\n", c.First), out.String())
-	require.NoError(t, c.Validate())
-	d.pick(&strings.Builder{})
-	require.NotEqual(t, c.First, d.First)
-	given := stormCmd{First: 7}
-	given.pick(nil)
-	require.Equal(t, uint64(7), given.First)
-}
-
 func TestDefaults(t *testing.T) {
 	require.NoError(t, (&devCmd{Nodes: 3, Entities: 1000, Shards: 100, Senders: 4}).Validate())
-	require.NoError(t, (&stormCmd{Seeds: 500, First: 1}).Validate())
 	require.NoError(t, (&runCmd{Name: "kith", Listen: "127.0.0.1:0", LeaveTimeout: time.Second, DemoShards: 1,
 		findFlags: findFlags{Contact: "127.0.0.1:0", Margin: time.Second}}).Validate())
 }
@@ -319,109 +211,10 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-func TestStormLineAndExitCode(t *testing.T) {
-	var out bytes.Buffer
-	e := &env{stdout: &out}
-	require.NoError(t, (&stormCmd{JSON: true}).report(e, storm.Result{Ran: storm.Ran{Seeds: 3, First: 1}}))
-	require.Equal(t, 1, strings.Count(out.String(), "\n"), "nothing but the last line")
-	out.Reset()
-	some := storm.Result{Ran: storm.Ran{Seeds: 3, First: 1, Stopped: true}}
-	require.EqualError(t, (&stormCmd{Seeds: 500}).report(e, some), "interrupted after 3 of 500 seeds")
-	require.Contains(t, out.String(), "1 to 3, each twice")
-	require.Contains(t, out.String(), `"stopped":true`)
-	out.Reset()
-	none := storm.Result{Ran: storm.Ran{First: 1, Stopped: true}}
-	require.ErrorIs(t, (&stormCmd{Seeds: 500}).report(e, none), errCutShort)
-	require.Contains(t, out.String(), "none")
-	broken := storm.Result{Ran: storm.Ran{Seeds: 3, First: 1}, Violations: 1, TraceHash: "00",
-		Failing: storm.Failing{Failures: []storm.Failure{{Seed: 2, Replay: "replay it",
-			Violations: []check.Violation{{Rule: "one-owner"}}}},
-			FailingSeeds: 3, SeedsFailing: []uint64{2, 7}, Rules: map[string]int{"one-owner": 3}}}
-	out.Reset()
-	require.ErrorIs(t, (&stormCmd{}).report(e, broken), errViolations)
-	require.Contains(t, out.String(), "replay it")
-	require.Contains(t, out.String(), "one-owner")
-	require.Contains(t, out.String(), "failing seeds: 3\n  rule one-owner: 3 seeds\n  2 7 and 1 more\n")
-	require.Contains(t, out.String(), `"seeds_failing":[2,7]`)
-	var m map[string]any
-	require.NoError(t, cli.ParseLine(out.Bytes(), "storm", &m))
-	for _, name := range []string{"seeds", "steps", "cluster_hours", "violations", "trace_hash", "wall_seconds"} {
-		require.Contains(t, m, name)
-	}
-}
-
-// TestScaleLine: the last line has the promised fields of what was measured and no others (a small cluster).
-// ACC-4: the command sets timers, simulated and real ones, and none is early.
-func TestTimersLine(t *testing.T) {
-	for _, how := range []string{"--simulated", "--no-stalls"} {
-		code, out, errs := program(t, "timers", "--timers=1000", "--over=1s", how)
-		require.Equal(t, exitOK, code, errs)
-		var r timersResult
-		require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(out, "timers ")), &r))
-		require.Zero(t, r.Early)
-		require.GreaterOrEqual(t, r.Timers, 1000)
-		require.Equal(t, how == "--simulated", r.Simulated)
-	}
-	code, _, _ := program(t, "timers", "--timers=1")
-	require.Equal(t, exitUsage, code)
-}
-
-func TestScaleLine(t *testing.T) {
-	code, out, errs := program(t, "scale", "--nodes=5", "--parts=one,quiet,crash", "--crashes=2")
-	require.Equal(t, exitOK, code, errs)
-	var m map[string]any
-	require.NoError(t, cli.ParseLine([]byte(out), "scale", &m))
-	for _, field := range strings.Fields("n bulk_join_s join_one_s crash_first_p99_s crash_all_p99_s state_bytes " +
-		"status_bytes gossip_bytes_per_node_s wall_seconds rss_mb") {
-		require.Contains(t, m, field)
-	}
-	require.NotContains(t, m, "join_twenty_s", "not measured, so absent")
-}
-
-// TestResolverProofLine: the last line has the promised fields, and a proof of three nodes succeeds (MEM-10).
-func TestResolverProofLine(t *testing.T) {
-	code, out, errs := program(t, "resolver-proof", "--nodes=3")
-	require.Equal(t, exitOK, code, errs)
-	var m map[string]any
-	require.NoError(t, cli.ParseLine([]byte(out), "resolver", &m))
-	for name, want := range map[string]float64{"nodes": 3, "states": 64, "strategies": 7, "double_survivors": 0,
-		"all_down_unexpected": 0} {
-		require.InDelta(t, want, m[name], 0, name)
-	}
-	require.Contains(t, m, "wall_seconds")
-	code, _, _ = program(t, "resolver-proof", "--nodes=6")
-	require.Equal(t, exitUsage, code)
-}
-
-// TestModelLine: the last line has the promised fields; a broken rule is an error with its steps (SHD-7).
-func TestModelLine(t *testing.T) {
-	code, out, errs := program(t, "model", "--small", "--run=plain/", "--progress")
-	require.Equal(t, exitOK, code, errs)
-	require.Contains(t, errs, "4 of 4 runs")
-	var m map[string]any
-	require.NoError(t, cli.ParseLine([]byte(out), "model", &m))
-	for name, want := range map[string]float64{"runs": 4, "complete": 4, "violations": 0, "broken_rules_found": 0} {
-		require.InDelta(t, want, m[name], 0, name)
-	}
-	for _, field := range strings.Fields("states transitions depth wall_seconds") {
-		require.Contains(t, m, field)
-	}
-	code, out, _ = program(t, "model", "--break=worked-off")
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, out, "sends the stop call to its entities\n     LOST: ")
-	code, out, _ = program(t, "model", "--list")
-	require.Equal(t, exitOK, code)
-	require.Contains(t, out, "rule worked-off\n")
-	for _, wrong := range []string{"--run=nothing", "--break=nothing", "--workers=0", "--states=0"} {
-		code, _, _ = program(t, "model", wrong)
-		require.Equal(t, exitUsage, code, wrong)
-	}
-}
-
 func TestPollForReachesTheConfiguration(t *testing.T) {
 	c := runCmd{PollFor: time.Microsecond}
 	require.Equal(t, time.Microsecond, c.config(nil).PollFor)
 	code, _, errs := program(t, "run", "--poll-for=2ms")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, env.ExitUsage, code)
 	require.Contains(t, errs, "PollFor is 2ms")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/settings"
 )
 
@@ -22,11 +23,11 @@ type configCmd struct {
 }
 
 // Run prints the settings in force; what is wrong with them the parser has said.
-func (c *configCmd) Run(e *env) error {
+func (c *configCmd) Run(e *env.Env) error {
 	all := c.InForce()
 	if c.Check != "" {
 		if err := c.filesFaults(); err != nil {
-			return &exitError{exitUsage, err}
+			return &env.Exit{Code: env.ExitUsage, Err: err}
 		}
 		given := 0
 		for _, s := range all {
@@ -34,11 +35,11 @@ func (c *configCmd) Run(e *env) error {
 				given++
 			}
 		}
-		_, err := fmt.Fprintf(e.stdout, "%s is good: settings in force from it: %d\n", c.Check, given)
+		_, err := fmt.Fprintf(e.Stdout, "%s is good: settings in force from it: %d\n", c.Check, given)
 		return err
 	}
 	if c.JSON {
-		return json.NewEncoder(e.stdout).Encode(map[string][]settings.Setting{"settings": all})
+		return json.NewEncoder(e.Stdout).Encode(map[string][]settings.Setting{"settings": all})
 	}
 	rows := [][]string{{"SETTING", "VALUE", "FROM"}}
 	for _, s := range all {
@@ -52,7 +53,7 @@ func (c *configCmd) Run(e *env) error {
 		}
 		rows = append(rows, []string{s.Name, value, from})
 	}
-	cli.Table(e.stdout, rows...)
+	cli.Table(e.Stdout, rows...)
 	return nil
 }
 

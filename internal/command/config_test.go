@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/settings"
 )
 
@@ -30,7 +31,7 @@ func TestConfig(t *testing.T) {
 	require.NoError(t, os.WriteFile("good.yaml", []byte("name: market\nseeds: ['a:1', 'b:1']\nmax-moves: 7\n"), 0o600))
 	t.Setenv("KITH_MAX_MOVES", "9")
 	code, out, errs := program(t, "config", "--config=good.yaml", "--roles=x", "--json")
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	var got struct{ Settings []settings.Setting }
 	require.NoError(t, json.Unmarshal([]byte(out), &got))
 	said := fmt.Sprintf("%v", got.Settings)
@@ -39,14 +40,14 @@ func TestConfig(t *testing.T) {
 		require.Contains(t, said, want)
 	}
 	code, out, errs = program(t, "config", "--config=good.yaml")
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	require.Regexp(t, `(?m)^seeds +a:1,b:1 +good.yaml:2$`, out)
 	require.Regexp(t, `(?m)^listen +127.0.0.1:7355 +default$`, out)
 	require.NoError(t, os.WriteFile("bad.yaml", []byte("nmae: x\nlisten: 10.0.0.1:1\njoin-timeout: -1s\n"), 0o600))
 	t.Setenv("KITH_CONFIG", "good.yaml")
 	for _, args := range [][]string{{"config", "--check=bad.yaml"}, {"run", "--config=bad.yaml"}} {
 		code, out, errs = program(t, args...)
-		require.Equal(t, exitUsage, code)
+		require.Equal(t, env.ExitUsage, code)
 		require.Empty(t, out)
 		for _, want := range []string{"bad.yaml:1: nmae is no setting", "bad.yaml:3: --join-timeout is negative",
 			`bad.yaml:2: kith: bad configuration: Listen "10.0.0.1:1" is not loopback`} {
@@ -61,12 +62,12 @@ func TestConfig(t *testing.T) {
 		"run --flight-bytes=x":  "kith: --flight-bytes: expected",
 	} {
 		code, out, errs = program(t, strings.Fields(args)...)
-		require.Equal(t, exitUsage, code)
+		require.Equal(t, env.ExitUsage, code)
 		require.Empty(t, out)
 		require.Contains(t, errs, want)
 	}
 	code, out, errs = program(t, "config", "--check=good.yaml")
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	require.Equal(t, "good.yaml is good: settings in force from it: 2\n", out, "the environment has the third")
 }
 
@@ -75,7 +76,7 @@ func TestConfigCheckReadsFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, args := range []string{"ca", "issue n1", "issue n2 --cluster=other"} {
 		code, _, errs := program(t, append([]string{"cert"}, strings.Fields(args+" --dir=.")...)...)
-		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, env.ExitOK, code, errs)
 	}
 	require.NoError(t, os.WriteFile("bad.pem", []byte("-----BEGIN CERTIFICATE-----\nMII"), 0o600))
 	require.NoError(t, os.Mkdir("other", 0o700))
@@ -97,11 +98,11 @@ func TestConfigCheckReadsFiles(t *testing.T) {
 		require.NoError(t, os.WriteFile("kith.yaml", []byte(text), 0o600))
 		code, out, errs := program(t, "config", "--check=kith.yaml")
 		if want == "" {
-			require.Equal(t, exitOK, code, errs)
+			require.Equal(t, env.ExitOK, code, errs)
 			require.Contains(t, out, "kith.yaml is good")
 			continue
 		}
-		require.Equal(t, exitUsage, code, text)
+		require.Equal(t, env.ExitUsage, code, text)
 		require.Contains(t, errs, want, text)
 		require.Empty(t, out)
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 const deploy = "../../deploy"
@@ -53,18 +55,18 @@ func at(t *testing.T, v any, path ...any) any {
 }
 
 // takes demands that kith run takes a command line and an environment, all of whose names it knows.
-func takes(t *testing.T, where string, args []string, env map[string]string) {
+func takes(t *testing.T, where string, args []string, vars map[string]string) {
 	t.Helper()
 	_, known, _ := program(t, "config", "--json")
-	for name, value := range env {
+	for name, value := range vars {
 		setting := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "KITH_"), "_", "-"))
 		require.Contains(t, known, `"name":"`+setting+`"`, "%s: %s", where, name)
 		t.Setenv(name, value)
 	}
 	require.Equal(t, "run", args[0], where)
 	code, _, errs := program(t, append([]string{"config"}, args[1:]...)...)
-	require.Equal(t, exitOK, code, "%s: %s", where, errs)
-	for name := range env {
+	require.Equal(t, env.ExitOK, code, "%s: %s", where, errs)
+	for name := range vars {
 		require.NoError(t, os.Unsetenv(name))
 	}
 }
@@ -91,7 +93,7 @@ func longer(t *testing.T, grace string) {
 	require.NoError(t, err)
 	var c runCmd
 	code, out, _ := program(t, "config")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	leave := regexp.MustCompile(`leave-timeout +(\S+)`).FindStringSubmatch(out)
 	c.LeaveTimeout, err = time.ParseDuration(leave[1])
 	require.NoError(t, err)
@@ -174,7 +176,7 @@ func TestDeployChart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kith.yaml")
 	require.NoError(t, os.WriteFile(path, file, 0o600))
 	code, _, errs := program(t, "config", "--check="+path)
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	longer(t, fmt.Sprintf("%ds", at(t, values, "terminationGracePeriodSeconds").(int)))
 }
 
@@ -191,8 +193,8 @@ func TestDeploySystemd(t *testing.T) {
 	}
 	takes(t, "unit", line("ExecStart")[1:], nil)
 	code, _, errs := program(t, line("ExecStartPre")[1:]...)
-	require.Equal(t, exitOK, code, errs)
-	require.Equal(t, []string{fmt.Sprint(exitUsage), fmt.Sprint(exitRefused), fmt.Sprint(exitStatesLost)},
+	require.Equal(t, env.ExitOK, code, errs)
+	require.Equal(t, []string{fmt.Sprint(env.ExitUsage), fmt.Sprint(env.ExitRefused), fmt.Sprint(env.ExitStatesLost)},
 		line("RestartPreventExitStatus"))
 	require.Equal(t, []string{"SIGHUP", "SIGPIPE"}, line("RestartForceExitStatus"), "systemd takes them for a clean end")
 	require.Equal(t, []string{"/bin/kill", "-HUP", "$MAINPID"}, line("ExecReload"))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 // devCmd is the flags of kith dev.
@@ -137,12 +138,12 @@ func (d *dev) build(i int) string {
 }
 
 // form starts the processes and waits until every one sees all of them Up.
-func (d *dev) form(ctx context.Context, e *env) error {
+func (d *dev) form(ctx context.Context, e *env.Env) error {
 	begin := time.Now()
 	limited, cancel := context.WithTimeout(ctx, formLimit)
 	defer cancel()
 	if d.cmd.Verbose {
-		d.logs = e.stderr
+		d.logs = e.Stderr
 	}
 	first := d.cmd.Nodes
 	if d.cmd.changes() {
@@ -162,9 +163,9 @@ func (d *dev) form(ctx context.Context, e *env) error {
 }
 
 // start starts the next process, and its node.
-func (d *dev) start(ctx context.Context, e *env) error {
+func (d *dev) start(ctx context.Context, e *env.Env) error {
 	i := len(d.children())
-	node, err := e.startChild(devNode(i), d.build(i), d.logs)
+	node, err := e.StartChild(devNode(i), d.build(i), "child", d.logs)
 	if err != nil {
 		return err
 	}
@@ -249,7 +250,7 @@ func each(nodes []*cli.Child, f func(i int, node *cli.Child) error) error {
 }
 
 // send starts the senders, dealt out to the nodes in turn.
-func (d *dev) send(ctx context.Context, _ *env) error {
+func (d *dev) send(ctx context.Context, _ *env.Env) error {
 	nodes := d.children()
 	d.began = time.Now()
 	return each(nodes, func(i int, node *cli.Child) error {

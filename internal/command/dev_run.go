@@ -14,6 +14,7 @@ import (
 
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 // When it happens, without a duration; with one at a third and at two thirds of it.
@@ -26,10 +27,10 @@ const (
 )
 
 // Run starts the cluster, sends until it is time, counts, and ends everything in order.
-func (c *devCmd) Run(e *env) error {
+func (c *devCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	d := &dev{cmd: c, progress: cli.NewProgress(e.stderr, c.Progress), dead: map[*cli.Child]bool{}}
+	d := &dev{cmd: c, progress: cli.NewProgress(e.Stderr, c.Progress), dead: map[*cli.Child]bool{}}
 	d.sum.Nodes, d.sum.Shards = c.Nodes, c.Shards
 	end, err := d.serve(e)
 	if err != nil {
@@ -41,7 +42,7 @@ func (c *devCmd) Run(e *env) error {
 	if err := d.protect(); err != nil {
 		return err
 	}
-	for _, phase := range []func(context.Context, *env) error{d.form, d.send, d.watch} {
+	for _, phase := range []func(context.Context, *env.Env) error{d.form, d.send, d.watch} {
 		if err := phase(ctx, e); err != nil {
 			return err
 		}
@@ -54,14 +55,14 @@ func (c *devCmd) Run(e *env) error {
 		return err
 	}
 	left := d.leave(context.Background())
-	if err := cli.Line(e.stdout, "summary", d.sum); err != nil {
+	if err := cli.Line(e.Stdout, "summary", d.sum); err != nil {
 		return err
 	}
 	return errors.Join(left, d.verdict())
 }
 
 // watch shows progress each second until the time is over and the nodes have changed as they should, or ctx ends.
-func (d *dev) watch(ctx context.Context, e *env) error {
+func (d *dev) watch(ctx context.Context, e *env.Env) error {
 	var over <-chan time.Time
 	if d.cmd.Duration > 0 {
 		over = time.After(d.cmd.Duration)
@@ -112,7 +113,7 @@ func (d *dev) guard(node *cli.Child) {
 }
 
 // change lets it happen. When ctx ends it makes an end of what it has begun.
-func (d *dev) change(ctx context.Context, e *env) error {
+func (d *dev) change(ctx context.Context, e *env.Env) error {
 	if !d.cmd.changes() {
 		return nil
 	}
@@ -136,7 +137,7 @@ func (d *dev) change(ctx context.Context, e *env) error {
 }
 
 // join starts the last node and waits until it is Up and has its share.
-func (d *dev) join(ctx context.Context, e *env) error {
+func (d *dev) join(ctx context.Context, e *env.Env) error {
 	limited, cancel := context.WithTimeout(context.Background(), formLimit)
 	defer cancel()
 	begin := time.Now()
@@ -231,7 +232,7 @@ func hostedBy(all []status) (n int) {
 }
 
 // endKilled stops the senders that live, has their nodes leave, and prints the last line.
-func (d *dev) endKilled(ctx context.Context, e *env) error {
+func (d *dev) endKilled(ctx context.Context, e *env.Env) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*drainLimit)
 	defer cancel()
 	all, err := d.status(ctx)
@@ -260,11 +261,11 @@ func (d *dev) endKilled(ctx context.Context, e *env) error {
 	}
 	errs = append(errs, each(nodes, func(_ int, node *cli.Child) error { return node.Close(closeGrace) }))
 	sum.LeaveSeconds = seconds(begin)
-	return errors.Join(append(errs, cli.Line(e.stdout, "summary", sum))...)
+	return errors.Join(append(errs, cli.Line(e.Stdout, "summary", sum))...)
 }
 
 // serve serves the page, if there is to be one, and says where. What it returns ends that.
-func (d *dev) serve(e *env) (end func(), err error) {
+func (d *dev) serve(e *env.Env) (end func(), err error) {
 	if d.cmd.Dashboard == "" {
 		return func() {}, nil
 	}
@@ -272,7 +273,7 @@ func (d *dev) serve(e *env) (end func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("--dashboard: %w", err)
 	}
-	fmt.Fprintf(e.stderr, "dashboard http://%s/\n", s.Addr())
+	fmt.Fprintf(e.Stderr, "dashboard http://%s/\n", s.Addr())
 	return func() {
 		bounded, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/admin"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 // stands is an entity whose stop call stands until it may return.
@@ -69,6 +70,6 @@ func TestDrainOfADownedNode(t *testing.T) {
 	code, stdout, stderr := program(t, "drain", "--wait", "--timeout=2m", "--token-file="+file,
 		"--admin="+s.Addr().String())
 	<-ended
-	require.Equal(t, exitFailed, code, stdout)
+	require.Equal(t, env.ExitFailed, code, stdout)
 	require.Contains(t, stderr, "this node was marked down: downed by ")
 }

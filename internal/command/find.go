@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/discovery"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 // findFlags say where contact points are looked for, and when a cluster is formed with them.
@@ -151,7 +152,7 @@ func notFound(b *bootstrap.Bootstrap) error {
 	}
 	<-b.Done() // the node has ended, and with it the search
 	if errors.As(b.Err(), &limit) {
-		return &exitError{exitNoCluster, limit}
+		return &env.Exit{Code: env.ExitNoCluster, Err: limit}
 	}
 	return nil
 }

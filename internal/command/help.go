@@ -2,52 +2,14 @@
 
 package command
 
-import (
-	"strings"
-
-	"github.com/alecthomas/kong"
-
-	"github.com/kith-io/kith/internal/bootruns"
-	"github.com/kith-io/kith/internal/chaos"
-	"github.com/kith-io/kith/internal/scale"
-	"github.com/kith-io/kith/internal/storm"
-)
-
-// kindNames lists the faults of chaos.
-func kindNames() string {
-	named := chaos.Named()
-	all := make([]string, len(named))
-	for i, k := range named {
-		all[i] = string(k)
-	}
-	return strings.Join(all, ", ")
-}
-
-// caseNames lists the cases of failover.
-func caseNames() string {
-	all := make([]string, len(chaos.Cases))
-	for i, c := range chaos.Cases {
-		all[i] = string(c)
-	}
-	return strings.Join(all, ", ")
-}
-
-// partitionNames lists the cases of partition-test.
-func partitionNames() string {
-	all := make([]string, len(chaos.PartitionCases))
-	for i, c := range chaos.PartitionCases {
-		all[i] = string(c)
-	}
-	return strings.Join(all, ", ")
-}
+import "github.com/alecthomas/kong"
 
 // strategies is what --resolver takes: those that need nothing but the members themselves.
 const strategies = "keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto-down,off"
 
 // texts are the variables of the tags.
 var texts = kong.Vars{
-	"stalls_help": stallsHelp,
-	"strategies":  strategies,
+	"strategies": strategies,
 	"config_help": "File of settings, YAML: the names of these flags and their values. A flag, and its environment " +
 		"variable, go before it.",
 	"discovery_help": "Find the cluster by looking contact points up, not by --seeds: static, file, dns (addresses " +
@@ -63,7 +25,6 @@ var texts = kong.Vars{
 		"whether that file is good.",
 	"check_help": "Only look whether this file, in place of that of --config, and the files that it names are good: " +
 		"exit code 2 if not.",
-	"bootcases_help": "Only these cases, with commas in between; all: " + strings.Join(bootruns.Cases, ", ") + ".",
 	"run_help": "Run one node until SIGINT or SIGTERM, then leave gracefully. SIGHUP reads --log-level, --stats-every, " +
 		"certificates and the admin token anew.",
 	"listen_help": "Address to listen on, host:port; port 0 takes a free one. One that is not loopback needs the three " +
@@ -100,41 +61,9 @@ var texts = kong.Vars{
 		"up to 5 members, 30s above 100.",
 	"demo_help":       "Host the demo entities: counters that answer with the number of messages they had.",
 	"demoshards_help": "Shards of the demo entities, 1 to 1048576; the same on all nodes.",
-	"within_help":     "So long after the last of a fresh start is Up its shards must be within a tenth of the mean.",
-	"nested_help": "One ask of so many is passed on: the entity asks one of another shard before it answers; 0: none. " +
-		"With --mode=blocking.",
-	"link_help": "What the link of each process carries each way, as tc writes it; network namespaces, which need root, " +
-		"and the tools ip, nft and tc. Without it: loopback.",
-	"stall_help": "A node that stays is stopped (SIGSTOP) for so long during each restart, each time another one.",
-	"state_help": "Padding of the state that each entity carries through its moves, beside a count: bytes, or as 1KiB, " +
-		"up to 1MiB; 0: no state.",
 	"devkill_help": "Kill the newest node instead of having the oldest leave, and wait until its shards live on the " +
 		"others. Whoever kills another process does no harm then: kill -9, with the process number that is shown.",
 	"devpage_help": "Address of the dashboard of the cluster, host:port; port 0 takes a free one. Empty: there is none.",
 	"old_help": "The program of another build of this command, which every second process runs; the dashboard shows " +
 		"none of these (see make upgrade).",
-	"workers_help": "Seeds run at a time; 0: one per processor.",
-	"first_help":   "The first seed; the others follow. With --seeds=1 it replays a failure. 0: one is drawn and printed.",
-	"without_help": "Leave out what seeds draw beyond their mix: " + strings.Join(storm.Draws(), ", ") +
-		". Without all of it they are what they were before it was drawn.",
-	"parts_help": "What to measure, with commas in between: " + strings.Join(scale.Parts(), ", ") +
-		" (docs/reliability.md says what each is). None: all of them; above 3000 nodes quiet, one and crash.",
-	"crashes_help": "Crashes and kills to measure, at most 100000; 0: 100, above 300 nodes 50, above 3000 one.",
-	"build_help":   "Make the cluster at once instead of having it join; above 3000 nodes it is, unless join is a part.",
-	"hours_help":   "Virtual hours of the part loss, more than 0 and at most 1000.",
-	"net_help": "How faults get into the network: netns (a namespace for each node, needs root, ip and nft), proxy " +
-		"(loopback), or auto: the first where it is permitted.",
-	"only_help": "Only these faults, with commas in between; all: " + kindNames(),
-	"chaos_moves_help": "In place of drawn rounds: a shard of slow entities moves in each, and a fault (kill, pause, " +
-		"cut, reset: see --only) hits each participant in each phase once.",
-	"cases_help":     "Only these cases, with commas in between; all: " + caseNames() + ".",
-	"partition_help": "Cut real node processes in two under traffic; measure when each side stops, decides, takes over.",
-	"partcases_help": "Only these cases, with commas in between; all: " + partitionNames() + ".",
-	"partstable_help": "How long nothing may change before the resolver decides, 1s to 1m; 0: the default, 5.5s up to " +
-		"5 members.",
-	"partout_help": "Folder for partition: timelines, what the verbs printed, and, after a failure, all logs.",
-	"break_help":   "Switch off one rule of the protocol and print the shortest way to what goes wrong without it.",
-	"states_help": "Most states of one run, 1 to 100000000; each takes about 60 bytes. A run that has more is not " +
-		"complete.",
-	"rounds_help": "How often an eighth of the nodes freezes in the part frozen, 1 to 100000.",
 }

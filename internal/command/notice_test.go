@@ -18,7 +18,7 @@ import (
 func linked(t *testing.T) map[string]string {
 	t.Helper()
 	const format = "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}|{{.Dir}}{{end}}{{end}}"
-	cmd := exec.Command("go", "list", "-deps", "-f", format, "./cmd/kith", "./cmd/loadgen")
+	cmd := exec.Command("go", "list", "-deps", "-f", format, "./cmd/kith", "./cmd/lab", "./cmd/loadgen")
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.Output()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/flight"
 )
 
@@ -37,7 +38,7 @@ type replaySum struct {
 }
 
 // Run replays a record. Exit code 1: it is damaged, of another build, or goes another way than was recorded.
-func (c *replayCmd) Run(e *env) error {
+func (c *replayCmd) Run(e *env.Env) error {
 	f, err := os.Open(c.File)
 	if err != nil {
 		return err
@@ -48,13 +49,13 @@ func (c *replayCmd) Run(e *env) error {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	if !c.JSON {
-		fmt.Fprintf(e.stdout, "node %s of cluster %q, recorded by %s\nwritten %s: %s\n", rec.Node, rec.Cluster, rec.Build,
+		fmt.Fprintf(e.Stdout, "node %s of cluster %q, recorded by %s\nwritten %s: %s\n", rec.Node, rec.Cluster, rec.Build,
 			rec.Written.Format(time.RFC3339Nano), rec.Why)
 		if rec.From > 0 {
-			fmt.Fprintf(e.stdout, "what was before %s is lost\n", rec.Started.Add(rec.From).Format(time.RFC3339Nano))
+			fmt.Fprintf(e.Stdout, "what was before %s is lost\n", rec.Started.Add(rec.From).Format(time.RFC3339Nano))
 		}
 		if rec.Over != "" {
-			fmt.Fprintln(e.stdout, rec.Over)
+			fmt.Fprintln(e.Stdout, rec.Over)
 		}
 	}
 	sum := replaySum{Header: rec.Header}
@@ -72,7 +73,7 @@ func (c *replayCmd) Run(e *env) error {
 	if failed != nil { // of no value of ours
 		return failed
 	}
-	_, told := fmt.Fprintf(e.stdout, "replay %s\n", last)
+	_, told := fmt.Fprintf(e.Stdout, "replay %s\n", last)
 	return errors.Join(err, told)
 }
 
@@ -88,10 +89,10 @@ func (r *replaySum) count(what string) {
 }
 
 // print prints one line; what peers have named is escaped by the writer.
-func (c *replayCmd) print(e *env, at time.Time, l *flight.Line) error {
+func (c *replayCmd) print(e *env.Env, at time.Time, l *flight.Line) error {
 	if c.JSON {
-		return json.NewEncoder(e.stdout).Encode(replayLine{at, l.Verb, l.What, l.Text})
+		return json.NewEncoder(e.Stdout).Encode(replayLine{at, l.Verb, l.What, l.Text})
 	}
-	_, err := fmt.Fprintf(e.stdout, "%s  %-8s  %s\n", at.Format("15:04:05.000"), l.What, l.Text)
+	_, err := fmt.Fprintf(e.Stdout, "%s  %-8s  %s\n", at.Format("15:04:05.000"), l.What, l.Text)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/files"
 	"github.com/kith-io/kith/internal/pki"
 )
@@ -30,7 +31,7 @@ func (c *crlFlags) Validate() error {
 }
 
 // open reads the authority and its list.
-func (c *crlFlags) open(e *env) (*pki.Revocations, error) {
+func (c *crlFlags) open(e *env.Env) (*pki.Revocations, error) {
 	ca, err := authorityIn(e, c.Dir)
 	if err != nil {
 		return nil, err
@@ -39,25 +40,25 @@ func (c *crlFlags) open(e *env) (*pki.Revocations, error) {
 }
 
 // write writes the list and says so.
-func (c *crlFlags) write(e *env, r *pki.Revocations) error {
+func (c *crlFlags) write(e *env.Env, r *pki.Revocations) error {
 	valid := time.Duration(c.Days) * day
 	if err := r.Write(c.Dir, valid); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "%s, certificates revoked: %d; give it to every node (--tls-crl), and write it anew before %s\n",
+	fmt.Fprintf(e.Stdout, "%s, certificates revoked: %d; give it to every node (--tls-crl), and write it anew before %s\n",
 		pki.CRLPath(c.Dir), r.Len(), time.Now().Add(valid).Format(time.DateOnly))
 	return nil
 }
 
 // authorityIn reads the authority of a folder.
-func authorityIn(e *env, dir string) (*pki.CA, error) {
+func authorityIn(e *env.Env, dir string) (*pki.CA, error) {
 	pair, err := pki.Read(dir, pki.CAName)
 	if err != nil {
 		return nil, fmt.Errorf("authority: %w (kith cert ca makes one)", err)
 	}
 	_, key := pki.Paths(dir, pki.CAName)
 	if mode, exposed := pki.Exposed(key); exposed {
-		fmt.Fprintf(cli.Clean(e.stderr), "warning: others can read %s (%s): whoever has it makes members\n", key, mode)
+		fmt.Fprintf(cli.Clean(e.Stderr), "warning: others can read %s (%s): whoever has it makes members\n", key, mode)
 	}
 	ca, err := pki.ParseCA(pair)
 	if err != nil {
@@ -72,7 +73,7 @@ type certCRLCmd struct {
 }
 
 // Run writes the list anew, or a first one that is empty.
-func (c *certCRLCmd) Run(e *env) error {
+func (c *certCRLCmd) Run(e *env.Env) error {
 	r, err := c.open(e)
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func (c *certRevokeCmd) Validate() error {
 }
 
 // Run puts the certificates on the list. Nothing is written unless all of them can be.
-func (c *certRevokeCmd) Run(e *env) error {
+func (c *certRevokeCmd) Run(e *env.Env) error {
 	r, err := c.open(e)
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (c *certRevokeCmd) Run(e *env) error {
 		}
 		add(serial, "certificate")
 	}
-	if _, err := fmt.Fprint(e.stdout, said.String()); err != nil {
+	if _, err := fmt.Fprint(e.Stdout, said.String()); err != nil {
 		return err
 	}
 	return c.write(e, r)

@@ -19,6 +19,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/logs"
 	"github.com/kith-io/kith/internal/pki"
 	"github.com/kith-io/kith/internal/settings"
@@ -140,15 +141,15 @@ func (c *runCmd) Validate() error {
 func (c *runCmd) adminCert() adminCert { return adminCert{c.TLSCert, c.TLSKey, c.Insecure} }
 
 // logger logs to stderr, which nobody waits for.
-func (c *runCmd) logger(e *env) *slog.Logger {
+func (c *runCmd) logger(e *env.Env) *slog.Logger {
 	_ = c.now.level.UnmarshalText([]byte(c.LogLevel)) // the parser checked it
 	o := &slog.HandlerOptions{Level: &c.now.level}
-	var handler slog.Handler = slog.NewTextHandler(cli.Clean(e.stderr), o)
+	var handler slog.Handler = slog.NewTextHandler(cli.Clean(e.Stderr), o)
 	if c.LogFormat == "json" {
-		handler = slog.NewJSONHandler(cli.Clean(e.stderr), o)
+		handler = slog.NewJSONHandler(cli.Clean(e.Stderr), o)
 	}
-	e.out = logs.New(handler)
-	return e.out.Logger()
+	e.Out = logs.New(handler)
+	return e.Out.Logger()
 }
 
 // leaveGrace is what a leave may take beyond its limit, for the removal: no longer than a supervisor waits
@@ -160,21 +161,21 @@ const leaveGrace = 10 * time.Second
 func ended(node *kith.Node) error {
 	err := fmt.Errorf("the cluster ended this node: %w", node.Err())
 	<-node.ShutdownDone()
-	code := exitEnded
+	code := env.ExitEnded
 	switch node.ShutdownReason() {
 	case kith.ReasonJoinUnsuccessful:
-		code = exitNotAdmitted
+		code = env.ExitNotAdmitted
 	case kith.ReasonIncompatible:
-		code = exitRefused
+		code = env.ExitRefused
 	case kith.ReasonSignal, kith.ReasonLeft:
-		code = exitFailed
+		code = env.ExitFailed
 	}
-	return &exitError{code, err}
+	return &env.Exit{Code: code, Err: err}
 }
 
 // heed takes the process's signals. An orchestrator may send SIGTERM twice, which changes nothing; somebody who sends
 // SIGINT while the node leaves wants an end.
-func (c *runCmd) heed(e *env, log *slog.Logger) *cli.Signals {
+func (c *runCmd) heed(e *env.Env, log *slog.Logger) *cli.Signals {
 	return cli.Heed(func(sig os.Signal) {
 		if sig != syscall.SIGINT {
 			log.Warn("told again to end: the leave goes on; SIGINT would end it", "event", "node-told-again", "signal",
@@ -182,8 +183,8 @@ func (c *runCmd) heed(e *env, log *slog.Logger) *cli.Signals {
 			return
 		}
 		log.Warn("ended at once: the others find out", "event", "node-interrupted", "signal", sig.String())
-		e.flush()
-		os.Exit(exitInterrupted)
+		e.Flush()
+		os.Exit(env.ExitInterrupted)
 	})
 }
 
@@ -205,11 +206,11 @@ func (c *runCmd) warnOfKeys(log *slog.Logger) {
 }
 
 // Run starts the node and waits for a signal or its end.
-func (c *runCmd) Run(e *env) error {
+func (c *runCmd) Run(e *env.Env) error {
 	c.now.given = c.InForce()
 	log := c.logger(e)
 	told := c.heed(e, log)
-	report := cli.NewReporter(e.out.Writer(e.stderr))
+	report := cli.NewReporter(e.Out.Writer(e.Stderr))
 	cfg := c.config(log)
 	report.Times(&cfg, c.LatencyEvery)
 	measured := c.measure(&cfg)
@@ -236,7 +237,7 @@ func (c *runCmd) Run(e *env) error {
 
 // lifetime is what the nodes of a process have in common: there is a next one when one goes over to another cluster.
 type lifetime struct {
-	e        *env
+	e        *env.Env
 	told     *cli.Signals
 	measured *metrics.Metrics
 	report   *cli.Reporter
@@ -260,7 +261,7 @@ func (c *runCmd) reload(node *kith.Node, l lifetime) {
 	if c.AdminTokenFile != "" {
 		c.reloadToken(l.log)
 	}
-	again, err := l.e.again()
+	again, err := l.e.Again()
 	if err != nil {
 		l.log.Error("the configuration is wrong: all stays as it is", "event", "node-reload-failed", "error", err)
 		return
@@ -376,7 +377,7 @@ func left(node *kith.Node, log *slog.Logger, err error) error {
 	case as && e.Kind != kith.EndLeft && e.Kind != kith.EndClosed:
 		return ended(node)
 	case errors.Is(err, kith.ErrStatesLost):
-		return &exitError{exitStatesLost, fmt.Errorf("leave: %w", err)}
+		return &env.Exit{Code: env.ExitStatesLost, Err: fmt.Errorf("leave: %w", err)}
 	case err != nil:
 		return fmt.Errorf("leave: %w", err)
 	}

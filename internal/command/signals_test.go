@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 // pipeFull is more than a pipe holds.
@@ -145,8 +147,8 @@ func TestSignalsWhileANodeLeaves(t *testing.T) {
 		{syscall.SIGTERM, syscall.SIGTERM, 0, `"event":"node-left"`},
 		{syscall.SIGINT, syscall.SIGTERM, 0, `"event":"node-left"`},
 		{syscall.SIGTERM, syscall.SIGHUP, 0, `"event":"node-left"`},
-		{syscall.SIGINT, syscall.SIGINT, exitInterrupted, `"event":"node-interrupted"`},
-		{syscall.SIGTERM, syscall.SIGINT, exitInterrupted, `"event":"node-interrupted"`},
+		{syscall.SIGINT, syscall.SIGINT, env.ExitInterrupted, `"event":"node-interrupted"`},
+		{syscall.SIGTERM, syscall.SIGINT, env.ExitInterrupted, `"event":"node-interrupted"`},
 	} {
 		first, _, other := spawn(t, "run", "--listen=127.0.0.1:0", "--log-format=json")
 		line := until(t, other, `"event":"node-started"`)
@@ -186,12 +188,12 @@ func TestRunReloadsItsToken(t *testing.T) {
 		code, _, _ := program(t, "rebalancing", "resume", "--admin="+at[1], "--token-file="+own)
 		return code
 	}
-	require.Equal(t, exitOK, pauses("the-first-token-of-it"))
+	require.Equal(t, env.ExitOK, pauses("the-first-token-of-it"))
 	write("the-second-token-of-it\n")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
 	require.Contains(t, until(t, stderr, `"event":"node-reloaded"`), `"token":true`)
-	require.Equal(t, exitFailed, pauses("the-first-token-of-it"))
-	require.Equal(t, exitOK, pauses("the-second-token-of-it"))
+	require.Equal(t, env.ExitFailed, pauses("the-first-token-of-it"))
+	require.Equal(t, env.ExitOK, pauses("the-second-token-of-it"))
 	require.NoError(t, os.Remove(file))
 	for _, bad := range []func() error{
 		func() error { return os.WriteFile(file, nil, 0o600) },
@@ -206,7 +208,7 @@ func TestRunReloadsItsToken(t *testing.T) {
 		require.Contains(t, line, `"level":"WARN"`)
 		require.Contains(t, line, "--admin-token-file")
 		until(t, stderr, "the configuration is wrong: all stays as it is")
-		require.Equal(t, exitOK, pauses("the-second-token-of-it"))
+		require.Equal(t, env.ExitOK, pauses("the-second-token-of-it"))
 		require.NoError(t, os.RemoveAll(file))
 	}
 	write("the-second-token-of-it\n")
@@ -219,7 +221,7 @@ func TestRunReloadsCertificates(t *testing.T) {
 	dir := t.TempDir()
 	makes := func(args ...string) {
 		code, _, errs := program(t, append(append([]string{"cert"}, args...), "--dir", dir)...)
-		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, env.ExitOK, code, errs)
 	}
 	makes("ca")
 	makes("issue", "n1")

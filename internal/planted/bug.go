@@ -27,7 +27,7 @@ type bug struct {
 	// Seeds is how many storm seeds, from First on (1 if zero), may be used to find it. Zero when a test has to.
 	Seeds int
 	First uint64
-	// Accounts has them be seeds of `kith accounts`, whose storms look closer at where messages go.
+	// Accounts has them be seeds of `lab accounts`, whose storms look closer at where messages go.
 	Accounts bool
 
 	// Package and Run name the tests that have to fail when Seeds is zero, as in go test -run Run Package.

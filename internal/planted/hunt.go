@@ -108,10 +108,10 @@ func (h *hunter) plant(b *bug) (string, error) {
 	return overlay, errors.Join(os.WriteFile(mutated, text, 0o600), os.WriteFile(overlay, replace, 0o600))
 }
 
-// build builds cmd/kith, through the overlay unless that is "".
+// build builds cmd/lab, through the overlay unless that is "".
 func (h *hunter) build(ctx context.Context, name, overlay string) (string, error) {
 	node := filepath.Join(h.scratch, "node-"+name)
-	out, err := h.run(ctx, "go", "build", "-overlay="+overlay, "-o", node, "./cmd/kith")
+	out, err := h.run(ctx, "go", "build", "-overlay="+overlay, "-o", node, "./cmd/lab")
 	if err != nil {
 		return "", fmt.Errorf("bug %s does not build: %w\n%s", name, err, tail(out))
 	}

@@ -40,7 +40,7 @@ var (
 	harmless = bug{Name: "harmless", Rules: "sums", In: "lib.Add", Old: "return a + b", New: "return b + a", Seeds: 3}
 	unseen   = bug{Name: "unseen", Rules: "sums", In: "lib.Twice", Old: "Add(a, a)", New: "Add(a, 1)",
 		Package: "./lib", Run: "TestAdd"}
-	crash = bug{Name: "crash", Rules: "sums", In: "cmd/kith.main", Old: "var failures", New: "os.Exit(9); var failures",
+	crash = bug{Name: "crash", Rules: "sums", In: "cmd/lab.main", Old: "var failures", New: "os.Exit(9); var failures",
 		Seeds: 3}
 )
 

@@ -1,4 +1,4 @@
-// Tests of the parts of a rolling restart; the whole, with real processes, runs in internal/command.
+// Tests of the parts of a rolling restart; the whole, with real processes, runs in cmd/lab.
 
 package rolling
 

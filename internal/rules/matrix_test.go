@@ -94,10 +94,14 @@ var matrix = map[string]string{
 	// the node binary: two programs of one package, by the name that it has and by the one that it had
 	"cmd/kith": "internal/command",
 	"cmd/node": "internal/command",
-	"internal/command": "root latency metrics admin bootstrap storm scale proof model internal/cli " +
-		"internal/ledger internal/chaos internal/rolling internal/shardscale internal/pki " +
-		"internal/operate internal/settings internal/flight internal/starts internal/bootruns " +
-		"discovery internal/logs internal/files",
+	"internal/command": "root latency metrics admin bootstrap internal/cli internal/cli/env internal/ledger " +
+		"internal/pki internal/operate internal/settings internal/flight discovery internal/logs internal/files",
+	// the laboratory: what proves and measures
+	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/chaos internal/rolling " +
+		"internal/shardscale internal/starts internal/bootruns",
+
+	"internal/cli/env/envtest": "", // every flag of a program, for its tests
+
 	"internal/operate":    "admin internal/cli internal/files", // the verbs that ask a running node
 	"internal/localname":  "",                                  // names that a listener on loopback answers to
 	"internal/refuse":     "",                                  // requests over HTTP that no route is asked about
@@ -111,7 +115,8 @@ var matrix = map[string]string{
 	"internal/rolling": "root internal/chaos internal/cli internal/ledger internal/port internal/pki",
 	"cmd/loadgen": "root bench admin metrics latency internal/cli internal/pki internal/hostile bootstrap " +
 		"discovery",
-	"internal/cli": "root latency wire", // what both commands share: child processes, last lines, statistics
+	"internal/cli/env": "internal/cli internal/logs", // streams, exit codes and command line of a program of commands
+	"internal/cli":     "root latency wire",          // what both commands share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
 	"internal/chaos":  "root admin internal/cli internal/logs internal/bootruns",
 	"internal/ledger": "",                      // what entities have received, held against what was sent
@@ -144,9 +149,9 @@ var layers = []string{
 	"driver sim/setup world check storm sim scale proof model internal/starts",
 	root,
 	"admin bootstrap examples latency metrics internal/hostile bench bench/gate/program",
-	"internal/cli internal/bootruns " +
+	"internal/cli internal/cli/env internal/cli/env/envtest internal/bootruns " +
 		"internal/ledger internal/chaos internal/rolling internal/shardscale internal/operate " +
-		"internal/settings internal/command cmd/kith cmd/node cmd/loadgen " +
+		"internal/settings internal/command cmd/kith cmd/node cmd/lab cmd/loadgen " +
 		"bench/gate",
 }
 

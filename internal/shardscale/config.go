@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/internal/cli"
 )
 
-// Config says what is measured. The flags of kith scale-shards say more of each; Child starts a process of Child.
+// Config says what is measured. The flags of lab scale-shards say more of each; Child starts a process of Child.
 type Config struct {
 	Parts       []string // of PartHome, PartBalance, PartProxy
 	HomeShards  int

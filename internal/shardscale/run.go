@@ -15,7 +15,7 @@ import (
 	"github.com/kith-io/kith/internal/cli"
 )
 
-// Result is the last line of kith scale-shards. What was not measured is absent.
+// Result is the last line of lab scale-shards. What was not measured is absent.
 type Result struct {
 	HomeShards  int       `json:"home_shards,omitempty"`
 	Homed       *float64  `json:"homed_s,omitempty"` // from the registrations until an entity of each shard has answered

@@ -1,6 +1,6 @@
-// kith resolver-proof: every state of the directed links of five nodes, decided under every strategy.
+// lab resolver-proof: every state of the directed links of five nodes, decided under every strategy.
 
-package command
+package main
 
 import (
 	"errors"
@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/proof"
 )
 
-// proofCmd is the flags of kith resolver-proof.
+// proofCmd is the flags of lab resolver-proof.
 type proofCmd struct {
 	Nodes int  `default:"5" help:"How many nodes, 2 to 5: all 2^(n(n-1)) states of their directed links are tried."`
 	JSON  bool `name:"json" help:"Print nothing but the last line."`
@@ -29,12 +30,12 @@ func (c *proofCmd) Validate() error {
 var errProof = errors.New("the proof failed")
 
 // Run runs the proof; a double survivor, or nobody left who had to be, makes it fail.
-func (c *proofCmd) Run(e *env) error {
+func (c *proofCmd) Run(e *env.Env) error {
 	begin := time.Now()
 	r := proof.Run(c.Nodes, proof.Strategies(c.Nodes))
 	r.WallSeconds = time.Since(begin).Seconds()
 	if !c.JSON {
-		t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+		t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(t, "strategy and settings\tobliged\tsurvived\tall down\tdouble\tunexpected\n")
 		for _, row := range r.Rows {
 			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\n", row.Settings, row.Obliged, row.Survived, row.AllDown,
@@ -42,10 +43,10 @@ func (c *proofCmd) Run(e *env) error {
 		}
 		_ = t.Flush()
 		for _, f := range r.Failures {
-			fmt.Fprintln(e.stdout, f)
+			fmt.Fprintln(e.Stdout, f)
 		}
 	}
-	if err := cli.Line(e.stdout, "resolver", r); err != nil {
+	if err := cli.Line(e.Stdout, "resolver", r); err != nil {
 		return err
 	}
 	if n := r.DoubleSurvivors + r.AllDownUnexpected; n > 0 {

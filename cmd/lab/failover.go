@@ -1,6 +1,6 @@
-// kith failover: what the loss of an owner costs its entities, in real processes, and where each second goes.
+// lab failover: what the loss of an owner costs its entities, in real processes, and where each second goes.
 
-package command
+package main
 
 import (
 	"context"
@@ -12,9 +12,10 @@ import (
 
 	"github.com/kith-io/kith/internal/chaos"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
-// failoverCmd is the flags of kith failover.
+// failoverCmd is the flags of lab failover.
 type failoverCmd struct {
 	Cases    []string `help:"${cases_help}"`
 	Rounds   int      `default:"3" help:"How often each case is measured, each time in a cluster of its own, 1 to 100."`
@@ -51,7 +52,7 @@ func (c *failoverCmd) Validate() error {
 }
 
 // Run measures and prints the last line.
-func (c *failoverCmd) Run(e *env) error {
+func (c *failoverCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	cases, err := chaos.ParseCases(c.Cases)
@@ -62,11 +63,11 @@ func (c *failoverCmd) Run(e *env) error {
 		StableAfter: c.StableAfter,
 		Dir:         filepath.Join(c.Out, "failover"),
 		Load:        chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: failoverLoad, Asks: failoverLoad},
-		Child:       cli.Options{Args: append(e.selfArgs, "chaos-child"), Env: e.selfEnv},
-		Progress:    cli.NewProgress(e.stderr, c.Progress)})
+		Child:       cli.Options{Args: append(e.SelfArgs, "chaos-child"), Env: e.SelfEnv},
+		Progress:    cli.NewProgress(e.Stderr, c.Progress)})
 	if r == nil {
 		return err
 	}
-	r.Table(e.stdout)
-	return errors.Join(err, cli.Line(e.stdout, "failover", r))
+	r.Table(e.Stdout)
+	return errors.Join(err, cli.Line(e.Stdout, "failover", r))
 }

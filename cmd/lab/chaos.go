@@ -1,6 +1,6 @@
-// kith chaos: real node processes under faults that a seed draws.
+// lab chaos: real node processes under faults that a seed draws.
 
-package command
+package main
 
 import (
 	"context"
@@ -13,9 +13,10 @@ import (
 
 	"github.com/kith-io/kith/internal/chaos"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
-// chaosCmd is the flags of kith chaos.
+// chaosCmd is the flags of lab chaos.
 type chaosCmd struct {
 	Minutes  float64  `default:"5" help:"No round of faults begins later; the last one is waited for. Up to 1440."`
 	Seed     uint64   `default:"0" help:"Draws the faults; 0: another one each time, which the last line tells."`
@@ -60,7 +61,7 @@ func (c *chaosCmd) Validate() error {
 const chaosShards = 20
 
 // Run runs it and prints the last line.
-func (c *chaosCmd) Run(e *env) error {
+func (c *chaosCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if c.Seed == 0 {
@@ -74,14 +75,14 @@ func (c *chaosCmd) Run(e *env) error {
 		if c.Moves {
 			for _, r := range chaos.EveryMove(c.Seed, c.Nodes, kinds...) {
 				if r.Number <= c.Plan {
-					fmt.Fprintf(e.stdout, "round %d: %s\n", r.Number, r)
+					fmt.Fprintf(e.Stdout, "round %d: %s\n", r.Number, r)
 				}
 			}
 			return nil
 		}
 		for rounds := chaos.NewRounds(c.Seed, c.Nodes, kinds...); c.Plan > 0; c.Plan-- {
 			r := rounds.Next()
-			fmt.Fprintf(e.stdout, "round %d: %s\n", r.Number, r)
+			fmt.Fprintf(e.Stdout, "round %d: %s\n", r.Number, r)
 		}
 		return nil
 	}
@@ -89,17 +90,17 @@ func (c *chaosCmd) Run(e *env) error {
 		Moves: c.Moves, For: time.Duration(c.Minutes * float64(time.Minute)),
 		Dir:      filepath.Join(c.Out, fmt.Sprintf("chaos-%d", c.Seed)),
 		Load:     chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: c.Tells, Asks: c.Asks},
-		Child:    cli.Options{Args: append(e.selfArgs, "chaos-child"), Env: e.selfEnv},
-		Progress: cli.NewProgress(e.stderr, c.Progress)})
+		Child:    cli.Options{Args: append(e.SelfArgs, "chaos-child"), Env: e.SelfEnv},
+		Progress: cli.NewProgress(e.Stderr, c.Progress)})
 	if r == nil {
 		return err
 	}
-	r.Table(e.stdout)
-	return errors.Join(err, cli.Line(e.stdout, "chaos", r))
+	r.Table(e.Stdout)
+	return errors.Join(err, cli.Line(e.Stdout, "chaos", r))
 }
 
 // chaosChildCmd is a node process of chaos: everything comes by calls.
 type chaosChildCmd struct{}
 
 // Run answers calls until the parent has gone, or the node's membership ends.
-func (*chaosChildCmd) Run(e *env) error { return chaos.Child(e.stdin, e.stdout, e.stderr) }
+func (*chaosChildCmd) Run(e *env.Env) error { return chaos.Child(e.Stdin, e.Stdout, e.Stderr) }

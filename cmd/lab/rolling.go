@@ -1,6 +1,6 @@
-// kith rolling: a cluster of real processes under load, each restarted gracefully in turn; nothing may be lost.
+// lab rolling: a cluster of real processes under load, each restarted gracefully in turn; nothing may be lost.
 
-package command
+package main
 
 import (
 	"context"
@@ -16,10 +16,11 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/rolling"
 )
 
-// rollingCmd is the flags of kith rolling.
+// rollingCmd is the flags of lab rolling.
 type rollingCmd struct {
 	Nodes    int           `default:"5" help:"Node processes that host and are restarted, 2 to 16; one more only sends."`
 	Rounds   int           `default:"20" help:"Restarts in all, 1 to 1000: each node in turn."`
@@ -88,16 +89,16 @@ func (c *rollingCmd) config() rolling.Config {
 }
 
 // fleetOf says how node processes are started, and where progress and their logs go.
-func fleetOf(e *env, cfg *rolling.Config, progress, verbose bool) {
-	cfg.Child = cli.Options{Args: append(e.selfArgs, "rolling-child"), Env: e.selfEnv}
-	cfg.Progress = cli.NewProgress(e.stderr, progress)
+func fleetOf(e *env.Env, cfg *rolling.Config, progress, verbose bool) {
+	cfg.Child = cli.Options{Args: append(e.SelfArgs, "rolling-child"), Env: e.SelfEnv}
+	cfg.Progress = cli.NewProgress(e.Stderr, progress)
 	if cfg.Logs = io.Discard; verbose {
-		cfg.Logs = cli.Clean(e.stderr)
+		cfg.Logs = cli.Clean(e.Stderr)
 	}
 }
 
 // Run restarts the nodes and prints the last line.
-func (c *rollingCmd) Run(e *env) error {
+func (c *rollingCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	cfg := c.config()
@@ -106,16 +107,16 @@ func (c *rollingCmd) Run(e *env) error {
 	if r == nil {
 		return err
 	}
-	return errors.Join(err, cli.Line(e.stdout, "rolling", r))
+	return errors.Join(err, cli.Line(e.Stdout, "rolling", r))
 }
 
 // rollingChildCmd is one node process of rolling.
 type rollingChildCmd struct{}
 
 // Run answers calls until the parent is gone.
-func (*rollingChildCmd) Run(e *env) error { return rolling.Child(e.stdin, e.stdout, e.stderr) }
+func (*rollingChildCmd) Run(e *env.Env) error { return rolling.Child(e.Stdin, e.Stdout, e.Stderr) }
 
-// scaleOutCmd is the flags of kith scale-out.
+// scaleOutCmd is the flags of lab scale-out.
 type scaleOutCmd struct {
 	From     int           `default:"3" help:"Node processes that host at the begin; one more only sends."`
 	Nodes    int           `default:"5" help:"Node processes that host at the end, 2 to 16."`
@@ -148,7 +149,7 @@ func (c *scaleOutCmd) config() rolling.ScaleConfig {
 }
 
 // Run has nodes join, and prints the last line.
-func (c *scaleOutCmd) Run(e *env) error {
+func (c *scaleOutCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	cfg := c.config()
@@ -157,5 +158,5 @@ func (c *scaleOutCmd) Run(e *env) error {
 	if r == nil {
 		return err
 	}
-	return errors.Join(err, cli.Line(e.stdout, "scaleout", r))
+	return errors.Join(err, cli.Line(e.Stdout, "scaleout", r))
 }

@@ -1,22 +1,17 @@
-// kith starts: simulated nodes that know nobody, over histories of discovery that a seed draws.
+// lab starts: simulated nodes that know nobody, over histories of discovery that a seed draws.
 
-package command
+package main
 
 import (
 	"errors"
 	"fmt"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/starts"
 )
 
-// bootCommands are the commands that try how a cluster forms.
-type bootCommands struct {
-	BootstrapTest bootstrapTestCmd `cmd:"" help:"Start real nodes that find each other by a DNS server that lies."`
-	Starts        startsCmd        `cmd:"" help:"Simulate nodes that find each other while discovery lies."`
-}
-
-// startsCmd is the flags of kith starts.
+// startsCmd is the flags of lab starts.
 type startsCmd struct {
 	Starts  int    `default:"100000" help:"How many starts of 1 to 9 nodes, one for each seed."`
 	First   uint64 `default:"1" help:"The first seed."`
@@ -32,8 +27,8 @@ func (c *startsCmd) Validate() error {
 	if c.Workers < 0 {
 		errs = append(errs, errors.New("--workers is negative"))
 	}
-	if c.Workers > maxWorkers {
-		errs = append(errs, fmt.Errorf("--workers must be at most %d", maxWorkers))
+	if c.Workers > env.MaxWorkers {
+		errs = append(errs, fmt.Errorf("--workers must be at most %d", env.MaxWorkers))
 	}
 	return errors.Join(errs...)
 }
@@ -45,11 +40,11 @@ type startsLine struct {
 }
 
 // Run simulates the starts; a violation makes it fail.
-func (c *startsCmd) Run(e *env) error {
+func (c *startsCmd) Run(e *env.Env) error {
 	r := starts.Run(c.First, c.Starts, c.Workers, func(f starts.Found) {
-		fmt.Fprintf(e.stdout, "seed %d: %s\n", f.Seed, f.What)
+		fmt.Fprintf(e.Stdout, "seed %d: %s\n", f.Seed, f.What)
 	})
-	if err := cli.Line(e.stdout, "starts", startsLine{c.First, r}); err != nil {
+	if err := cli.Line(e.Stdout, "starts", startsLine{c.First, r}); err != nil {
 		return err
 	}
 	if r.Violations > 0 {

@@ -1,11 +1,13 @@
-// kith kill-test: real node processes on loopback, one of them killed, and how long the others take to say so.
+// lab kill-test: real node processes on loopback, one of them killed, and how long the others take to say so.
 
-package command
+package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os/signal"
 	"slices"
 	"sync"
@@ -14,9 +16,10 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
-// killCmd is the flags of kith kill-test.
+// killCmd is the flags of lab kill-test.
 type killCmd struct {
 	Nodes    int  `default:"10" help:"Node processes, 2 to 64."`
 	Rounds   int  `default:"10" help:"How often a cluster is formed and one of its processes killed, 1 to 1000."`
@@ -52,14 +55,20 @@ type killResult struct {
 // killLimit is how long the others may take: silence alone decides within it.
 const killLimit = 30 * time.Second
 
+// formLimit is how long a cluster may take to form, and upEvery how often a node is asked for its members meanwhile.
+const (
+	formLimit = 30 * time.Second
+	upEvery   = 50 * time.Millisecond
+)
+
 // settleTime is what a formed cluster gets to dial the connections of its monitoring ring.
 const settleTime = 2 * time.Second
 
 // Run forms a cluster, kills one process, and does so again.
-func (c *killCmd) Run(e *env) error {
+func (c *killCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	progress := cli.NewProgress(e.stderr, c.Progress)
+	progress := cli.NewProgress(e.Stderr, c.Progress)
 	out := killResult{Nodes: c.Nodes, Rounds: c.Rounds}
 	began := time.Now()
 	for round := range c.Rounds {
@@ -74,27 +83,27 @@ func (c *killCmd) Run(e *env) error {
 	first := slices.Sorted(slices.Values(out.First))
 	out.FirstP50, out.AllP50, out.AllMax = first[len(first)/2], all[len(all)/2], all[len(all)-1]
 	out.WallSeconds = seconds(began)
-	return cli.Line(e.stdout, "kill", out)
+	return cli.Line(e.Stdout, "kill", out)
 }
 
 // round forms a cluster and kills its victim-th process, which is never the first, the seed of the others.
-func (c *killCmd) round(ctx context.Context, e *env, victim int) (first, all float64, err error) {
-	cmd := &devCmd{Nodes: c.Nodes, Shards: 1, Steady: true, Verbose: c.Verbose}
-	d := &dev{cmd: cmd, progress: cli.NewProgress(e.stderr, false)}
-	defer d.kill()
-	if err := d.form(ctx, e); err != nil {
+func (c *killCmd) round(ctx context.Context, e *env.Env, victim int) (first, all float64, err error) {
+	nodes, addrs, err := c.form(ctx, e)
+	defer func() {
+		for _, n := range nodes {
+			n.Kill()
+		}
+	}()
+	if err != nil {
 		return 0, 0, err
 	}
 	cli.Pause(ctx, settleTime)
 	limited, cancel := context.WithTimeout(ctx, killLimit)
 	defer cancel()
-	dead := d.nodes[victim]
-	others := slices.Delete(slices.Clone(d.nodes), victim, victim+1)
-	var self startReply
-	if err := dead.Call(limited, "address", cli.None{}, &self); err != nil {
-		return 0, 0, err
-	}
-	err = each(others, func(_ int, n *cli.Child) error { return n.Call(limited, "lookout", self, nil) })
+	dead := nodes[victim]
+	others := slices.Delete(slices.Clone(nodes), victim, victim+1)
+	end := killReply{addrs[victim]}
+	err = each(others, func(_ int, n *cli.Child) error { return n.Call(limited, "lookout", end, nil) })
 	if err != nil {
 		return 0, 0, err
 	}
@@ -114,6 +123,90 @@ func (c *killCmd) round(ctx context.Context, e *env, victim int) (first, all flo
 		}
 	}
 	return first, all, nil
+}
+
+// killChildCmd has no flags: everything comes by calls.
+type killChildCmd struct{}
+
+// Run answers calls until the parent is gone; then the process ends, however its node stands.
+func (*killChildCmd) Run(e *env.Env) error {
+	c := &killNode{logs: e.Stderr}
+	err := cli.Serve(e.Stdin, e.Stdout, cli.Ops{"start": cli.Op(c.start), "up": cli.Op(c.up),
+		"lookout": cli.Op(c.lookOut), "noticed": cli.Op(c.noticed)})
+	if c.node != nil {
+		_ = c.node.Close()
+	}
+	return err
+}
+
+// killNode is the state of such a process. start comes before every other call.
+type killNode struct {
+	logs    io.Writer
+	node    *kith.Node
+	lookout lookout
+}
+
+// killArgs is the seeds of a node; killReply the address of one.
+type (
+	killArgs  struct{ Seeds []string }
+	killReply struct{ Addr string }
+)
+
+func (c *killNode) start(ctx context.Context, a killArgs) (r killReply, err error) {
+	c.node, err = kith.Start(ctx, kith.Config{Name: "kill", Listen: "127.0.0.1:0", Seeds: a.Seeds,
+		Logger: slog.New(slog.NewTextHandler(c.logs, nil))})
+	if err != nil {
+		return r, err
+	}
+	return killReply{Addr: c.node.Addr().String()}, nil
+}
+
+// up returns how many members the node sees Up.
+func (c *killNode) up(context.Context, cli.None) (int, error) {
+	return c.node.View().CountUp(), c.node.Err()
+}
+
+// form starts the processes and waits until each sees all of them Up. It returns those that were started, and where
+// their nodes listen.
+func (c *killCmd) form(ctx context.Context, e *env.Env) (nodes []*cli.Child, addrs []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, formLimit)
+	defer cancel()
+	var logs io.Writer
+	if c.Verbose {
+		logs = e.Stderr
+	}
+	for i := range c.Nodes {
+		n, err := e.StartChild(fmt.Sprintf("n%d", i+1), "", "kill-child", logs)
+		if err != nil {
+			return nodes, addrs, err
+		}
+		nodes = append(nodes, n)
+		var r killReply
+		// The first is a cluster of one, which the others join.
+		if err := n.Call(ctx, "start", killArgs{addrs[:min(i, 1)]}, &r); err != nil {
+			return nodes, addrs, err
+		}
+		addrs = append(addrs, r.Addr)
+	}
+	for _, n := range nodes {
+		for up := 0; up != c.Nodes; cli.Pause(ctx, upEvery) {
+			if err := n.Call(ctx, "up", cli.None{}, &up); err != nil {
+				return nodes, addrs, fmt.Errorf("the cluster did not form: %w", err)
+			}
+		}
+	}
+	return nodes, addrs, nil
+}
+
+// each calls f for all nodes side by side and joins the errors.
+func each(nodes []*cli.Child, f func(i int, node *cli.Child) error) error {
+	errs := make([]error, len(nodes))
+	var busy sync.WaitGroup
+	for i, node := range nodes {
+		busy.Go(func() { errs[i] = f(i, node) })
+	}
+	busy.Wait()
+	return errors.Join(errs...)
 }
 
 // lookout waits in a node process until its node publishes that the member at an address is unreachable.
@@ -150,21 +243,17 @@ func (l *lookout) start(node *kith.Node, addr string) error {
 	return <-ready
 }
 
-func (c *childNode) lookOut(_ context.Context, a startReply) (cli.None, error) {
+func (c *killNode) lookOut(_ context.Context, a killReply) (cli.None, error) {
 	err := errors.New("there is a lookout already")
 	c.lookout.once.Do(func() { err = c.lookout.start(c.node, a.Addr) })
 	return cli.None{}, err
 }
 
-func (c *childNode) noticed(ctx context.Context, _ cli.None) (noticedReply, error) {
+func (c *killNode) noticed(ctx context.Context, _ cli.None) (noticedReply, error) {
 	select {
 	case <-c.lookout.seen:
 		return noticedReply{c.lookout.at.UnixNano()}, nil
 	case <-ctx.Done():
 		return noticedReply{}, ctx.Err()
 	}
-}
-
-func (c *childNode) address(context.Context, cli.None) (startReply, error) {
-	return startReply{Addr: c.node.Addr().String()}, nil
 }

@@ -1,7 +1,7 @@
-// kith partition-test: a cut between real processes under traffic, what each side does and when, and what the verbs say
+// lab partition-test: a cut between real processes under traffic, what each side does and when, and what the verbs say
 // on both of them.
 
-package command
+package main
 
 import (
 	"context"
@@ -13,9 +13,10 @@ import (
 
 	"github.com/kith-io/kith/internal/chaos"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
-// partitionCmd is the flags of kith partition-test.
+// partitionCmd is the flags of lab partition-test.
 type partitionCmd struct {
 	Cases       []string      `help:"${partcases_help}"`
 	Rounds      int           `default:"3" help:"How often each case is measured, each time in a new cluster, 1 to 100."`
@@ -50,9 +51,13 @@ func (c *partitionCmd) Validate() error {
 }
 
 // Run measures and prints the last line.
-func (c *partitionCmd) Run(e *env) error {
+func (c *partitionCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	program, err := kithProgram()
+	if err != nil {
+		return err
+	}
 	cases, err := chaos.ParsePartitionCases(c.Cases)
 	if err != nil {
 		return err
@@ -60,12 +65,12 @@ func (c *partitionCmd) Run(e *env) error {
 	r, err := chaos.Partition(ctx, chaos.PartitionConfig{Nodes: c.Nodes, Rounds: c.Rounds, Cases: cases, Net: c.Net,
 		StableAfter: c.StableAfter, NoHeal: !c.Heal, Dir: filepath.Join(c.Out, "partition"),
 		Load:     chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: failoverLoad, Asks: failoverLoad},
-		Child:    cli.Options{Args: append(e.selfArgs, "chaos-child"), Env: e.selfEnv},
-		Verbs:    cli.Options{Args: e.selfArgs, Env: e.selfEnv},
-		Progress: cli.NewProgress(e.stderr, c.Progress)})
+		Child:    cli.Options{Args: append(e.SelfArgs, "chaos-child"), Env: e.SelfEnv},
+		Verbs:    cli.Options{Path: program, Env: kithEnv},
+		Progress: cli.NewProgress(e.Stderr, c.Progress)})
 	if r == nil {
 		return err
 	}
-	r.Table(e.stdout)
-	return errors.Join(err, cli.Line(e.stdout, "partition", r))
+	r.Table(e.Stdout)
+	return errors.Join(err, cli.Line(e.Stdout, "partition", r))
 }

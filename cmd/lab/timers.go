@@ -1,7 +1,7 @@
-// kith timers: very many timers of a node whose process stands still again and again, real or simulated: how many came
+// lab timers: very many timers of a node whose process stands still again and again, real or simulated: how many came
 // before their time, and how late the others.
 
-package command
+package main
 
 import (
 	"context"
@@ -19,10 +19,11 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/storm"
 )
 
-// timersCmd is the flags of kith timers.
+// timersCmd is the flags of lab timers.
 type timersCmd struct {
 	Timers    int           `default:"1000000" help:"How many timers are set, 1000 to 100 million."`
 	Over      time.Duration `default:"20s" help:"How long they are being set; each is one of up to half as long."`
@@ -46,7 +47,7 @@ func (c *timersCmd) Validate() error {
 	return nil
 }
 
-// timersResult is the last line of kith timers.
+// timersResult is the last line of lab timers.
 type timersResult struct {
 	Timers    int     `json:"timers"`
 	Simulated bool    `json:"simulated"`
@@ -61,20 +62,20 @@ type timersResult struct {
 }
 
 // Run measures and prints the last line.
-func (c *timersCmd) Run(e *env) error {
+func (c *timersCmd) Run(e *env.Env) error {
 	began := time.Now()
 	var r timersResult
 	var err error
 	if c.Simulated {
 		r, err = c.simulate()
 	} else {
-		r, err = c.real(cli.NewProgress(e.stderr, c.Progress))
+		r, err = c.real(cli.NewProgress(e.Stderr, c.Progress))
 	}
 	if err != nil {
 		return err
 	}
 	r.Wall = time.Since(began).Seconds()
-	if err := cli.Line(e.stdout, "timers", r); err != nil {
+	if err := cli.Line(e.Stdout, "timers", r); err != nil {
 		return err
 	}
 	if r.Early > 0 {

@@ -1,6 +1,6 @@
-// kith scale: how fast and how costly a large membership is, simulated.
+// lab scale: how fast and how costly a large membership is, simulated.
 
-package command
+package main
 
 import (
 	"context"
@@ -16,11 +16,12 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/scale"
 	"github.com/kith-io/kith/internal/shardscale"
 )
 
-// scaleCmd is the flags of kith scale.
+// scaleCmd is the flags of lab scale.
 type scaleCmd struct {
 	Nodes      int      `default:"1000" help:"Members of the simulated cluster, 2 to 10000."`
 	Seed       uint64   `default:"1" help:"Everything random comes from it: one seed, one result."`
@@ -57,7 +58,7 @@ func (c *scaleCmd) Validate() error {
 }
 
 // Run measures and prints the last line.
-func (c *scaleCmd) Run(e *env) error {
+func (c *scaleCmd) Run(e *env.Env) error {
 	if c.CPUProfile != "" {
 		f, err := os.Create(c.CPUProfile)
 		if err != nil {
@@ -69,7 +70,7 @@ func (c *scaleCmd) Run(e *env) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	progress := cli.NewProgress(e.stderr, c.Progress)
+	progress := cli.NewProgress(e.Stderr, c.Progress)
 	shown := time.Time{}
 	result, err := scale.Run(scale.Config{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes,
 		Hours: c.Hours, Rounds: c.Rounds, Build: c.Build,
@@ -82,10 +83,10 @@ func (c *scaleCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return cli.Line(e.stdout, "scale", result)
+	return cli.Line(e.Stdout, "scale", result)
 }
 
-// scaleShardsCmd is the flags of kith scale-shards.
+// scaleShardsCmd is the flags of lab scale-shards.
 type scaleShardsCmd struct {
 	Parts       []string      `default:"home,balance,proxy" help:"Parts to measure: home, balance, proxy."`
 	HomeShards  int           `default:"1000" help:"Shards that get homes on a fresh cluster of three, 1 to 1048576."`
@@ -115,24 +116,26 @@ func (c *scaleShardsCmd) config() shardscale.Config {
 }
 
 // Run measures the parts and prints the last line, also when a bound was missed.
-func (c *scaleShardsCmd) Run(e *env) error {
+func (c *scaleShardsCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	cfg := c.config()
-	cfg.Progress = cli.NewProgress(e.stderr, c.Progress)
-	cfg.Child = cli.Options{Args: append(e.selfArgs, "shards-child"), Env: e.selfEnv, Stderr: io.Discard}
+	cfg.Progress = cli.NewProgress(e.Stderr, c.Progress)
+	cfg.Child = cli.Options{Args: append(e.SelfArgs, "shards-child"), Env: e.SelfEnv, Stderr: io.Discard}
 	if c.Verbose {
-		cfg.Child.Stderr = cli.Clean(e.stderr)
+		cfg.Child.Stderr = cli.Clean(e.Stderr)
 	}
 	r, err := shardscale.Run(ctx, cfg)
 	if r == nil {
 		return err
 	}
-	return errors.Join(err, cli.Line(e.stdout, "shards", r))
+	return errors.Join(err, cli.Line(e.Stdout, "shards", r))
 }
 
 // scaleShardsChildCmd is one node process of scale-shards.
 type scaleShardsChildCmd struct{}
 
 // Run answers calls until the parent is gone.
-func (*scaleShardsChildCmd) Run(e *env) error { return shardscale.Child(e.stdin, e.stdout, e.stderr) }
+func (*scaleShardsChildCmd) Run(e *env.Env) error {
+	return shardscale.Child(e.Stdin, e.Stdout, e.Stderr)
+}

@@ -1,6 +1,6 @@
-// kith model: every order of events in a small cluster whose shards move, and what each rule of hand-off is there for.
+// lab model: every order of events in a small cluster whose shards move, and what each rule of hand-off is there for.
 
-package command
+package main
 
 import (
 	"errors"
@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/model"
 )
 
-// modelCmd is the flags of kith model.
+// modelCmd is the flags of lab model.
 type modelCmd struct {
 	Only    string `name:"run" placeholder:"NAME" help:"Only runs whose names begin so; see --list."`
 	Break   string `placeholder:"RULE" help:"${break_help}"`
@@ -56,7 +57,7 @@ func (c *modelCmd) runs() []model.Config {
 }
 
 // Run makes the runs; a violation, or a broken rule that nobody notices, makes it fail.
-func (c *modelCmd) Run(e *env) error {
+func (c *modelCmd) Run(e *env.Env) error {
 	if c.List {
 		c.list(e)
 		return nil
@@ -78,7 +79,7 @@ func (c *modelCmd) Run(e *env) error {
 			r.Failed[i].Steps = nil // they stand above
 		}
 	}
-	if err := cli.Line(e.stdout, "model", r); err != nil {
+	if err := cli.Line(e.Stdout, "model", r); err != nil {
 		return err
 	}
 	if r.Violations+len(r.Missed) > 0 {
@@ -101,8 +102,8 @@ func (c *modelCmd) broken() []model.Config {
 }
 
 // shows returns what shows progress: each run that ends, and the states of one that goes on.
-func (c *modelCmd) shows(e *env) func(model.Progress) {
-	progress := cli.NewProgress(e.stderr, c.Progress)
+func (c *modelCmd) shows(e *env.Env) func(model.Progress) {
+	progress := cli.NewProgress(e.Stderr, c.Progress)
 	shown := time.Now()
 	return func(p model.Progress) {
 		switch {
@@ -118,18 +119,18 @@ func (c *modelCmd) shows(e *env) func(model.Progress) {
 }
 
 // list prints the names of runs and rules.
-func (c *modelCmd) list(e *env) {
+func (c *modelCmd) list(e *env.Env) {
 	for _, r := range model.Runs(true) {
-		fmt.Fprintln(e.stdout, "run ", r.Name)
+		fmt.Fprintln(e.Stdout, "run ", r.Name)
 	}
 	for _, r := range model.Rules() {
-		fmt.Fprintln(e.stdout, "rule", r)
+		fmt.Fprintln(e.Stdout, "rule", r)
 	}
 }
 
 // report prints a line for each run, and the steps that lead to each violation.
-func (c *modelCmd) report(e *env, o model.Options, r model.Result) {
-	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+func (c *modelCmd) report(e *env.Env, o model.Options, r model.Result) {
+	t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "run\tstates\tsteps\tdepth\tfound\n")
 	for _, f := range r.Found {
 		found := f.Violation
@@ -140,13 +141,13 @@ func (c *modelCmd) report(e *env, o model.Options, r model.Result) {
 	}
 	_ = t.Flush()
 	for _, f := range r.Failed {
-		fmt.Fprintf(e.stdout, "%s\n", f.Name)
+		fmt.Fprintf(e.Stdout, "%s\n", f.Name)
 		for n, s := range f.Steps {
-			fmt.Fprintf(e.stdout, "%3d  %s\n", n+1, s)
+			fmt.Fprintf(e.Stdout, "%3d  %s\n", n+1, s)
 		}
-		fmt.Fprintf(e.stdout, "     %s\n", f.Violation)
+		fmt.Fprintf(e.Stdout, "     %s\n", f.Violation)
 	}
 	for _, rule := range r.Missed {
-		fmt.Fprintf(e.stdout, "without %s nothing was found in %d runs\n", rule, len(o.Needs))
+		fmt.Fprintf(e.Stdout, "without %s nothing was found in %d runs\n", rule, len(o.Needs))
 	}
 }

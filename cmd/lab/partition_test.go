@@ -1,6 +1,6 @@
-// A smoke of kith partition-test: three real processes behind proxies, the coordinator is cut off.
+// A smoke of lab partition-test: three real processes behind proxies, the coordinator is cut off.
 
-package command
+package main
 
 import (
 	"os"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/internal/chaos"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/long"
 )
 
@@ -18,6 +19,7 @@ import (
 // say on both sides what happens (MEM-10, SHD-9).
 func TestLongPartitionSmoke(t *testing.T) {
 	long.Test(t)
+	withKith(t)
 	dir := t.TempDir()
 	code, out, errs := program(t, "partition-test", "--cases=coordinator", "--rounds=1", "--nodes=3", "--net=proxy",
 		"--stable-after=1500ms", "--entities=4", "--no-heal", "--out="+dir)
@@ -32,13 +34,13 @@ func TestLongPartitionSmoke(t *testing.T) {
 			t.Log(timeline, asked)
 		}
 	})
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	var r chaos.PartitionResult
 	require.NoError(t, cli.ParseLine([]byte(out), "partition", &r))
 	require.Equal(t, "proxy", r.Net)
 	require.Positive(t, r.Entities)
 	require.Zero(t, r.Overlaps+r.DoubleOwner+r.Silent+r.Wrong+r.WrongExits)
-	require.Equal(t, map[int]int{exitEnded: 1}, r.Exits)
+	require.Equal(t, map[int]int{env.ExitEnded: 1}, r.Exits)
 	require.Equal(t, 1, r.Told.Replay, "the one that was cut off decided, and its flight record tells it")
 	took := r.Cases[chaos.CutCoordinator]
 	require.Positive(t, took.Gap.Min)

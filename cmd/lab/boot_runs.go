@@ -1,13 +1,12 @@
-// kith bootstrap-test: real node processes that know nobody, and a DNS server that does not always tell the truth.
+// lab bootstrap-test: real node processes that know nobody, and a DNS server that does not always tell the truth.
 
-package command
+package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"slices"
 	"syscall"
@@ -15,9 +14,10 @@ import (
 
 	"github.com/kith-io/kith/internal/bootruns"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
-// bootstrapTestCmd is the flags of kith bootstrap-test.
+// bootstrapTestCmd is the flags of lab bootstrap-test.
 type bootstrapTestCmd struct {
 	Cases  []string      `help:"${bootcases_help}"`
 	Margin time.Duration `default:"5s" help:"How long look-ups must show the same before a cluster is formed."`
@@ -40,22 +40,22 @@ func (c *bootstrapTestCmd) Validate() error {
 var errBootstrap = errors.New("not one cluster")
 
 // Run runs the cases; one that does not end with one cluster makes it fail.
-func (c *bootstrapTestCmd) Run(e *env) error {
+func (c *bootstrapTestCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	self, err := os.Executable()
+	program, err := kithProgram()
 	if err != nil {
 		return err
 	}
-	o := bootruns.Options{Path: self, Env: e.selfEnv, Cases: c.Cases, Margin: c.Margin, Log: e.stderr}
+	o := bootruns.Options{Path: program, Env: kithEnv, Cases: c.Cases, Margin: c.Margin, Log: e.Stderr}
 	if c.Logs {
-		o.Logs = io.Writer(e.stderr)
+		o.Logs = io.Writer(e.Stderr)
 	}
 	r, err := bootruns.Run(ctx, o)
 	if err != nil {
 		return err
 	}
-	if err := cli.Line(e.stdout, "bootstrap", r); err != nil {
+	if err := cli.Line(e.Stdout, "bootstrap", r); err != nil {
 		return err
 	}
 	if r.Wrong > 0 {

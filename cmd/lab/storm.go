@@ -1,6 +1,6 @@
-// kith storm: random simulated clusters under random faults, every promise checked at every step.
+// lab storm: random simulated clusters under random faults, every promise checked at every step.
 
-package command
+package main
 
 import (
 	"cmp"
@@ -22,10 +22,11 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/storm"
 )
 
-// stormCmd is the flags of kith storm.
+// stormCmd is the flags of lab storm.
 type stormCmd struct {
 	Seeds    int      `default:"500" help:"How many seeds, 1 to 10000000; each runs twice."`
 	First    uint64   `default:"0" help:"${first_help}"`
@@ -45,8 +46,8 @@ func (c *stormCmd) Validate() error {
 	if c.Workers < 0 {
 		errs = append(errs, errors.New("--workers is negative"))
 	}
-	if c.Workers > maxWorkers {
-		errs = append(errs, fmt.Errorf("--workers must be at most %d", maxWorkers))
+	if c.Workers > env.MaxWorkers {
+		errs = append(errs, fmt.Errorf("--workers must be at most %d", env.MaxWorkers))
 	}
 	if c.Seeds > 0 && c.First > math.MaxUint64-uint64(c.Seeds) {
 		errs = append(errs, errors.New("--first is too large for so many seeds"))
@@ -76,17 +77,17 @@ const (
 const stormEvery = time.Second
 
 // Run runs the storm; a violation makes it fail.
-func (c *stormCmd) Run(e *env) error { return c.report(e, c.storms(e, false)) }
+func (c *stormCmd) Run(e *env.Env) error { return c.report(e, c.storms(e, false)) }
 
 // storms runs the seeds, heavy storms or not, and shows how far they are. A first interrupt has it return what was
 // found so far, a second one ends the program.
-func (c *stormCmd) storms(e *env, heavy bool) storm.Result {
+func (c *stormCmd) storms(e *env.Env, heavy bool) storm.Result {
 	c.collectSeldom()
-	c.pick(e.stderr)
+	c.pick(e.Stderr)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	progress := cli.NewProgress(e.stderr, c.Progress)
+	progress := cli.NewProgress(e.Stderr, c.Progress)
 	begin := time.Now()
 	shown := begin
 	return storm.Run(storm.Config{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
@@ -130,9 +131,9 @@ func (c *stormCmd) collectSeldom() {
 }
 
 // report prints what people want to read, then the last line, and returns an error for violations.
-func (c *stormCmd) report(e *env, r storm.Result) error {
+func (c *stormCmd) report(e *env.Env, r storm.Result) error {
 	if !c.JSON {
-		t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+		t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(t, "seeds\t%s\n", ranSeeds(&r))
 		fmt.Fprintf(t, "virtual time\t%.1f cluster-hours, %d steps, %d faults\n", r.ClusterHours, r.Steps, r.Faults)
 		fmt.Fprintf(t, "messages\t%d accepted, %d handled, %d reported, lost %v, difference %d %v\n", r.Accepted, r.Handled,
@@ -152,7 +153,7 @@ func (c *stormCmd) report(e *env, r storm.Result) error {
 		tellFailures(e, r.Failures)
 		tellFailing(e, &r.Failing)
 	}
-	if err := cli.Line(e.stdout, "storm", r); err != nil {
+	if err := cli.Line(e.Stdout, "storm", r); err != nil {
 		return err
 	}
 	return c.verdict(&r)
@@ -171,28 +172,28 @@ func (c *stormCmd) verdict(r *storm.Result) error {
 }
 
 // tellFailures prints the seeds that broke a promise, for people.
-func tellFailures(e *env, list []storm.Failure) {
+func tellFailures(e *env.Env, list []storm.Failure) {
 	for _, f := range list {
-		fmt.Fprintf(e.stdout, "seed %d: %d violations, trace %s, replay: %s\n", f.Seed, len(f.Violations), f.Trace, f.Replay)
-		fmt.Fprintf(e.stdout, "  %s\n", f.Options)
+		fmt.Fprintf(e.Stdout, "seed %d: %d violations, trace %s, replay: %s\n", f.Seed, len(f.Violations), f.Trace, f.Replay)
+		fmt.Fprintf(e.Stdout, "  %s\n", f.Options)
 		for _, v := range f.Violations {
-			fmt.Fprintf(e.stdout, "  %v\n", v)
+			fmt.Fprintf(e.Stdout, "  %v\n", v)
 		}
 	}
 }
 
 // tellFailing prints which rules were broken in how many seeds, and the numbers of the seeds.
-func tellFailing(e *env, f *storm.Failing) {
+func tellFailing(e *env.Env, f *storm.Failing) {
 	if f.FailingSeeds == 0 {
 		return
 	}
-	fmt.Fprintf(e.stdout, "failing seeds: %d\n", f.FailingSeeds)
+	fmt.Fprintf(e.Stdout, "failing seeds: %d\n", f.FailingSeeds)
 	for _, rule := range slices.Sorted(maps.Keys(f.Rules)) {
-		fmt.Fprintf(e.stdout, "  rule %s: %d seeds\n", rule, f.Rules[rule])
+		fmt.Fprintf(e.Stdout, "  rule %s: %d seeds\n", rule, f.Rules[rule])
 	}
-	fmt.Fprintf(e.stdout, "  %s", strings.Trim(fmt.Sprint(f.SeedsFailing), "[]"))
+	fmt.Fprintf(e.Stdout, "  %s", strings.Trim(fmt.Sprint(f.SeedsFailing), "[]"))
 	if more := f.FailingSeeds - len(f.SeedsFailing); more > 0 {
-		fmt.Fprintf(e.stdout, " and %d more", more)
+		fmt.Fprintf(e.Stdout, " and %d more", more)
 	}
-	fmt.Fprintln(e.stdout)
+	fmt.Fprintln(e.Stdout)
 }

@@ -1,6 +1,6 @@
-// kith accounts: storms of heavy traffic in which every accepted message has to be accounted for.
+// lab accounts: storms of heavy traffic in which every accepted message has to be accounted for.
 
-package command
+package main
 
 import (
 	"fmt"
@@ -9,10 +9,11 @@ import (
 	"text/tabwriter"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/storm"
 )
 
-// accountsCmd is the flags of kith accounts.
+// accountsCmd is the flags of lab accounts.
 type accountsCmd struct {
 	stormCmd
 }
@@ -30,10 +31,10 @@ type accountsLine struct {
 }
 
 // Run runs the storms; a difference or any other violation makes it fail.
-func (c *accountsCmd) Run(e *env) error {
+func (c *accountsCmd) Run(e *env.Env) error {
 	r := c.storms(e, true)
 	if !c.JSON {
-		t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+		t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(t, "seeds\t%s, %.1f cluster-hours\n", ranSeeds(&r), r.ClusterHours)
 		fmt.Fprintf(t, "accepted\t%d\n", r.Accepted)
 		fmt.Fprintf(t, "handled\t%d\n", r.Handled)
@@ -48,7 +49,7 @@ func (c *accountsCmd) Run(e *env) error {
 		tellFailures(e, r.Failures)
 		tellFailing(e, &r.Failing)
 	}
-	if err := cli.Line(e.stdout, "accounts", accountsLine{r.Ran, r.Account, r.Violations, r.Faults,
+	if err := cli.Line(e.Stdout, "accounts", accountsLine{r.Ran, r.Account, r.Violations, r.Faults,
 		r.ClusterHours, r.TraceHash, r.WallSeconds, r.Failing}); err != nil {
 		return err
 	}

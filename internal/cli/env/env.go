@@ -1,0 +1,83 @@
+// Package env is what a program of commands has of the world: its streams, how it starts itself again, its exit codes,
+// and how it reads a command line and ends. The node binary and the laboratory are such programs.
+package env
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/logs"
+)
+
+// The exit codes. Exit.Code has one of them where the program does not end with ExitOK or ExitFailed.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitEnded       = 3
+	ExitNotAdmitted = 4
+	ExitRefused     = 5
+	ExitNoCluster   = 6
+	ExitStatesLost  = 7
+	ExitInterrupted = 130 // what shells say of a program that SIGINT has ended
+)
+
+// Env is what a command has of the world.
+type Env struct {
+	Program  string // the name that it was built by
+	Stdin    io.Reader
+	Stdout   io.Writer
+	Stderr   *os.File
+	Again    func() (command any, err error) // reads the command line anew, and what it leads to; Execute sets it
+	Out      *logs.Queue                     // in front of Stderr, where nobody may wait for it; else nil
+	Clear    func()                          // clears the screen; nil where Stdout is none
+	SelfArgs []string                        // what to put before the arguments of a child process; tests need it
+	SelfEnv  []string                        // NAME=value for child processes; tests need it
+}
+
+// Of returns what a command of this process has.
+func Of(program string) *Env {
+	e := &Env{Program: program, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	if cli.IsTerminal(os.Stdout) {
+		e.Clear = func() { _, _ = os.Stdout.WriteString("\x1b[H\x1b[2J") }
+	}
+	return e
+}
+
+// Flush waits, a second at most, until Stderr has what is queued in front of it.
+func (e *Env) Flush() {
+	if e.Out != nil {
+		e.Out.Flush(logs.FlushTime)
+	}
+}
+
+// Last prints why the program ends.
+func (e *Env) Last(err error) {
+	stderr := cli.Clean(e.Stderr)
+	if e.Out != nil {
+		stderr = e.Out.Writer(stderr)
+	}
+	fmt.Fprintln(stderr, e.Program+":", err)
+	e.Flush()
+}
+
+// StartChild starts a command of this program as a process that answers calls, or the same command of another build of
+// it where build is a path.
+func (e *Env) StartChild(name, build, command string, stderr io.Writer) (*cli.Child, error) {
+	return cli.Start(cli.Options{Name: name, Path: build, Args: append(e.SelfArgs[:len(e.SelfArgs):len(e.SelfArgs)],
+		command), Env: e.SelfEnv, Stderr: stderr})
+}
+
+// Exit is an error with an exit code of its own.
+type Exit struct {
+	Code int
+	Err  error
+}
+
+// Error returns what Err says.
+func (e *Exit) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *Exit) Unwrap() error { return e.Err }

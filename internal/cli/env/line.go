@@ -1,0 +1,100 @@
+// The command line: flags within bounds, completion for shells, one command that runs.
+
+package env
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	completion "github.com/jotaen/kong-completion"
+
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// Bounds of what a flag may be that has none of its own: nothing that is computed with them overflows.
+const (
+	maxDuration = 365 * 24 * time.Hour
+	maxWhole    = 1<<31 - 1
+	maxReal     = 1e12
+)
+
+// MaxWorkers bounds the workers of a command that simulates: each is a goroutine with a cluster of its own.
+const MaxWorkers = 4096
+
+// Bounds is embedded in the struct of a program's commands.
+type Bounds struct{}
+
+// Validate is called by the parser: it refuses numbers and durations that no flag has a use for.
+func (Bounds) Validate(ctx *kong.Context) error {
+	var errs []error
+	for _, f := range ctx.Flags() {
+		switch v := f.Target.Interface().(type) {
+		case time.Duration:
+			if v > maxDuration || v < -maxDuration {
+				errs = append(errs, fmt.Errorf("--%s is %v, at most %v is possible", f.Name, v, maxDuration))
+			}
+		case int:
+			if v > maxWhole || v < -maxWhole {
+				errs = append(errs, fmt.Errorf("--%s is %d, at most %d is possible", f.Name, v, maxWhole))
+			}
+		case float64:
+			if !(v <= maxReal && v >= -maxReal) { // nor what is no number
+				errs = append(errs, fmt.Errorf("--%s is %v, at most %v is possible", f.Name, v, maxReal))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// IsChild reports whether args are those of a node process that another command has started. Its parser needs to know
+// nothing but these commands: making sense of all flags of all commands takes a tenth of a second of a core, which
+// would be missed by what such a command measures.
+func IsChild(args []string) bool { return len(args) == 1 && strings.HasSuffix(args[0], "child") }
+
+// Execute reads args, runs the command that they name and returns the exit code. parser makes the parser, by these
+// options, of a new struct of commands; a command is given e and the values that bind makes once Stdout is clean.
+func Execute(args []string, e *Env, parser func(...kong.Option) (*kong.Kong, error), bind func() []any) int {
+	exited := false
+	e.Stdout = cli.Clean(e.Stdout)
+	stderr := cli.Clean(e.Stderr)
+	line, err := parser(kong.Writers(e.Stdout, stderr), kong.Exit(func(int) { exited = true }))
+	if err != nil { // the tags of the commands are wrong
+		fmt.Fprintln(stderr, e.Program+":", err)
+		return ExitFailed
+	}
+	completion.Register(line, completion.WithExitFunc(func(int) { exited = true }))
+	if exited { // a shell has asked how to go on
+		return ExitOK
+	}
+	ctx, err := line.Parse(args)
+	if exited { // --help was printed
+		return ExitOK
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %s\n%s\n", e.Program, cli.Fault(err), cli.Hint(e.Program, err))
+		return ExitUsage
+	}
+	e.Again = func() (any, error) {
+		anew, err := parser()
+		if err != nil {
+			return nil, err
+		}
+		ctx, err := anew.Parse(args)
+		if err != nil {
+			return nil, err
+		}
+		return ctx.Selected().Target.Addr().Interface(), nil
+	}
+	if err := ctx.Run(append(bind(), e)...); err != nil {
+		e.Last(err)
+		if x := (*Exit)(nil); errors.As(err, &x) {
+			return x.Code
+		}
+		return ExitFailed
+	}
+	e.Flush()
+	return ExitOK
+}
