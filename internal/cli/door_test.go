@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 const childEnv = "KITH_DOOR_CHILD=1"
@@ -48,7 +50,11 @@ func serveTest() {
 		}),
 		"garbage": Op(func(context.Context, None) (None, error) { os.Stdout.WriteString("not json\n"); return None{}, nil }),
 		"hang":    Op(func(ctx context.Context, _ None) (None, error) { <-ctx.Done(); return None{}, ctx.Err() }),
-		"stuck":   Op(func(context.Context, None) (None, error) { select {} }),
+		"polled": Op(func(context.Context, None) (bool, error) {
+			flags, err := unix.FcntlInt(os.Stdin.Fd(), unix.F_GETFL, 0)
+			return flags&unix.O_NONBLOCK != 0, err
+		}),
+		"stuck": Op(func(context.Context, None) (None, error) { select {} }),
 	}
 	if err := Serve(os.Stdin, os.Stdout, ops); err != nil {
 		os.Exit(3)
@@ -205,4 +211,30 @@ func TestTailKeepsTheEnd(t *testing.T) {
 	require.Equal(t, 10_003, to.Len())
 	require.Len(t, x.end, tailBytes)
 	require.True(t, strings.HasSuffix(x.String(), "9end"))
+}
+
+// Reading calls holds up nothing else in the process: a pipe that blocks, as stdin of a child is, is polled (CARD-3).
+func TestServePollsItsPipe(t *testing.T) {
+	var fds [2]int
+	require.NoError(t, syscall.Pipe(fds[:]))
+	in, w := os.NewFile(uintptr(fds[0]), "in"), os.NewFile(uintptr(fds[1]), "out")
+	defer w.Close()
+	require.ErrorIs(t, in.SetReadDeadline(time.Time{}), os.ErrNoDeadline, "it blocks")
+	polled := pollable(in)
+	require.NoError(t, polled.(*os.File).SetReadDeadline(time.Now().Add(-time.Second)))
+	_, err := polled.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.Same(t, polled, pollable(polled), "once is enough")
+
+	var is bool
+	require.NoError(t, start(t).Call(within(t, 20*time.Second), "polled", None{}, &is))
+	require.True(t, is, "a child does so with its own")
+
+	// Nothing but a pipe is changed: a file, a terminal, a reader of no file.
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close()
+	require.Equal(t, io.Reader(null), pollable(null))
+	text := strings.NewReader("")
+	require.Equal(t, io.Reader(text), pollable(text))
 }
