@@ -54,8 +54,8 @@ func TestAnswerOfTheNextOwner(t *testing.T) {
 	}
 	fence := func(epoch uint32) route.Fence { return route.MakeFence(1, 1, epoch) }
 	owner, next, last, stranger := at(1), at(2), at(3), at(4)
-	r := &Region{}
-	r.slots.Init(1, func(s *regionSlot) { s.slot = flow.MakeSlot(flow.NewParking(0, 1<<20, time.Minute, nil)) })
+	r := &Region{parking: flow.NewParking(0, 1<<20, time.Minute, nil)}
+	r.cells.Init(1)
 	table := newAskTable(8, 0)
 	ask := func() (*askWaiter, uint64) {
 		w, corr, err := table.begin(time.Second, r, 0, nil, nil)

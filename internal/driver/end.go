@@ -46,7 +46,7 @@ func (d *Driver) shutdown() {
 	d.stopping.Store(true)
 	d.inbox.close()
 	for _, r := range d.regions.Load().list {
-		for s := range r.slots.All {
+		for s := range knownShards(r) {
 			d.closeForGood(slotRef{r, s})
 		}
 	}

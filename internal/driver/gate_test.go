@@ -266,7 +266,7 @@ func TestClosedWhileSuspended(t *testing.T) {
 	s.send(5)
 	wakeB()
 	onControl(s.b, func() { require.True(t, s.b.control.node.Suspended()) })
-	slot := s.here[entity.Blocking].slots.At(0) // which the end waits for
+	slot := slotOf(s.here[entity.Blocking], 0) // which the end waits for
 	slot.mu.Lock()
 	closed := make(chan error)
 	go func() { closed <- s.b.Close() }()

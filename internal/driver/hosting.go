@@ -207,10 +207,13 @@ func tell(d *Driver, ref slotRef, cmd shard.Command) {
 
 // sendHere takes a message of this node under the route e, which leads here. stale means that the route has changed.
 // The handler of an ask whose caller waits may be called before it returns.
-func (r *Region) sendHere(s *regionSlot, e *routeEntry, env *wire.Envelope, id string, waits bool) (stale bool,
+func (r *Region) sendHere(c *routeCell, e *routeEntry, env *wire.Envelope, id string, waits bool) (stale bool,
 	err error) {
+	if e.host == nil {
+		return true, nil // the route has changed between two looks at its cell
+	}
 	now := e.host.Lock()
-	if s.route.Load() != e {
+	if c.route.Load() != e {
 		e.host.Unlock()
 		return true, nil
 	}
@@ -273,7 +276,7 @@ func (x hostRuntime) Ask(headers []byte, d time.Duration, typ, id string, payloa
 		return nil, err
 	}
 	if sh := r.Shard(id); r == x.r && sh == x.Shard() {
-		if err := r.slots.At(sh).asksItself(); err != nil {
+		if err := slotOf(r, sh).asksItself(); err != nil {
 			return nil, err
 		}
 	}

@@ -72,7 +72,7 @@ func (r *Region) place(l *large, w *askWaiter, h *Headers) error {
 			if err := r.d.large.copyOwn(l); err != nil { // not under the host's lock
 				return err
 			}
-			if stale, err := r.sendHere(s, e, &env, l.id, false); !stale {
+			if stale, err := r.sendHere(s.routeCell, e, &env, l.id, false); !stale {
 				return err
 			}
 			continue

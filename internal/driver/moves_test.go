@@ -268,7 +268,7 @@ func TestAskOfAShardThatMovesToItself(t *testing.T) {
 		to = m.nodes[1]
 	}
 	eventually(t, func() bool { return m.move("lone", 0, to) == nil })
-	eventually(t, func() bool { return from.regionNamed("lone").slots.At(0).route.Load() == nil })
+	eventually(t, func() bool { return from.regionNamed("lone").cells.At(0).route.Load() == nil })
 	close(h.on)
 	err := <-h.got
 	require.ErrorIs(t, err, route.ErrShardStopping)

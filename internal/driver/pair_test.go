@@ -111,7 +111,7 @@ func (p *pair) mislead(r *Region, sh route.ShardID, fence route.Fence) {
 func opened(t *testing.T, r *Region, sh route.ShardID) (e *routeEntry) {
 	t.Helper()
 	eventually(t, func() bool {
-		e = r.slots.At(sh).route.Load()
+		e = r.cells.At(sh).route.Load()
 		return e != nil
 	})
 	return e

@@ -4,6 +4,7 @@ package driver
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,7 @@ type Region struct {
 	shards  uint32
 	parking *flow.Parking
 	parked  budget
-	slots   exec.Places[regionSlot]
+	cells   exec.Places[routeCell]
 	hosts   *exec.Type
 	keep    *Keep                 // nil: no entity is kept alive
 	lease   *leaseKeeper          // nil: it needs none
@@ -40,13 +41,55 @@ type Region struct {
 	full [route.Reasons]error // this node's own bounds, by reason
 }
 
-// regionSlot is one shard as senders see it. route is the fast path: nil means the slow one, through mu and slot.
-type regionSlot struct {
+// routeCell is one shard as senders see it, half a line of memory. route is the fast path: nil means the slow one,
+// through slow. What link and stamp say is of the route that stands before and after they are read: they change only
+// while there is none.
+type routeCell struct {
 	route atomic.Pointer[routeEntry]
+	link  atomic.Pointer[transport.Link] // of the route: a send touches nothing of that itself; nil: it leads here
+	stamp atomic.Uint64                  // the term and the epoch of the route
+	slow  atomic.Pointer[regionSlot]     // nil: nobody has dealt with the shard
+}
+
+// open lets senders take the route e. The slot's lock is held.
+func (c *routeCell) open(e *routeEntry) {
+	c.route.Store(nil)
+	c.link.Store(e.link)
+	c.stamp.Store(uint64(e.term)<<32 | uint64(e.epoch))
+	c.route.Store(e)
+}
+
+// regionSlot is what else there is of a shard that this node has dealt with.
+type regionSlot struct {
+	*routeCell
 
 	mu   sync.Mutex
 	slot flow.Slot
 	next *routeEntry // where the slot leads once it is drained
+}
+
+// slotOf returns the slot of a shard, made if need be.
+func slotOf(r *Region, n route.ShardID) *regionSlot {
+	c := r.cells.At(n)
+	if s := c.slow.Load(); s != nil {
+		return s
+	}
+	c.slow.CompareAndSwap(nil, &regionSlot{routeCell: c, slot: flow.MakeSlot(r.parking)})
+	return c.slow.Load()
+}
+
+// known returns the slot of a shard, nil if this node has not dealt with it.
+func known(r *Region, n route.ShardID) *regionSlot { return r.cells.Find(n).slow.Load() }
+
+// knownShards yields the shards that this node has dealt with.
+func knownShards(r *Region) iter.Seq[route.ShardID] {
+	return func(yield func(route.ShardID) bool) {
+		for n, c := range r.cells.All {
+			if c.slow.Load() != nil && !yield(n) {
+				return
+			}
+		}
+	}
 }
 
 // slotRef names a slot.
@@ -55,7 +98,7 @@ type slotRef struct {
 	shard route.ShardID
 }
 
-func (s slotRef) slot() *regionSlot { return s.r.slots.At(s.shard) }
+func (s slotRef) slot() *regionSlot { return slotOf(s.r, s.shard) }
 
 // host returns the host of the shard when it lives here, its stop included, else nil.
 func (s slotRef) host() *exec.Host { return s.r.hosts.Host(s.shard) }
@@ -212,7 +255,7 @@ func newRegion(d *Driver, t entity.Type) *Region {
 		r.parking.Follow(func() time.Duration { return d.takeover.parkTime() })
 	}
 	r.full = d.bounds.fullHere(r)
-	r.slots.Init(t.Shards, func(s *regionSlot) { s.slot = flow.MakeSlot(r.parking) })
+	r.cells.Init(t.Shards)
 	r.hosts = d.exec.NewType(t, func(h *exec.Host) entity.Runtime { return hostRuntime{h, r} })
 	return r
 }
@@ -256,7 +299,7 @@ func (d *Driver) typeRefused(t shard.TypeRefused) {
 	d.log.Error("type refused by the cluster", "type", r.typ.Name, "error", t.Err)
 	err := t.Err
 	r.refused.Store(&err)
-	for s := range r.slots.All {
+	for s := range knownShards(r) {
 		d.failParked(slotRef{r, s}, route.NotRegistered)
 	}
 }
@@ -277,7 +320,10 @@ func (r *Region) Refused() error {
 
 // Home returns where a shard of the region lives as far as this node knows, and whether it knows.
 func (r *Region) Home(n route.ShardID) (peer.ID, bool) {
-	s := r.slots.Find(n)
+	s := known(r, n)
+	if s == nil {
+		return peer.ID{}, false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

@@ -91,9 +91,10 @@ func TestRouteRemoteAllocatesNothing(t *testing.T) {
 	})
 	t.Run("large", func(t *testing.T) { // whose slots are made on demand
 		r, link := sinkRegion(t, 1_000_000, "entity-0000000042", "another")
-		require.Equal(t, 2, r.slots.Made())
+		made := r.cells.Made()
+		require.LessOrEqual(t, made, 2*64)
 		tellsAllocateNothing(t, r, link, "entity-0000000042")
-		require.Equal(t, 2, r.slots.Made())
+		require.Equal(t, made, r.cells.Made())
 	})
 }
 

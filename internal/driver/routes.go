@@ -54,7 +54,7 @@ func (d *dispatch) routeChanged(ch *shard.RouteChange) {
 		e.link = e.remote.link
 		home.Gone = isForgotten(e.link.Err())
 	default:
-		if !r.slots.Has(ch.Shard) {
+		if known(r, ch.Shard) == nil {
 			return // nobody here has sent there
 		}
 		home = plane.Home{Moving: ch.State == shard.RouteMoving}
@@ -104,7 +104,7 @@ func (d *dispatch) drain(ref slotRef, s *regionSlot) {
 		d.control.agenda.Stall(d.now(), ref)
 	case plane.Sent:
 		invariant.Check(s.slot.State().Open(), "driver: a drained slot is not open")
-		s.route.Store(e)
+		s.open(e)
 		d.room.ringAll()
 	case plane.Moving: // drainSlot goes on when it is there
 	}
@@ -319,10 +319,10 @@ func (d *dispatch) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 
 // doubts reports whether a refusal puts the route of its shard in doubt. What was never sent to has none.
 func (r *Region) doubts(from peer.ID, k *plane.RefusalKey) bool {
-	if !r.slots.Has(k.Shard) {
+	s := known(r, k.Shard)
+	if s == nil {
 		return false
 	}
-	s := r.slots.At(k.Shard)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return plane.Doubts(&s.slot, from, k)
@@ -343,7 +343,7 @@ func (d *dispatch) routesChanged(routes []shard.RouteChange, marks []shard.Mark)
 func (d *dispatch) writeMarker(m *shard.Mark) {
 	l := d.links.remote(m.To, m.Shard).link
 	ref, slot := slotRef{d.regions.Load().byID.At(m.Type), m.Shard}, (*flow.Slot)(nil)
-	if ref.r != nil && uint32(m.Shard) < ref.r.shards && ref.r.slots.Has(m.Shard) {
+	if ref.r != nil && uint32(m.Shard) < ref.r.shards && known(ref.r, m.Shard) != nil {
 		s := ref.slot()
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -34,11 +34,11 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *H
 		}
 	}
 	sh := route.ShardOfBytes(bytesOf(id), r.shards) // which is compiled in, as ShardOf is not
-	s := r.slots.At(sh)
+	c := r.cells.At(sh)
 	for {
-		e := s.route.Load()
+		e := c.route.Load()
 		if e == nil {
-			if again, err := r.park(s, sh, id, payload, corr, w, h, 0); !again {
+			if again, err := r.park(sh, id, payload, corr, w, h, 0); !again {
 				return err
 			}
 			continue
@@ -46,17 +46,17 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *H
 		if w != nil && !w.goes(corr, e) {
 			return nil // its time is over already, and somebody has said so
 		}
-		if e.host != nil {
+		l, stamp := c.link.Load(), c.stamp.Load()
+		if l == nil {
 			var env wire.Envelope
 			r.envelope(&env, sh, e, corr, payload, w, h)
-			if stale, err := r.sendHere(s, e, &env, id, w != nil && w.fn == nil); !stale {
+			if stale, err := r.sendHere(c, e, &env, id, w != nil && w.fn == nil); !stale {
 				return err
 			}
 			continue
 		}
-		l := e.link
 		l.Lock()
-		if s.route.Load() != e {
+		if c.route.Load() != e {
 			l.Unlock()
 			continue
 		}
@@ -70,7 +70,7 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *H
 			l.Unlock()
 			return r.deadEnd(sh, e, err)
 		}
-		env.Type, env.Shard, env.Term, env.Epoch = uint32(r.id), uint32(sh), e.term, e.epoch
+		env.Type, env.Shard, env.Term, env.Epoch = uint32(r.id), uint32(sh), uint32(stamp>>32), uint32(stamp)
 		env.Corr, env.Payload = corr, payload
 		if corr == 0 && h == nil {
 			wire.PutPlainEnvelope(b, &env, id) // inlined
@@ -128,7 +128,7 @@ func (r *Region) envelope(env *wire.Envelope, sh route.ShardID, e *routeEntry, c
 }
 
 // park is the slow path: it keeps the message until the home is known. again means that it has become known.
-func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte, corr uint64, w *askWaiter,
+func (r *Region) park(sh route.ShardID, id string, payload []byte, corr uint64, w *askWaiter,
 	h *Headers, flags uint8) (again bool, err error) {
 	if w != nil {
 		w.stays()
@@ -136,7 +136,7 @@ func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte
 	var env wire.Envelope
 	r.envelope(&env, sh, nil, corr, payload, w, h)
 	env.Flags |= flags
-	now := r.d.now()
+	now, s := r.d.now(), slotOf(r, sh)
 	s.mu.Lock()
 	if s.route.Load() != nil {
 		s.mu.Unlock()

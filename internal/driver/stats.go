@@ -103,8 +103,8 @@ func (r *Region) stats() TypeStats {
 	t.StopsHung = exec.StopsHung(r.hosts)
 	t.States.Lost = exec.StatesLost(r.hosts)
 	t.Recalls.Waiting, t.Recalls.Read, t.Recalls.Failed = exec.Recalls(r.hosts)
-	for _, s := range r.slots.All {
-		if s.route.Load() != nil {
+	for _, c := range r.cells.All {
+		if c.route.Load() != nil {
 			t.Known++
 		}
 	}

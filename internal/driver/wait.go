@@ -39,24 +39,24 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 		}
 	}
 	sh := route.ShardOfBytes(bytesOf(id), r.shards)
-	s := r.slots.At(sh)
+	c := r.cells.At(sh)
 	for {
-		e := s.route.Load()
+		e := c.route.Load()
 		if e == nil {
-			if again, err := r.park(s, sh, id, payload, 0, nil, h, wire.FlagWait); !again {
+			if again, err := r.park(sh, id, payload, 0, nil, h, wire.FlagWait); !again {
 				return err
 			}
 			continue
 		}
-		if e.host != nil {
-			if stale, err := r.tellWaitHere(slotRef{r, sh}, e, id, payload, h); !stale {
+		l, stamp := c.link.Load(), c.stamp.Load()
+		if l == nil {
+			if stale, err := r.tellWaitHere(c, sh, e, id, payload, h); !stale {
 				return err
 			}
 			continue
 		}
-		l := e.link
 		l.Lock()
-		if s.route.Load() != e {
+		if c.route.Load() != e {
 			l.Unlock()
 			continue
 		}
@@ -73,7 +73,8 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 			l.Unlock()
 			return r.deadEnd(sh, e, err)
 		}
-		env.Type, env.Shard, env.Term, env.Epoch, env.Payload = uint32(r.id), uint32(sh), e.term, e.epoch, payload
+		env.Type, env.Shard, env.Payload = uint32(r.id), uint32(sh), payload
+		env.Term, env.Epoch = uint32(stamp>>32), uint32(stamp)
 		if l.Waits() {
 			env.Flags |= wire.FlagWait
 		}
@@ -123,19 +124,19 @@ func (r *Region) fullThere(l *transport.Link, id string) error {
 
 // tellWaitHere is tellWait to an entity of this node, as sendHere is send. If the mailbox is full its error names the
 // line in which to wait.
-func (r *Region) tellWaitHere(ref slotRef, e *routeEntry, id string, payload []byte, h *Headers) (stale bool,
-	err error) {
+func (r *Region) tellWaitHere(c *routeCell, sh route.ShardID, e *routeEntry, id string, payload []byte, h *Headers) (
+	stale bool, err error) {
 	var env wire.Envelope
-	r.envelope(&env, ref.shard, e, 0, payload, nil, h)
+	r.envelope(&env, sh, e, 0, payload, nil, h)
 	if r.typ.Mode != entity.Blocking {
-		return r.sendHere(ref.slot(), e, &env, id, false)
+		return r.sendHere(c, e, &env, id, false)
 	}
 	env.Flags |= wire.FlagWait
-	stale, err = r.sendHere(ref.slot(), e, &env, id, false)
+	stale, err = r.sendHere(c, e, &env, id, false)
 	if err == nil || err != r.full[route.MailboxFull] {
 		return stale, err
 	}
-	f := flow.FullEntity(r.id, ref.shard, entity.HashID(bytesOf(id)))
+	f := flow.FullEntity(r.id, sh, entity.HashID(bytesOf(id)))
 	return false, &fullThereError{at: lineKey{full: f}, RefusedError: route.RefusedError{
 		Peer: r.d.self, Type: r.typ.Name, Reason: route.MailboxFull, Limit: r.typ.MailboxBytes}}
 }

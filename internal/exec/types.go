@@ -12,7 +12,6 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/invariant"
-	"github.com/kith-io/kith/internal/sparse"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -42,7 +41,7 @@ type Type struct {
 // Host has all of entity.Runtime but Tell and Ask.
 func (x *Exec) NewType(t entity.Type, rider func(*Host) entity.Runtime) *Type {
 	n := &Type{x: x, typ: t, id: route.TypeOf(t.Name), shards: t.Shards, rider: rider}
-	n.hosts.Init(t.Shards, nil)
+	n.hosts.Init(t.Shards)
 	return n
 }
 
@@ -204,17 +203,25 @@ func (c *typeCache) typeOf(x *Exec, env *wire.Envelope) *Type {
 	return c.last
 }
 
-// Places holds one T for each shard of a type. Of a type of at most sparse.Flat shards all are there from the start, in
-// an array. Of a larger one a place is made when it is first asked for, and stays: it costs itself and about 20 bytes,
-// and finding it one load more. Init comes first; then methods are safe for concurrent use.
+// placesOfBlock is how many shards have their places side by side, and mostBlocks in how many blocks at most they do.
+const (
+	placesOfBlock = 64
+	mostBlocks    = 2048
+)
+
+// Places holds one T for each shard of a type, whose zero value a shard begins with. Those of a type of up to 131,072
+// shards lie in blocks, by number: with many shards each message waits for the memory of its own, and the less there is
+// of it the more stays in caches. A block is made when a place in it is first asked for: until then 64 shards cost one
+// pointer. Of a larger type each place is made by itself: it costs itself and about 20 bytes, and finding it two loads
+// more. Places stay. Init comes first; then methods are safe for concurrent use.
 type Places[T any] struct {
-	flat  []T
-	cells atomic.Pointer[cells[T]]
-	none  T // what Find returns for want of a place
+	shards uint32
+	blocks []atomic.Pointer[[placesOfBlock]T]
+	cells  atomic.Pointer[cells[T]] // nil: there are blocks
+	none   T                        // what Find returns for want of a place
 
 	mu   sync.Mutex // of whoever makes places
-	made int
-	init func(*T)
+	made int        // cells
 }
 
 // cell is one place.
@@ -230,26 +237,23 @@ type cells[T any] struct {
 	shift uint8                     // by which a hash of 32 bits becomes an index
 }
 
-// Init makes the places of so many shards; init is called for each before anybody sees it, nil for nothing.
-func (p *Places[T]) Init(shards uint32, init func(*T)) {
-	if p.init = init; init == nil {
-		p.init = func(*T) {}
-	}
-	if shards > sparse.Flat {
+// Init makes room for the places of so many shards.
+func (p *Places[T]) Init(shards uint32) {
+	p.shards = shards
+	if shards > placesOfBlock*mostBlocks {
 		p.cells.Store(&cells[T]{list: make([]atomic.Pointer[cell[T]], 8), shift: 32 - 3})
 		return
 	}
-	p.flat = make([]T, shards)
-	for i := range p.flat {
-		p.init(&p.flat[i])
-	}
+	p.blocks = make([]atomic.Pointer[[placesOfBlock]T], (shards+placesOfBlock-1)/placesOfBlock)
 }
 
 // At returns the place of a shard of the type, made if need be: whoever acts for somebody else calls Find, so that
 // nothing is made for what others name.
 func (p *Places[T]) At(s route.ShardID) *T {
-	if uint(s) < uint(len(p.flat)) {
-		return &p.flat[s]
+	if n := uint(s / placesOfBlock); n < uint(len(p.blocks)) {
+		if b := p.blocks[n].Load(); b != nil {
+			return &b[s%placesOfBlock]
+		}
 	}
 	return p.far(s)
 }
@@ -257,16 +261,15 @@ func (p *Places[T]) At(s route.ShardID) *T {
 // Find returns the place of a shard, or, if there is none yet or no such shard, one that holds nothing and is not to be
 // changed.
 func (p *Places[T]) Find(s route.ShardID) *T {
-	if uint(s) < uint(len(p.flat)) {
-		return &p.flat[s]
+	if n := uint(s / placesOfBlock); n < uint(len(p.blocks)) {
+		if b := p.blocks[n].Load(); b != nil {
+			return &b[s%placesOfBlock]
+		}
 	}
 	return p.search(s)
 }
 
-// Has reports whether a shard has its place.
-func (p *Places[T]) Has(s route.ShardID) bool { return p.Find(s) != &p.none }
-
-// search is Find for a type of many shards.
+// search is Find for a type of very many shards, or for want of a block.
 //
 //go:noinline
 func (p *Places[T]) search(s route.ShardID) *T {
@@ -278,34 +281,46 @@ func (p *Places[T]) search(s route.ShardID) *T {
 	return &p.none
 }
 
-// far is At for a type of many shards.
+// far is At for a type of very many shards, and where there is no block yet.
 //
 //go:noinline
 func (p *Places[T]) far(s route.ShardID) *T {
-	if v := p.cells.Load().find(s); v != nil {
-		return v
+	c := p.cells.Load()
+	if c != nil {
+		if v := c.find(s); v != nil {
+			return v
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.cells.Load()
-	if v := c.find(s); v != nil {
-		return v
-	}
-	if 2*(p.made+1) > len(c.list) {
-		larger := &cells[T]{list: make([]atomic.Pointer[cell[T]], 2*len(c.list)), shift: c.shift - 1}
-		for i := range c.list {
-			if old := c.list[i].Load(); old != nil {
-				larger.put(old)
-			}
+	if c == nil {
+		at := &p.blocks[s/placesOfBlock]
+		if at.Load() == nil {
+			at.Store(new([placesOfBlock]T))
 		}
-		c = larger
-		p.cells.Store(c)
+		return &at.Load()[s%placesOfBlock]
 	}
-	n := &cell[T]{shard: s}
-	p.init(&n.v)
-	c.put(n)
-	p.made++
-	return &n.v
+	if c = p.cells.Load(); c.find(s) == nil {
+		c = p.room(c)
+		c.put(&cell[T]{shard: s})
+		p.made++
+	}
+	return c.find(s)
+}
+
+// room returns a table with room for one more place, which is c if that has some. The lock is held.
+func (p *Places[T]) room(c *cells[T]) *cells[T] {
+	if 2*(p.made+1) <= len(c.list) {
+		return c
+	}
+	larger := &cells[T]{list: make([]atomic.Pointer[cell[T]], 2*len(c.list)), shift: c.shift - 1}
+	for i := range c.list {
+		if old := c.list[i].Load(); old != nil {
+			larger.put(old)
+		}
+	}
+	p.cells.Store(larger)
+	return larger
 }
 
 // start returns where a shard is looked for first: by a multiplicative hash, the high bits of it.
@@ -335,9 +350,14 @@ func (c *cells[T]) put(n *cell[T]) {
 
 // All yields the places that there are, in no order. Those that are made meanwhile may be left out.
 func (p *Places[T]) All(yield func(route.ShardID, *T) bool) {
-	for s := range p.flat {
-		if !yield(route.ShardID(s), &p.flat[s]) {
-			return
+	for n := range p.blocks {
+		if b := p.blocks[n].Load(); b != nil {
+			first := uint32(n) * placesOfBlock
+			for i := range min(placesOfBlock, p.shards-first) {
+				if !yield(route.ShardID(first+i), &b[i]) {
+					return
+				}
+			}
 		}
 	}
 	if c := p.cells.Load(); c != nil {
@@ -350,8 +370,9 @@ func (p *Places[T]) All(yield func(route.ShardID, *T) bool) {
 }
 
 // Made returns how many places there are.
-func (p *Places[T]) Made() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.flat) + p.made
+func (p *Places[T]) Made() (n int) {
+	for range p.All {
+		n++
+	}
+	return n
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/route"
 )
 
 // TestHandlerTimeIsSampled: one message stands for as many as there are for each that is picked, wherever in a pattern
@@ -15,11 +17,11 @@ func TestHandlerTimeIsSampled(t *testing.T) {
 	const every, shards, messages = 64, 64, 64 * 64 * 400
 	x := &Exec{cfg: Config{LatencyEvery: every}}
 	typ := &Type{x: x, shards: shards}
-	typ.hosts.Init(shards, nil)
+	typ.hosts.Init(shards)
 	var hosts [shards]*Host
 	for i := range hosts {
 		hosts[i] = &Host{}
-		typ.hosts.flat[i].Store(hosts[i])
+		typ.hosts.At(route.ShardID(i)).Store(hosts[i])
 	}
 	typ.took(0, time.Second, every)
 	require.Zero(t, HandlerTime(hosts[0]))
