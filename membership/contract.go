@@ -1,4 +1,5 @@
-// The shapes that others see of the membership machine: commands that go in, effects that come out, how a node ends.
+// The shapes that others see of the membership machine: commands that go in, effects that come out, where a node stands
+// and how it ends, what is counted.
 
 package membership
 
@@ -149,3 +150,65 @@ type Ended struct {
 	// cluster, as far as it was met. Nil: what the node's own views say.
 	Record *Record
 }
+
+// NodeState is where a node stands between its start and its end.
+type NodeState uint8
+
+// The states of a node. Only a node that is StateReady handles messages.
+const (
+	StateStarting  NodeState = iota // it looks for a cluster, or has asked to be admitted
+	StateWaiting                    // it is a member, and has not been let in yet
+	StateReady                      // it is Up, or waits for the end of its whole cluster
+	StateSuspended                  // it handles no message until others have confirmed it
+	StateLeaving                    // it leaves, or its coordinated shutdown runs
+	StateEnded                      // it is over
+
+	nodeStates
+)
+
+var stateNames = [nodeStates]string{"starting", "waiting", "ready", "suspended", "leaving", "ended"}
+
+// String names the state as logs do.
+func (s NodeState) String() string { return enum.Name(stateNames[:], s, "state") }
+
+// MarshalText gives the name.
+func (s NodeState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (s *NodeState) UnmarshalText(text []byte) error { return enum.Parse(s, text) }
+
+// Health says where a node stands, since when on its clock, and why. Waiting is set in StateStarting and StateWaiting.
+type Health struct {
+	State   NodeState
+	Since   time.Duration
+	Reason  string // in words; empty in StateReady
+	Waiting Waiting
+}
+
+// Stats counts what the machine did with what it received.
+type Stats struct {
+	Same, Newer, Older, Merged uint64 // full states received, by outcome
+	StatesSent, DeltasSent     uint64 // whole states sent, and differences instead of one
+	DeltasApplied              uint64 // differences applied to the version that they were for
+	DeltasWithoutBase          uint64 // differences to a version that this node does not hold: the state was asked for
+	DeltasWrong                uint64 // differences that did not lead where they said: likewise
+	Returned                   uint64 // members of received states that were removed here and forgotten
+	NonMembers                 uint64 // frames of nodes that are no members (yet): joiners too
+	Misaddressed               uint64 // gossip for another incarnation or cluster, ignored
+	Expired                    uint64 // gossip older than its time to live, dropped
+	FromUnreachable            uint64 // gossip of one whom this node holds unreachable, ignored
+	StaleWelcome               uint64 // welcomes without a pending join of that nonce, ignored
+	LateAnswers                uint64 // heartbeat answers of nodes whose control loop is stuck, not counted
+	JoinsRefused               uint64
+	Disbelieved                uint64        // words that this incarnation was removed, of those who are not believed
+	Splits                     uint64        // times that a SplitCluster was told
+	SettingsDiffer             uint64        // joins let through with other settings
+	SecondProbes               uint64        // probes over a second connection, of peers late with their answers
+	SelfIndicted               uint64        // quarantines not made because there would have been too many
+	LinksLost                  uint64        // links to members that broke and were refused when dialled again
+	LateSteps                  uint64        // steps of this node that came late: it had stood still
+	LateTime                   time.Duration // by how much in all; taken out of the silence of its peers
+}
+
+// Stats returns the counters so far.
+func (m *Machine) Stats() Stats { return m.stats }

@@ -1,8 +1,11 @@
-// Duties: leader actions, leaving, downing, tombstones and their notes (MEM-1, MEM-5, MEM-8).
+// Duties: leader actions, leaving, downing, tombstones and their notes (MEM-1, MEM-5, MEM-8); the clock, and the
+// metadata of the application (GOS-2, MEM-12).
 
 package membership
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -175,3 +178,62 @@ func (b *beliefs) onNote(from peer.ID, body []byte) error {
 	b.removedBy(from, n.tomb, n.up, n.lowest, time.Duration(min(n.age, 1<<40))*time.Millisecond)
 	return nil
 }
+
+// pruneClock returns the version without the entries that are the oldest and too many, nil when there are none or not
+// every member has seen the present one.
+//
+// The leader prunes only when every member has seen the version, as a change of its own that names the version which it
+// pruned. Whoever holds that version, or held it lately, drops the same entries before it compares, so the pruned
+// version is newer for it; for anybody else the two are concurrent and the entries come back, which costs bytes and
+// nothing else. A clock without an entry only says less than is true: whoever has the leader's entry for the pruning
+// has all that was pruned. A node whose entry was pruned counts on from its own count.
+func (l *leading) pruneClock() *members.State {
+	many := len(l.st.Clock) - l.cfg.ClockEntries
+	if l.cfg.ClockEntries <= 0 || many <= 0 || !l.st.Seen.Full() {
+		return nil
+	}
+	var old []entryAge
+	for _, a := range l.ages.entries {
+		if a.entry.ID != l.self && l.now-a.since >= l.cfg.ClockEntryAge {
+			old = append(old, a)
+		}
+	}
+	slices.SortStableFunc(old, func(a, b entryAge) int { return cmp.Compare(a.since, b.since) })
+	var gone peer.Set
+	for _, a := range old[:min(many, len(old))] {
+		gone.Add(a.entry.ID)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return l.st.PruneEntries(gone, l.self)
+}
+
+// SetMetadataCommand sets one key of the metadata that the cluster's state carries; an empty value deletes it. The last
+// writer wins: of two at once, one, everywhere the same. Errors: ErrNotMember, ErrBadMetadata, ErrMetadataFull.
+type SetMetadataCommand struct {
+	Key   string
+	Value []byte
+}
+
+func (SetMetadataCommand) command() {}
+
+// setMetadata writes one key into the state.
+func (m *Machine) setMetadata(c SetMetadataCommand) error {
+	switch {
+	case m.phase != member:
+		return ErrNotMember
+	case c.Key == "" || len(c.Key) > cluster.MaxMetadataKey:
+		return fmt.Errorf("%w: key of %d bytes, must have 1 to %d", ErrBadMetadata, len(c.Key), cluster.MaxMetadataKey)
+	case len(c.Value) > cluster.MaxMetadataValue:
+		return fmt.Errorf("%w: value of %d bytes, at most %d", ErrBadMetadata, len(c.Value), cluster.MaxMetadataValue)
+	}
+	next, err := m.st.WithMetadata(c.Key, string(c.Value), m.self)
+	if next != nil {
+		m.install(next, true)
+	}
+	return err
+}
+
+// ErrBadMetadata is returned by a SetMetadataCommand for a key or value out of bounds.
+var ErrBadMetadata = errors.New("membership: bad metadata")
