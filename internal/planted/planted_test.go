@@ -126,7 +126,7 @@ const (
 	ownMistake = "what it watches is the simulator's or the storm's own work: no short line of a node breaks it"
 	fed        = "no short line of a node breaks it alone: TestCheckersCryOut feeds it"
 	noPeer     = "no honest peer breaks it: package flow has a test of its own"
-	modelOnly  = "kith model switches it off; in the code it is no short line"
+	modelOnly  = "lab model switches it off; in the code it is no short line"
 )
 
 // unplanted lists the rules that no planted bug breaks, and why.
