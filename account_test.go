@@ -327,6 +327,7 @@ func leaves(t *testing.T, n *kith.Node) {
 
 // Whatever ends a node under load, each message that it had accepted is handled once, or its node tells of it.
 func TestEveryEndAccountsForItsTells(t *testing.T) {
+	t.Parallel()
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

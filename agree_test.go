@@ -59,6 +59,7 @@ func (nobodysLease) Release(context.Context, string, string) error         { ret
 // Nodes that differ in an entry of the list form no cluster: the second one is told the entry and both values, by the
 // hello, and waits, or by the join, and ends.
 func TestEachSettingThatMustAgree(t *testing.T) {
+	t.Parallel()
 	list := node.Agreements()
 	require.Len(t, differences, len(list), "a row for each entry")
 	for _, a := range list {

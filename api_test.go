@@ -36,6 +36,7 @@ var stillHidden = []string{
 // TestAPI holds what all public packages export against api.txt, and prints what a change adds and what it breaks
 // (CARD-2). `go test . -run TestAPI -update` rewrites the file (API-1).
 func TestAPI(t *testing.T) {
+	t.Parallel()
 	all, err := api.Public(".")
 	require.NoError(t, err)
 	var is []string
@@ -69,6 +70,7 @@ func TestAPI(t *testing.T) {
 // TestAPIHidesNoType: whatever an exported name of a public package leads to can be looked up with go doc
 // (CARD-2, API-1).
 func TestAPIHidesNoType(t *testing.T) {
+	t.Parallel()
 	all, err := api.Public(".")
 	require.NoError(t, err)
 	var found []string

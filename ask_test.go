@@ -57,6 +57,7 @@ func each(t *testing.T, remote, local map[kith.Mode]*kith.Region, f func(t *test
 
 // Every form of ask gets its own reply, and every failure of a handler comes back as its error (SHD-5).
 func TestAskForms(t *testing.T) {
+	t.Parallel()
 	var incidents atomic.Int64
 	remote, local, _, nodes := twoNodes(t, func(_ int, cfg *kith.Config) {
 		cfg.Incident = func(i kith.Incident) {
@@ -115,6 +116,7 @@ func TestAskForms(t *testing.T) {
 
 // What a caller gives is judged before it goes anywhere.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	remote, local, _, _ := twoNodes(t, func(_ int, cfg *kith.Config) { cfg.MaxPayload, cfg.MaxMessage = 2000, 2000 })
 	each(t, remote, local, func(t *testing.T, r *kith.Region) {
 		ctx := within(t)
@@ -136,6 +138,7 @@ func TestBadInput(t *testing.T) {
 
 // Many asks at once, some given up: every caller gets its own reply or its own error (the generation test).
 func TestAsksDoNotMix(t *testing.T) {
+	t.Parallel()
 	remote, local, _, nodes := twoNodes(t, func(_ int, cfg *kith.Config) { cfg.MaxAsks = 64 })
 	each(t, remote, local, func(t *testing.T, r *kith.Region) {
 		ctx := within(t)
@@ -199,6 +202,7 @@ func (decimal) ParseInto(b []byte, m *number) error {
 
 // The typed layer is the same region with codecs around it.
 func TestTyped(t *testing.T) {
+	t.Parallel()
 	remote, _, _, _ := twoNodes(t, nil)
 	ctx := within(t)
 	r := kith.Typed[number, number](remote[kith.Worker], decimal{}, decimal{})

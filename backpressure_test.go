@@ -116,6 +116,7 @@ func message(seq uint64, size int) []byte { return append(numbered(0, seq), make
 // An entity on a worker that does not come back fills the credit window and then the link: Tell says so, TellWait
 // waits, and all that was accepted arrives in order when there is room again.
 func TestFullLink(t *testing.T) {
+	t.Parallel()
 	r, open, l, _ := gates(t, kith.Worker, func(cfg *kith.Config) {
 		cfg.Window, cfg.MaxPayload, cfg.LinkBuffer = 64<<10, 10<<10, 64<<10
 	})
@@ -147,6 +148,7 @@ func TestFullLink(t *testing.T) {
 // as it was told to, with an error that names the peer and the bound; the sender's other peer does not feel it, the
 // slow one's heartbeats go on, and nobody takes it for lost (SHD-5, FD-1).
 func TestASlowPeerCostsItsOwnLinkOnly(t *testing.T) {
+	t.Parallel()
 	slowLedger, quickLedger, open := newLedger(), newLedger(), make(chan struct{})
 	var slow, quick *kith.Region
 	nodes := cluster(t, 3, func(i int, cfg *kith.Config) {
@@ -220,6 +222,7 @@ func TestASlowPeerCostsItsOwnLinkOnly(t *testing.T) {
 // A slow Blocking entity fills its own mailbox only: what does not fit is refused there and reported here, others of
 // the same node go on.
 func TestFullMailbox(t *testing.T) {
+	t.Parallel()
 	r, open, l, rep := gates(t, kith.Blocking, func(*kith.Config) {})
 	sent := uint64(0)
 	eventually(t, func() bool {
@@ -243,6 +246,7 @@ func TestFullMailbox(t *testing.T) {
 // What another node refuses because a bound of it is reached comes back as an error that names that node and its bound,
 // to an ask as its answer, to a tell as a report; the entity's mailbox and the node's budget are told apart (SHD-5).
 func TestRefusalsNameTheirBound(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		entities uint64
 		want     kith.RefusedError
@@ -288,6 +292,7 @@ func TestRefusalsNameTheirBound(t *testing.T) {
 
 // Nobody hosts the type, though a member might: messages wait within bounds, and fail when their time is over.
 func TestParking(t *testing.T) {
+	t.Parallel()
 	rep := &reports{}
 	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
 		cfg.MaxPayload = 2000
@@ -335,6 +340,7 @@ func TestParking(t *testing.T) {
 // The bounds of this node's own entities are named in the same way: of the mailbox of a Blocking entity, and of the
 // queue of the worker or event loop that has the others (SHD-5).
 func TestOwnRefusalsNameTheirBound(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		mode   kith.Mode
 		reason kith.Reason

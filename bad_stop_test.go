@@ -25,6 +25,7 @@ func (e *stops) Stop(c *kith.Context) { e.stop(c.ID) }
 // the move is seen, a second one is refused by name, asks end with their time, other shards are served and move, and a
 // stop call that panics holds up nothing. Once it returns the shard goes on at the next owner (SHD-12, SHD-4).
 func TestStopThatNeverEndsHoldsUpItsShardAlone(t *testing.T) {
+	t.Parallel()
 	l, free, own := newLedger(), make(chan struct{}), &toOne{}
 	hangs, panics, stopping := "", "", make(chan struct{})
 	regions := map[*kith.Node]*kith.Region{}

@@ -89,6 +89,7 @@ func (b *balancer) serve(c net.Conn) {
 // A seed behind which several nodes stand is dialled anew while the one that answers is in no cluster: another one may
 // be. The connection to it would stand for ever.
 func TestSeedsBehindOneAddress(t *testing.T) {
+	t.Parallel()
 	l := logger(t)
 	log := func(who string) *slog.Logger {
 		return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", who)

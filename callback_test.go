@@ -103,6 +103,7 @@ func called(t *testing.T, name string, mode kith.Mode, does func(n *kith.Node, r
 
 // A function of the embedder that panics is counted and told, and the node goes on (OPS-1).
 func TestCallbacksThatPanic(t *testing.T) {
+	t.Parallel()
 	for name := range callbacks {
 		for _, mode := range modes {
 			t.Run(fmt.Sprint(name, "/", mode), func(t *testing.T) {
@@ -132,6 +133,7 @@ func TestCallbacksThatPanic(t *testing.T) {
 
 // Hooks that end their goroutine are called on another one.
 func TestHooksThatExit(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"Incident", "Undelivered"} {
 		t.Run(name, func(t *testing.T) {
 			var calls atomic.Int64
@@ -150,6 +152,7 @@ func TestHooksThatExit(t *testing.T) {
 
 // A shutdown task that ends its goroutine has failed; nobody waits for it.
 func TestShutdownTaskThatExits(t *testing.T) {
+	t.Parallel()
 	node := start(t, logger(t), kith.Config{})
 	require.NoError(t, node.OnShutdown(kith.PhaseBeforeServiceUnbind, "exits", func(context.Context) error {
 		runtime.Goexit()
@@ -193,6 +196,7 @@ var reentries = map[string]func(ctx context.Context, n *kith.Node, r *kith.Regio
 // Whatever a strategy calls of its own node returns, also where it would wait for the goroutine that it runs on, and
 // the node can be closed behind it (OPS-1).
 func TestStrategyThatCallsItsNode(t *testing.T) {
+	t.Parallel()
 	works := map[string]bool{"Tell": true, "Stats": true}
 	for name, verb := range reentries {
 		t.Run(name, func(t *testing.T) {
@@ -222,6 +226,7 @@ func TestStrategyThatCallsItsNode(t *testing.T) {
 
 // Hooks, handlers and functions of AskFunc may close their node, which waits for them no longer than for a handler.
 func TestCallbackThatClosesItsNode(t *testing.T) {
+	t.Parallel()
 	for name := range callbacks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,7 @@ import (
 // for nobody, so its handler is called by the loop. The handler may tell itself as on a loop, and what must wait is
 // refused there as on one (CARD-3).
 func TestAskerCallsTheInlineHandler(t *testing.T) {
+	t.Parallel()
 	var inline, blocking *kith.Region
 	at, asking := make(chan uintptr, 1), make(chan uintptr, 1)
 	told := make(chan string, 1)

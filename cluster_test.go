@@ -39,6 +39,7 @@ func echoCluster(t *testing.T, n int, prepare func(i int, cfg *kith.Config)) (
 // Several senders on each node tell entities of each mode, wherever they live, and every entity sees each sender's
 // messages complete and in order (SHD-3, SHD-4, SHD-5, SHD-9).
 func TestTellsKeepOrder(t *testing.T) {
+	t.Parallel()
 	// More loops and workers than cores, so that Inline shards are fought over; and nodes that differ in connections.
 	nodes, regions, ledgers := echoCluster(t, 3, func(i int, cfg *kith.Config) {
 		cfg.DataLoops, cfg.Workers, cfg.DataConnections = 3, 3, 1+i
@@ -95,6 +96,7 @@ func TestTellsKeepOrder(t *testing.T) {
 
 // A graceful leave gives shards back, the others go on, and the leaver's entities live elsewhere (SHD-3, MEM-8).
 func TestLeaveRehomes(t *testing.T) {
+	t.Parallel()
 	nodes, regions, _ := echoCluster(t, 3, nil)
 	ctx := within(t)
 	where := func(node int, mode kith.Mode, id string) string {
@@ -127,8 +129,11 @@ func TestLeaveRehomes(t *testing.T) {
 
 // A node that vanishes is marked down by an operator; its shards live again elsewhere after the takeover time.
 func TestCrashAndDown(t *testing.T) {
+	t.Parallel()
 	var rep reports
-	nodes, regions, _ := echoCluster(t, 3, func(_ int, cfg *kith.Config) { cfg.Undelivered = rep.take })
+	nodes, regions, _ := echoCluster(t, 3, func(_ int, cfg *kith.Config) {
+		cfg.Undelivered, cfg.Sharding.TakeoverTime = rep.take, takeover
+	})
 	ctx := within(t)
 	var there string // an entity of the node that is going to vanish
 	for e := 0; there == ""; e++ {
@@ -173,6 +178,7 @@ func TestCrashAndDown(t *testing.T) {
 // A node that joins later than the traffic began takes part, and a restart at the same address is a new incarnation
 // (MEM-1).
 func TestRestartAtSameAddress(t *testing.T) {
+	t.Parallel()
 	addr := port.Keep(t)
 	nodes, _, _ := echoCluster(t, 2, func(i int, cfg *kith.Config) {
 		if i == 1 {
@@ -192,6 +198,7 @@ func TestRestartAtSameAddress(t *testing.T) {
 
 // Ready fails with the reason when the node has ended, and with the context's error when it takes too long.
 func TestReady(t *testing.T) {
+	t.Parallel()
 	n := start(t, nil, kith.Config{Seeds: []string{"127.0.0.1:1", "127.0.0.1:2"}})
 	ctx, cancel := context.WithCancel(within(t))
 	cancel()
@@ -205,6 +212,7 @@ func TestReady(t *testing.T) {
 // Traffic goes on while a node leaves: nothing is delivered twice or out of order, and every accepted message is
 // delivered or reported as undelivered.
 func TestLeaveUnderLoad(t *testing.T) {
+	t.Parallel()
 	var rep reports
 	nodes, regions, ledgers := echoCluster(t, 3, func(_ int, cfg *kith.Config) { cfg.Undelivered = rep.take })
 	ctx := within(t)

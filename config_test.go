@@ -72,6 +72,7 @@ func (noLease) Acquire(context.Context, string, string) (bool, error) { return f
 func (noLease) Release(context.Context, string, string) error         { return nil }
 
 func TestListenBeyondLoopbackNeedsInsecure(t *testing.T) {
+	t.Parallel()
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:7355", "example.org:7355"} {
 		require.ErrorContains(t, kith.Config{Listen: listen}.Validate(), "Insecure", listen)
 		require.NoError(t, kith.Config{Listen: listen, Insecure: true}.Validate(), listen)
@@ -92,6 +93,7 @@ func TestListenBeyondLoopbackNeedsInsecure(t *testing.T) {
 }
 
 func TestTwoNodesOnOnePort(t *testing.T) {
+	t.Parallel()
 	first := start(t, nil, kith.Config{})
 	_, err := kith.Start(context.Background(), kith.Config{Listen: first.Addr().String()})
 	require.ErrorContains(t, err, first.Addr().String())
@@ -105,6 +107,7 @@ func TestTwoNodesOnOnePort(t *testing.T) {
 }
 
 func TestUnreachableSeed(t *testing.T) {
+	t.Parallel()
 	n := start(t, nil, kith.Config{Seeds: []string{"127.0.0.1:1", "127.0.0.1:2"}, JoinTimeout: 300 * time.Millisecond})
 	err := n.Ready(within(t))
 	var ended *kith.EndedError
@@ -117,6 +120,7 @@ func TestUnreachableSeed(t *testing.T) {
 }
 
 func TestOtherClusterIsRefused(t *testing.T) {
+	t.Parallel()
 	l := logger(t)
 	host := start(t, l, kith.Config{Name: "here", Logger: slog.New(slog.NewTextHandler(l, nil))})
 	require.NoError(t, host.Ready(within(t)))
@@ -135,6 +139,7 @@ func TestOtherClusterIsRefused(t *testing.T) {
 // A node of its own leaves by itself, and one that was never admitted can leave too (MEM-9).
 // A type of other settings than the cluster's: both values are logged and returned, for good (SHD-1).
 func TestSettingsOfATypeDiffer(t *testing.T) {
+	t.Parallel()
 	regions := make([]*kith.Region, 2)
 	cluster(t, 2, nil, func(i int, n *kith.Node) {
 		answer := actor{receive: func(c *kith.Context, b []byte) error { return c.Reply(b) }}
@@ -153,6 +158,7 @@ func TestSettingsOfATypeDiffer(t *testing.T) {
 }
 
 func TestLeaveAlone(t *testing.T) {
+	t.Parallel()
 	n := start(t, nil, kith.Config{})
 	require.NoError(t, n.Ready(within(t)))
 	require.NoError(t, n.Leave(within(t)))
@@ -162,6 +168,7 @@ func TestLeaveAlone(t *testing.T) {
 }
 
 func TestRegisterFaults(t *testing.T) {
+	t.Parallel()
 	n := start(t, nil, kith.Config{})
 	_, err := n.Register(kith.Type{})
 	require.ErrorContains(t, err, "Name")
@@ -177,6 +184,7 @@ func TestRegisterFaults(t *testing.T) {
 // Two nodes that declare a type differently: the second to come gets an error that names both values, the first does
 // not notice.
 func TestSettingsDiffer(t *testing.T) {
+	t.Parallel()
 	newType := func(shards uint32) kith.Type {
 		return kith.Type{Name: "x", Shards: shards, New: func(string, kith.Fence) kith.Handler { return &echo{} }}
 	}

@@ -15,6 +15,7 @@ import (
 // Handlers that wait on their context are told when their node leaves: the leave does not wait for what they wait for.
 // Stop learns that it is a leave, and its context has the deadline of the leave.
 func TestContextEndsWithALeave(t *testing.T) {
+	t.Parallel()
 	type end struct {
 		why  kith.StopReason
 		left time.Duration
@@ -59,6 +60,7 @@ func TestContextEndsWithALeave(t *testing.T) {
 
 // A node that is closed calls no Stop; the handler that runs is told by its context.
 func TestContextEndsWithAClose(t *testing.T) {
+	t.Parallel()
 	begun, causes := make(chan bool, 1), make(chan error, 1)
 	far, owner, _, _, _ := owned(t, kith.Type{}, actor{
 		receive: func(c *kith.Context, _ []byte) error {
@@ -77,6 +79,7 @@ func TestContextEndsWithAClose(t *testing.T) {
 
 // The context of an ask ends when its asker waits no more: a handler that waits on it goes on then (API-2).
 func TestContextOfAnAskHasItsLimit(t *testing.T) {
+	t.Parallel()
 	causes, second := make(chan error, 8), make(chan bool, 8)
 	far, _, _, _, _ := owned(t, kith.Type{}, actor{
 		receive: func(c *kith.Context, b []byte) error {

@@ -65,6 +65,7 @@ func (r *roll) count(on kith.ID) (there, all int) {
 // TestDaemonsLiveOnce: nine daemons on three nodes run from the start, three on each, each in one place. A node leaves,
 // and one is lost: what it ran runs elsewhere, under higher fences, and not before it has ended (SHD-12).
 func TestDaemonsLiveOnce(t *testing.T) {
+	t.Parallel()
 	const n = 9
 	r := newRoll(t)
 	refs := make([]*kith.DaemonsRef, 3)
@@ -117,6 +118,7 @@ func TestDaemonsLiveOnce(t *testing.T) {
 // TestDaemonsBeginAgain: after an error, a panic and a return, and the node says how often; errors and panics are told
 // .
 func TestDaemonsBeginAgain(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	told := map[kith.IncidentKind]string{}
 	ends := make(chan func() error)
@@ -164,6 +166,7 @@ func TestDaemonsBeginAgain(t *testing.T) {
 // TestDaemonsTakeNoMessages: whoever tells or asks a daemon that runs is refused at once, here and on another node,
 // whose tells are told as undelivered; nothing of it waits (SHD-4, SHD-12).
 func TestDaemonsTakeNoMessages(t *testing.T) {
+	t.Parallel()
 	const tells = 20
 	told := &reports{}
 	nodes := cluster(t, 2, func(_ int, cfg *kith.Config) { cfg.Undelivered = told.take }, nil)
@@ -204,6 +207,7 @@ func TestDaemonsTakeNoMessages(t *testing.T) {
 // TestDaemonsThatDiffer: a node that declares another number of them has none, and is told both; those of the cluster
 // run on where they were declared (SHD-12).
 func TestDaemonsThatDiffer(t *testing.T) {
+	t.Parallel()
 	r := newRoll(t)
 	nodes := cluster(t, 2, nil, nil)
 	first, err := nodes[0].Daemons(kith.Daemons{Name: "d", N: 3, Run: r.on(nodes[0])})
@@ -259,6 +263,7 @@ func (l *incidents) of(kind kith.IncidentKind) (list []kith.Incident) {
 // TestDaemonThatGoesOn: one that does not end though it was told to is named when the time for its move is over, once,
 // and counted; when it returns it begins on the next node. So is one that the end of its node leaves behind (SHD-12).
 func TestDaemonThatGoesOn(t *testing.T) {
+	t.Parallel()
 	told := &incidents{}
 	nodes := cluster(t, 2, func(_ int, cfg *kith.Config) {
 		cfg.Incident = told.take

@@ -36,6 +36,7 @@ func hosted(n *kith.Node) int { return n.Stats().Types[0].Hosted }
 // Nodes drain in turn, the coordinator first, while it and others send: what lived there moves away, nothing comes
 // back, nothing is lost, doubled or overtaken, and each gets its share again when its drain is taken back (SHD-7).
 func TestDrainUnderTraffic(t *testing.T) {
+	t.Parallel()
 	l := newLedger()
 	nodes, regions := drainable(t, 3, l)
 	var stop atomic.Bool
@@ -67,6 +68,7 @@ func TestDrainUnderTraffic(t *testing.T) {
 // A drain that nobody could take the shards of changes nothing; one that does not end in time goes on, and says what is
 // left; one that is taken back ends for those who wait.
 func TestDrainThatCannotBe(t *testing.T) {
+	t.Parallel()
 	alone, regions := drainable(t, 1, newLedger())
 	require.ErrorIs(t, alone[0].Drain(within(t)), kith.ErrNobodyTakes)
 	require.False(t, alone[0].Health().Draining)

@@ -91,6 +91,7 @@ func (a *account) Stop(c *kith.Context) {
 // The state of an entity is not moved: one that saves it, message by message or in Stop, goes on at its new home with
 // what the store has; one that does not begins anew there. Its earlier owner's fence is refused by the store (SHD-11).
 func TestDurableEntitiesRecoverFromTheirStore(t *testing.T) {
+	t.Parallel()
 	const ids, before = 24, 3
 	always, atEnd := newVault(), newVault()
 	kinds := map[string]func() kith.Handler{

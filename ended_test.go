@@ -112,6 +112,7 @@ func (w *tried) untouched(t *testing.T) {
 
 // A verb whose context has ended returns its error, and is not carried out (OPS-1).
 func TestVerbsHeedAContextThatHasEnded(t *testing.T) {
+	t.Parallel()
 	w := newTried(t)
 	for _, typ := range []reflect.Type{reflect.TypeFor[*kith.Node](), reflect.TypeFor[*kith.Region](),
 		reflect.TypeFor[*kith.SingletonRef](), reflect.TypeFor[*kith.DaemonsRef](),
@@ -151,6 +152,7 @@ func TestVerbsHeedAContextThatHasEnded(t *testing.T) {
 
 // Asks that leave no time for an answer are refused as Ask refuses a context that is over: no handler is called.
 func TestAsksWithNoTime(t *testing.T) {
+	t.Parallel()
 	w := newTried(t)
 	for _, d := range []time.Duration{0, -1, -time.Hour} {
 		_, err := w.r.AskWithin(d, "a", nil, nil)

@@ -14,6 +14,7 @@ import (
 
 // A stream begins with the snapshot, and the changes behind it lead from view to view without a gap.
 func TestEventsLeadFromSnapshotOn(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, 1, nil, nil)
 	ctx, cancel := context.WithCancel(within(t))
 	defer cancel()
@@ -50,6 +51,7 @@ func TestEventsLeadFromSnapshotOn(t *testing.T) {
 
 // The stream ends with its context and with the node.
 func TestEventsEnd(t *testing.T) {
+	t.Parallel()
 	n := start(t, nil, kith.Config{})
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -76,6 +78,7 @@ func TestEventsEnd(t *testing.T) {
 
 // What happens in sharding is a stream, too: who coordinates, who gets which shard, and each phase of a move (SHD-7).
 func TestShardEvents(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, 2, nil, nil)
 	l := newLedger()
 	seen := make([]map[kith.ShardEventKind][]kith.ShardEvent, len(nodes))

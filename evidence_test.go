@@ -11,19 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/port"
 )
 
 // A node that is gone is unreachable because its connections were reset and its address refuses new ones. Silence would
 // say so after an hour: the detector is that patient here.
 func TestGoneNodeIsUnreachableWithoutSilence(t *testing.T) {
+	t.Parallel()
 	l := logger(t)
 	pace := quick()
 	pace.AcceptablePause = time.Hour
 	var nodes []*kith.Node
 	for i := range 4 {
-		cfg := kith.Config{Name: "test", Membership: pace, Sharding: kith.Sharding{TakeoverTime: time.Second},
-			Resolver: kith.Resolver{Strategy: kith.ResolverOff},
-			Logger:   slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", i)}
+		cfg := kith.Config{Name: "test", Listen: port.Keep(t), Membership: pace,
+			Sharding: kith.Sharding{TakeoverTime: time.Second}, Resolver: kith.Resolver{Strategy: kith.ResolverOff},
+			Logger: slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", i)}
 		if i > 0 {
 			cfg.Seeds = []string{nodes[0].Addr().String()}
 		}

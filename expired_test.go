@@ -16,6 +16,7 @@ import (
 // An entity is busy while asks of this node and of another wait for it, and those who asked give up. When it goes on
 // it handles none of them, and what is waited for still; all are counted. Pins SHD-5, ACC-3.
 func TestExpiredAsksAreNotHandled(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker} {
 		t.Run(mode.String(), func(t *testing.T) {
 			gate, busy := make(chan struct{}), make(chan struct{}, 1)
@@ -115,6 +116,7 @@ func headed(t *testing.T) (remote, local map[kith.Mode]*kith.Region) {
 // Headers reach the handlers of every mode, from here and from there, with messages of any size and while a home is
 // looked for; without them a handler sees none. Too many are refused by a typed error.
 func TestHeaders(t *testing.T) {
+	t.Parallel()
 	remote, local := headed(t)
 	each(t, remote, local, func(t *testing.T, r *kith.Region) {
 		for i, size := range []int{0, 100, 64 << 10, 200 << 10} {

@@ -44,6 +44,7 @@ func register(t *testing.T, n *kith.Node, typ kith.Type, a actor) *kith.Region {
 
 // A Blocking handler asks another entity of its own shards and of another type; others are told that it would block.
 func TestHandlersAskAndTell(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			l := newLedger()
@@ -90,6 +91,7 @@ func TestHandlersAskAndTell(t *testing.T) {
 
 // A detached ask is answered later, from another goroutine, once.
 func TestDetach(t *testing.T) {
+	t.Parallel()
 	remote, local, tokens := map[kith.Mode]*kith.Region{}, map[kith.Mode]*kith.Region{}, make(chan kith.ReplyToken, 1)
 	cluster(t, 2, func(i int, cfg *kith.Config) {
 		if i == 1 {
@@ -129,6 +131,7 @@ func TestDetach(t *testing.T) {
 
 // Timers fire at the entity that set them, idle entities stop, and the next message makes them anew.
 func TestTimersAndIdleEntities(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			var made, stopped atomic.Int64
@@ -159,6 +162,7 @@ func TestTimersAndIdleEntities(t *testing.T) {
 // Leaving works off what lies in mailboxes and then stops every entity, once, under the fence it was made with.
 // Pins SHD-7.
 func TestLeaveStopsEntities(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			var mu sync.Mutex
@@ -199,6 +203,7 @@ func TestLeaveStopsEntities(t *testing.T) {
 
 // A node that is marked down while it lives ends itself, without calling its entities, and says who did it.
 func TestDownedNodeEndsItself(t *testing.T) {
+	t.Parallel()
 	nodes, regions, _ := echoCluster(t, 3, nil)
 	ctx := within(t)
 	for e := range 30 {
@@ -217,6 +222,7 @@ func TestDownedNodeEndsItself(t *testing.T) {
 
 // Close gives a running handler time, and does not wait for ever.
 func TestCloseWaitsForRunningHandler(t *testing.T) {
+	t.Parallel()
 	n := cluster(t, 1, nil, nil)[0]
 	begun, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	r := register(t, n, kith.Type{Name: "x"}, actor{receive: func(*kith.Context, []byte) error {
@@ -253,6 +259,7 @@ func (meeting) Stop(*kith.Context) {}
 
 // A Blocking handler holds up its own entity only: hundreds wait for each other inside Receive, twice over.
 func TestBlockingHandlersHoldUpNobody(t *testing.T) {
+	t.Parallel()
 	const entities = 300
 	rounds := make([]sync.WaitGroup, 2)
 	node := cluster(t, 1, nil, nil)[0]

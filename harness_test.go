@@ -7,9 +7,11 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/port"
 )
 
 // TestMain fails when a goroutine is left beside those that a package which gnet pulls in starts with the process.
@@ -27,11 +30,28 @@ func TestMain(m *testing.M) {
 		child(spec)
 		return
 	}
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set(strconv.Itoa(together)); err != nil {
+			panic(err)
+		}
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
 }
 
+// together is how many tests run at a time, unless -parallel says otherwise: most of what they do is wait. Tests that
+// count goroutines, memory or allocations, or take the processors for themselves, do not run beside others.
+const together = 8
+
 // patience bounds every wait of a test; reaching it is a failure.
 const patience = 2 * time.Minute
+
+// A node that has stood still for half the takeover time is suspended, as all are now and then on a busy machine. Tests
+// in which nobody is lost have a takeover time that is never over; others wait for one of takeover.
+const (
+	never    = 20 * time.Minute
+	takeover = 8 * time.Second
+)
 
 // quick paces membership for tests: the same protocol, ten times as fast, and patient with a busy machine.
 func quick() kith.Tuning {
@@ -73,11 +93,15 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// start starts one node that is closed with the test.
+// start starts one node that is closed with the test. Its port is nobody else's until then, whatever becomes of it:
+// other tests run beside this one.
 func start(t *testing.T, l *testLog, cfg kith.Config) *kith.Node {
 	t.Helper()
 	if cfg.Name == "" {
 		cfg.Name = "test"
+	}
+	if cfg.Listen == "" {
+		cfg.Listen = port.Keep(t)
 	}
 	if cfg.Membership.GossipInterval == 0 {
 		cfg.Membership = quick()
@@ -86,7 +110,7 @@ func start(t *testing.T, l *testLog, cfg kith.Config) *kith.Node {
 		cfg.Resolver.Strategy = kith.ResolverOff // else no takeover time may be shorter than its patience
 	}
 	if cfg.Sharding.TakeoverTime == 0 && cfg.Resolver.Strategy == kith.ResolverOff {
-		cfg.Sharding.TakeoverTime = 3 * time.Second
+		cfg.Sharding.TakeoverTime = never
 	}
 	n, err := kith.Start(context.Background(), cfg)
 	require.NoError(t, err)

@@ -80,6 +80,7 @@ func sendAll(t *testing.T, wg *sync.WaitGroup, r *kith.Region, round, id string)
 // nobody had registered their type yet, with those behind them, and from the node itself. Who has none sees none.
 // Pins SHD-5, API-2.
 func TestHeadersOfEveryForm(t *testing.T) {
+	t.Parallel()
 	regions := map[kith.Mode]*kith.Region{}
 	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
 		if cfg.MaxPayload = 64 << 10; i == 1 {

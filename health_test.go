@@ -30,11 +30,14 @@ type watched struct {
 	Log        int // records that say the same
 }
 
+// short is a takeover time of which the half is soon over.
+const short = 3 * time.Second
+
 // watcher is a process with a node that tells of its own suspensions, until its input ends.
 func watcher(seed string) {
 	log := newRecords()
 	n, err := kith.Start(context.Background(), kith.Config{Name: "test", Membership: quick(), Seeds: []string{seed},
-		Resolver: kith.Resolver{Strategy: kith.ResolverOff}, Sharding: kith.Sharding{TakeoverTime: 3 * time.Second},
+		Resolver: kith.Resolver{Strategy: kith.ResolverOff}, Sharding: kith.Sharding{TakeoverTime: short},
 		Logger: slog.New(log)})
 	if err != nil {
 		panic(err)
@@ -62,7 +65,8 @@ func watcher(seed string) {
 // MEM-10: a process that stood still for longer than half the takeover time says so when it goes on, with the reason,
 // and says when others have confirmed it: as events, in its health, in its statistics and in its log.
 func TestStoppedProcessTellsOfItsSuspension(t *testing.T) {
-	nodes := cluster(t, 2, nil, nil)
+	t.Parallel()
+	nodes := cluster(t, 2, func(_ int, cfg *kith.Config) { cfg.Sharding.TakeoverTime = short }, nil)
 	k := spawn(t, "watch "+nodes[0].Addr().String())
 	for _, n := range nodes {
 		awaitView(t, n, func(v *kith.View) bool { return v.CountUp() == 3 })
@@ -87,6 +91,7 @@ func TestStoppedProcessTellsOfItsSuspension(t *testing.T) {
 
 // A node says where it stands from its start to its end, and why it is not ready.
 func TestHealthOfANode(t *testing.T) {
+	t.Parallel()
 	tuning := quick()
 	tuning.MinMembers = 2
 	l := logger(t)
@@ -119,6 +124,7 @@ func TestHealthOfANode(t *testing.T) {
 
 // A process that is killed and started again at its address is news for those who live, and no error (MEM-9).
 func TestRestartInPlaceIsNoError(t *testing.T) {
+	t.Parallel()
 	log := newRecords()
 	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
 		if i == 0 {

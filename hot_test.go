@@ -19,6 +19,7 @@ import (
 // TestHotShardMoves: two shards of one node, whose handlers run long, though no more messages come to them than to the
 // others, end on two nodes, in every mode (SHD-6).
 func TestHotShardMoves(t *testing.T) {
+	t.Parallel()
 	const shards = 4
 	for _, mode := range stormModes {
 		t.Run(mode.String(), func(t *testing.T) {

@@ -64,6 +64,7 @@ func (k *hoarder) Stop(*kith.Context) {}
 
 // A Context that was kept answers no ask, whoever uses it and whenever (SHD-5).
 func TestKeptContextsAnswerNobody(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) { keepContexts(t, mode, keptReplies(t)) })
 	}

@@ -19,6 +19,7 @@ import (
 // TestLargeMessageMovesWithItsShard: the owner leaves while a large message is on its way to it, and what was sent
 // behind it waits; all of it arrives at the next owner, once and in order (SHD-7, SHD-9).
 func TestLargeMessageMovesWithItsShard(t *testing.T) {
+	t.Parallel()
 	c := startBlobs(t, 2, kith.Worker, nil)
 	var id string
 	for i := 0; id == ""; i++ { // one that lives at nodes[2]
@@ -57,6 +58,7 @@ func TestLargeMessageMovesWithItsShard(t *testing.T) {
 // TestLargeMessageLosesItsReceiver: a receiver that is gone in the middle is an error to TellBulk and to the asker, and
 // an undelivered message of Tell.
 func TestLargeMessageLosesItsReceiver(t *testing.T) {
+	t.Parallel()
 	c := startBlobs(t, 1, kith.Worker, func(i int, cfg *kith.Config) {
 		cfg.MaxMessage, cfg.BulkBudget = 16<<20, 16<<20
 		if i == 0 {
@@ -102,6 +104,7 @@ func shardOther(c *blobCluster, id string, nth int) string {
 // TestLargeMessageBounds: size, budget and parking refuse with typed errors that name them, and there is room again
 // later.
 func TestLargeMessageBounds(t *testing.T) {
+	t.Parallel()
 	c := startBlobs(t, 1, kith.Blocking, func(i int, cfg *kith.Config) {
 		cfg.MaxMessage, cfg.BulkBudget, cfg.Sharding.ParkBytes = 1<<20, 2<<20, 128<<10
 		if i == 1 {
@@ -150,6 +153,7 @@ func TestLargeMessageBounds(t *testing.T) {
 
 // TestLargeAskThatNobodyWaitsFor is given up at both ends.
 func TestLargeAskThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
 	c := startBlobs(t, 1, kith.Blocking, func(i int, cfg *kith.Config) {
 		cfg.MaxMessage, cfg.BulkBudget = 4<<20, 16<<20
 		if i == 1 {
@@ -177,6 +181,7 @@ func TestLargeAskThatNobodyWaitsFor(t *testing.T) {
 
 // TestLargeMessageAtTheEnd: a node that is closed tells whoever waits, and reports the rest.
 func TestLargeMessageAtTheEnd(t *testing.T) {
+	t.Parallel()
 	c := startBlobs(t, 1, kith.Worker, func(i int, cfg *kith.Config) {
 		cfg.MaxMessage, cfg.BulkBudget = 4<<20, 16<<20
 		if i == 1 {
@@ -203,6 +208,7 @@ func TestLargeMessageAtTheEnd(t *testing.T) {
 // TestLargeRefusalsNameTheirBound: a receiver that takes no message so large is named to every form of send, with its
 // bound; a reply that is too large for its asker's node names that node and its bound (SHD-5).
 func TestLargeRefusalsNameTheirBound(t *testing.T) {
+	t.Parallel()
 	const most = 128 << 10
 	c := startBlobs(t, 1, kith.Worker, func(i int, cfg *kith.Config) {
 		if i == 1 {
@@ -242,6 +248,7 @@ func TestLargeRefusalsNameTheirBound(t *testing.T) {
 // TestLargeReplyNamesTheAskersBound: a reply that its asker's node does not take fails the ask at once, with that
 // bound.
 func TestLargeReplyNamesTheAskersBound(t *testing.T) {
+	t.Parallel()
 	const most = 128 << 10
 	c := startBlobs(t, 1, kith.Blocking, func(i int, cfg *kith.Config) {
 		if i == 0 {
@@ -263,6 +270,7 @@ func TestLargeReplyNamesTheAskersBound(t *testing.T) {
 
 // TestFailuresNameTheirPeer: asks and large messages whose node is lost, or does not answer in time, name it.
 func TestFailuresNameTheirPeer(t *testing.T) {
+	t.Parallel()
 	c := startBlobs(t, 1, kith.Worker, nil)
 	c.seen.wait, c.seen.into = make(chan struct{}), make(chan struct{}, 16)
 	failed := func(err error, reason kith.Reason) {

@@ -113,6 +113,7 @@ var everyMode = []kith.Mode{kith.Blocking, kith.Worker, kith.Inline}
 // TestLargeMessagesKeepTheirPlace: among the messages of one sender to one entity, large ones come where they were
 // sent, and unharmed (SHD-9).
 func TestLargeMessagesKeepTheirPlace(t *testing.T) {
+	t.Parallel()
 	for _, mode := range everyMode {
 		t.Run(mode.String(), func(t *testing.T) {
 			c := startBlobs(t, 1, mode, nil)
@@ -140,6 +141,7 @@ func TestLargeMessagesKeepTheirPlace(t *testing.T) {
 // TestLargeMessagesOfManySenders: every stream of a sender to an entity is complete and in order, whatever sizes are
 // mixed (SHD-9).
 func TestLargeMessagesOfManySenders(t *testing.T) {
+	t.Parallel()
 	c := startBlobs(t, 2, kith.Worker, nil)
 	var all sync.WaitGroup
 	want := make([][][32]byte, 6)
@@ -174,6 +176,7 @@ func TestLargeMessagesOfManySenders(t *testing.T) {
 
 // TestAsksBesideALargeMessage: 64 MiB go over intact, with progress, while asks on the same pair of nodes are answered.
 func TestAsksBesideALargeMessage(t *testing.T) {
+	t.Parallel()
 	c := startBlobs(t, 1, kith.Worker, nil)
 	b := noise(64<<20, 0)
 	// On a busy machine one of them may be through before anybody else has had a turn: then it says nothing.
@@ -232,6 +235,7 @@ func besideLarge(t *testing.T, c *blobCluster, b []byte) (beside, told int) {
 // TestProgressEndsWithTheWhole: whatever is sent, and wherever it goes, progress grows up to all of it, and once it is
 // there TellBulk returns.
 func TestProgressEndsWithTheWhole(t *testing.T) {
+	t.Parallel()
 	c := startBlobs(t, 1, kith.Worker, nil)
 	for name, r := range map[string]*kith.Region{"remote": c.region, "local": c.here} {
 		for _, n := range []int{10, 3 << 20} {
@@ -250,6 +254,7 @@ func TestProgressEndsWithTheWhole(t *testing.T) {
 
 // TestLargeAsksAndReplies: each form of ask takes a large payload and a large reply, from another node and from here.
 func TestLargeAsksAndReplies(t *testing.T) {
+	t.Parallel()
 	for _, from := range []int{0, 1} {
 		t.Run([]string{"remote", "local"}[from], func(t *testing.T) {
 			c := startBlobs(t, 1, kith.Blocking, nil)
@@ -289,6 +294,7 @@ func TestLargeAsksAndReplies(t *testing.T) {
 
 // TestLargeMessagesAtHome: entities here get large messages without a copy on the way, in every mode and in order.
 func TestLargeMessagesAtHome(t *testing.T) {
+	t.Parallel()
 	for _, mode := range everyMode {
 		t.Run(mode.String(), func(t *testing.T) {
 			c := startBlobs(t, 1, mode, nil)
@@ -314,6 +320,7 @@ func TestLargeMessagesAtHome(t *testing.T) {
 // TestLargeMessageGivenUp: when its context ends the payload is the caller's again, both nodes hold nothing of it, and
 // what was sent behind it arrives.
 func TestLargeMessageGivenUp(t *testing.T) {
+	t.Parallel()
 	c := startBlobs(t, 1, kith.Worker, nil)
 	require.NoError(t, c.region.TellWait(within(t), "a", noise(10, 1)))
 	ctx, cancel := context.WithCancel(within(t))

@@ -108,16 +108,19 @@ func (d *door) shut() {
 // one. Each side goes on with a singleton of its own, but for the lease: one lives, the other one waits and says so,
 // until the first is gone (SHD-12).
 func TestSingletonLeaseInASplit(t *testing.T) {
+	t.Parallel()
 	m, s := &moody{}, &lonely{l: newLedger()}
 	var doors []*door
 	refs := make([]*kith.SingletonRef, 2)
 	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
 		doors = append(doors, newDoor(t, uint64(i)))
 		cfg.Listen, cfg.Advertise = doors[i].to, doors[i].ln.Addr().String()
-		cfg.Sharding.TakeoverTime = time.Second
+		cfg.Sharding.TakeoverTime = takeover
 	}, func(i int, n *kith.Node) {
 		var err error
-		refs[i], err = n.Singleton(leased(s.on(func() *kith.Node { return n }), m))
+		one := leased(s.on(func() *kith.Node { return n }), m)
+		one.Lease.Timeout, one.Lease.Hold = 10*time.Second, time.Minute // nobody loses it because the machine is busy
+		refs[i], err = n.Singleton(one)
 		require.NoError(t, err)
 	})
 	eventually(t, func() bool { return s.alive.Load() == 1 }, "it begins")
@@ -167,6 +170,7 @@ func stat(n *kith.Node) kith.LeaseStats {
 // TestSingletonLeaseIsHandedOver: a leave gives the lease back before the next oldest asks for it: nothing is lost, and
 // nothing waits for a rest (SHD-2, SHD-12).
 func TestSingletonLeaseIsHandedOver(t *testing.T) {
+	t.Parallel()
 	m, s := &moody{}, &lonely{l: newLedger()}
 	refs := make([]*kith.SingletonRef, 2)
 	nodes := cluster(t, 2, nil, func(i int, n *kith.Node) {
@@ -196,6 +200,7 @@ func TestSingletonLeaseIsHandedOver(t *testing.T) {
 // TestSingletonLeaseService: a service that hangs, errs or panics has the singleton wait, and stopped after Hold, with
 // a reason; the node goes on. When the service is well again the singleton lives, and what was sent to it is handled.
 func TestSingletonLeaseService(t *testing.T) {
+	t.Parallel()
 	for mood, why := range map[int32]string{hangs: "has not returned", errs: errAway.Error(),
 		panics: "as the store fell"} {
 		m, l := &moody{}, newLedger()
@@ -236,6 +241,7 @@ func TestSingletonLeaseService(t *testing.T) {
 
 // TestSingletonLeaseIsTakenAway: an answer that another has the lease stops the singleton at once, without Stop.
 func TestSingletonLeaseIsTakenAway(t *testing.T) {
+	t.Parallel()
 	m, s := &moody{}, &lonely{l: newLedger()}
 	n := start(t, logger(t), kith.Config{})
 	one := leased(s.on(func() *kith.Node { return n }), m)

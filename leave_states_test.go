@@ -94,6 +94,7 @@ func (d heldDetector) Heartbeat(at time.Duration) {
 // A node leaves, or drains, while another one stands still, though not for so long that anybody would take it for lost:
 // moves are given up meanwhile, tried again, and every state moves (SHD-9).
 func TestLeaveBesideAPause(t *testing.T) {
+	t.Parallel()
 	for name, gives := range map[string]func(context.Context, *kith.Node) error{
 		"leave": func(ctx context.Context, n *kith.Node) error { return n.Leave(ctx) },
 		"drain": func(ctx context.Context, n *kith.Node) error { return n.Drain(ctx) },
@@ -142,6 +143,7 @@ func (h *brokenTally) HandOver(*kith.Context) ([]byte, error) { panic("no state"
 // States that nobody can be given before a leave is over, or that their entities do not say, are told by name, and the
 // leave counts them (SHD-9, MEM-8).
 func TestLeaveTellsWhatItLoses(t *testing.T) {
+	t.Parallel()
 	const entities = 60
 	for name, play := range map[string]struct {
 		nodes  int
@@ -209,6 +211,7 @@ func TestLeaveTellsWhatItLoses(t *testing.T) {
 
 // Two that are all there is leave at once: what one hands over to the other, and that one cannot pass on, is told.
 func TestLastTwoLeaveAtOnce(t *testing.T) {
+	t.Parallel()
 	const entities = 60
 	nodes, _, lost := tallies(t, 2, entities, nil, nil)
 	errs := make([]error, len(nodes))
@@ -240,6 +243,7 @@ func (h *waits) Stop(c *kith.Context) { <-c.Context().Done() }
 
 // Whoever waits for a node that is marked down meanwhile hears of that, whatever it waits for (SHD-7, MEM-8).
 func TestVerbsEndWithTheirNode(t *testing.T) {
+	t.Parallel()
 	for name, verb := range map[string]func(n *kith.Node) error{
 		"drain":    func(n *kith.Node) error { return n.Drain(within(t)) },
 		"leave":    func(n *kith.Node) error { return n.Leave(within(t)) },
@@ -263,6 +267,7 @@ func TestVerbsEndWithTheirNode(t *testing.T) {
 
 // A drain that is waited for ends when its node leaves: what cannot move stops then.
 func TestDrainEndsWithTheLeave(t *testing.T) {
+	t.Parallel()
 	nodes, _, _ := tallies(t, 2, 60, func(string) kith.Handler { return &waits{} }, func(_ int, cfg *kith.Config) {
 		cfg.LeaveTimeout = time.Second
 	})

@@ -18,6 +18,7 @@ import (
 
 // MEM-12: metadata and application versions reach every member.
 func TestMetadataReachesAll(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, 2, func(i int, cfg *kith.Config) { cfg.AppVersion = []string{"1.9", "1.10"}[i] }, nil)
 	ctx := within(t)
 	require.NoError(t, nodes[1].SetMetadata(ctx, "schema", []byte("7")))
@@ -36,6 +37,7 @@ func TestMetadataReachesAll(t *testing.T) {
 // GOS-10: with the overview each node learns which version the others hold; alone or without it, only whether they have
 // the present one.
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
 		cfg.Membership = quick()
 		cfg.Membership.Overview = i == 0
@@ -65,6 +67,7 @@ func TestVersions(t *testing.T) {
 
 // MEM-7: all nodes become ready, a further one is refused with the reason, and the cluster can be stopped.
 func TestPrepareForFullShutdown(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, 2, nil, nil)
 	ctx := within(t)
 	require.NoError(t, nodes[1].PrepareForFullShutdown(ctx))
@@ -97,6 +100,7 @@ func TestPrepareForFullShutdown(t *testing.T) {
 // MEM-9: a node that is alone goes over to another cluster at the same address, under a new incarnation; one in company
 // is told that it may not. What it hosted is stopped first.
 func TestJoinCluster(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, 2, nil, nil)
 	ctx := within(t)
 	_, err := nodes[0].JoinCluster(ctx, []string{nodes[1].Addr().String()})
@@ -131,6 +135,7 @@ func TestJoinCluster(t *testing.T) {
 
 // A node on which fences may have been issued refuses a cluster that was born earlier.
 func TestJoinClusterBornEarlier(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, 1, nil, nil)
 	ctx := within(t)
 	lone := start(t, nil, kith.Config{MinBirth: nodes[0].View().Birth}) // so it forms a cluster that is born later
@@ -149,6 +154,7 @@ func TestJoinClusterBornEarlier(t *testing.T) {
 
 // JOIN-1: a node whose settings do not fit is refused, with both values.
 func TestSettingsMustAgree(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, 1, nil, nil)
 	other := start(t, nil, kith.Config{Seeds: []string{nodes[0].Addr().String()},
 		Sharding: kith.Sharding{TakeoverTime: 90 * time.Second}})
@@ -163,6 +169,7 @@ func TestSettingsMustAgree(t *testing.T) {
 
 // JOIN-1: two clusters of one name that list each other as seeds find out, over real connections.
 func TestTwinClusters(t *testing.T) {
+	t.Parallel()
 	a := start(t, nil, kith.Config{})
 	ctx := within(t)
 	require.NoError(t, a.Ready(ctx))
@@ -171,7 +178,7 @@ func TestTwinClusters(t *testing.T) {
 		time.Millisecond)
 	l := logger(t)
 	cfg := kith.Config{Listen: "127.0.0.1:0", Name: "test", Membership: quick(),
-		Sharding: kith.Sharding{TakeoverTime: time.Second},
+		Sharding: kith.Sharding{TakeoverTime: never},
 		Resolver: kith.Resolver{Strategy: kith.ResolverOff}}
 	cfg.Membership.SeedCheckInterval = 50 * time.Millisecond
 	cfg.Logger = slog.New(slog.NewTextHandler(l, nil))

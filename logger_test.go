@@ -52,6 +52,7 @@ func (l *heldLog) hold(t *testing.T) (release func()) {
 // A node whose logger stands still goes on: it follows its cluster, answers asks, reports, and leaves. Then it says
 // what it had to say.
 func TestALoggerThatStandsStill(t *testing.T) {
+	t.Parallel()
 	log := &heldLog{}
 	regions := make([]*kith.Region, 3)
 	nodes := cluster(t, 3, func(i int, cfg *kith.Config) {
@@ -86,6 +87,7 @@ func TestALoggerThatStandsStill(t *testing.T) {
 // A logger, and a hook, may call the node that tells it, and tell to the very shard whose entity is being reported, in
 // every mode.
 func TestLoggersAndHooksThatCallTheNode(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker, kith.Inline} {
 		t.Run(mode.String(), func(t *testing.T) {
 			var node atomic.Pointer[kith.Node]
@@ -134,6 +136,7 @@ func (c calling) WithGroup(string) slog.Handler             { return c }
 
 // Hooks that stand still hold up no ask's time limit, no timer, and no end of the node.
 func TestHooksThatStandStill(t *testing.T) {
+	t.Parallel()
 	held := make(chan struct{})
 	release := sync.OnceFunc(func() { close(held) })
 	t.Cleanup(release)
@@ -162,6 +165,7 @@ func TestHooksThatStandStill(t *testing.T) {
 
 // Functions of asks that stand still where their node was lost hold up nothing: the control goroutine tells of it.
 func TestFunctionsOfAsksThatStandStill(t *testing.T) {
+	t.Parallel()
 	held, stays := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(held) })
 	defer close(stays)

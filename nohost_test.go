@@ -14,6 +14,7 @@ import (
 // An ask for a type that no member may host fails at once, and was not executed; a tell waits, as the first node that
 // may host it can come at any time. When it has come, asks are answered, and what waited is delivered. Pins SHD-4.
 func TestNobodyHosts(t *testing.T) {
+	t.Parallel()
 	l := newLedger()
 	regions := make([]*kith.Region, 2)
 	make2 := func(i int, node *kith.Node) {
@@ -48,6 +49,7 @@ func TestNobodyHosts(t *testing.T) {
 // ask waits, and when its time is over it was not executed, and is told so. One that is waited for is answered as soon
 // as the type is registered there. Pins SHD-4.
 func TestRoleWithoutTheType(t *testing.T) {
+	t.Parallel()
 	l := newLedger()
 	var near *kith.Region
 	typ := func(node *kith.Node) kith.Type {

@@ -35,6 +35,7 @@ func (*paced) Stop(*kith.Context) {}
 // A node whose handlers are far slower than what is sent to it drains while the others go on sending: what it has
 // accepted goes with its shards, in order, before what waited for the move, and nothing is lost (SHD-7, SHD-9).
 func TestDrainOfAnOverloadedNode(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker} {
 		t.Run(mode.String(), func(t *testing.T) { drainOverloaded(t, mode) })
 	}

@@ -103,6 +103,7 @@ func hardBound(senders, frame int) int64 {
 // One slow entity behind TellWait from four remote senders and one of its own node: nothing is refused, what waits is
 // bounded, order holds, and messages of the same senders to others on the same links arrive meanwhile (SHD-4, ACC-5).
 func TestTellWaitWaitsAtTheEntity(t *testing.T) {
+	t.Parallel()
 	const count, others, rounds = 400, 200, 5
 	p := newPressed(t, 5, nil)
 	p.know(t)
@@ -143,6 +144,7 @@ func TestTellWaitWaitsAtTheEntity(t *testing.T) {
 
 // The mailbox fills before a connection ever stood, and while the home is unknown: what was accepted then waits too.
 func TestTellWaitBeforeTheFirstConnection(t *testing.T) {
+	t.Parallel()
 	const count = 300
 	p := newPressed(t, 2, nil)
 	done := p.waiting(t, within(t), 1, count, 4000)
@@ -156,6 +158,7 @@ func TestTellWaitBeforeTheFirstConnection(t *testing.T) {
 // A TellWait whose context ends while the entity is full says which node and which bound; Tell is refused there and
 // reported, as ever; and both go on when there is room.
 func TestTellWaitEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	p := newPressed(t, 2, nil)
 	p.know(t)
 	r, payload := p.senders[1], make([]byte, 4000)
@@ -183,6 +186,7 @@ func TestTellWaitEndsWithItsContext(t *testing.T) {
 // The budget of all mailboxes is used up by entities that stand still: TellWait to any of that node waits, nothing is
 // refused, and all go on when there is room (CARD-3).
 func TestTellWaitWaitsForTheBudget(t *testing.T) {
+	t.Parallel()
 	const count, slow, budget = 40, 12, 256 << 10
 	p := newPressed(t, 3, func(_ int, cfg *kith.Config) { cfg.MailboxBudget = budget })
 	p.know(t)

@@ -22,6 +22,7 @@ import (
 // for its port stays taken; when it has returned, the death of the node is proven at once, long before the takeover
 // time.
 func TestClosedNodeIsNotDeadWhileAHandlerRuns(t *testing.T) {
+	t.Parallel()
 	running, release := make(chan struct{}), make(chan struct{})
 	regions := make([]*kith.Region, 2)
 	nodes := cluster(t, 2, func(_ int, c *kith.Config) {
@@ -76,12 +77,13 @@ func TestClosedNodeIsNotDeadWhileAHandlerRuns(t *testing.T) {
 // JOIN-1: the younger of two clusters of one name, met by its only node at two addresses, ends; what it leaves in its
 // directory makes its successor join the older one, though its own was born later and it is the first seed.
 func TestYoungerTwinEndsAndJoinsTheOlder(t *testing.T) {
+	t.Parallel()
 	older := start(t, nil, kith.Config{})
 	ctx := within(t)
 	require.NoError(t, older.Ready(ctx))
 	own, one, two := port.Keep(t), port.Keep(t), port.Keep(t)
 	cfg := kith.Config{Listen: own, Name: "test", Seeds: []string{own, one, two},
-		Sharding:  kith.Sharding{TakeoverTime: 3 * time.Second},
+		Sharding:  kith.Sharding{TakeoverTime: never},
 		Logger:    slog.New(slog.NewTextHandler(logger(t), nil)),
 		Directory: t.TempDir(), Membership: quick(), Resolver: kith.Resolver{Strategy: kith.ResolverOff}}
 	cfg.Membership.SeedCheckInterval, cfg.Membership.SeedTimeout = 50*time.Millisecond, 200*time.Millisecond

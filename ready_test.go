@@ -70,6 +70,7 @@ func awaitNotReady(t *testing.T, n *kith.Node, want kith.WaitKind) *kith.NotRead
 
 // JOIN-2: Ready names a seed that does not answer, and what the system says, as a type and in the log.
 func TestReadyNamesADeadSeed(t *testing.T) {
+	t.Parallel()
 	seed := port.Keep(t)
 	log := newRecords()
 	n := start(t, logger(t), kith.Config{Seeds: []string{seed}, Logger: slog.New(log)})
@@ -93,6 +94,7 @@ func TestReadyNamesADeadSeed(t *testing.T) {
 // JOIN-1: Ready names the setting in which this node and a seed differ, with both values: one that a hello compares,
 // and the name of the cluster. One that a join compares ends the node, and is named by the error of its end.
 func TestReadyNamesSettingsThatDiffer(t *testing.T) {
+	t.Parallel()
 	l := logger(t)
 	seed := start(t, l, kith.Config{MaxPayload: 1 << 20})
 	seeds := []string{seed.Addr().String()}
@@ -116,6 +118,7 @@ func TestReadyNamesSettingsThatDiffer(t *testing.T) {
 // Ready names certificates: a seed's that this node does not believe, and its own that the seed does not believe; and
 // that one of the two has none.
 func TestReadyNamesCertificates(t *testing.T) {
+	t.Parallel()
 	l := logger(t)
 	good, err := pki.NewCA("good", time.Hour)
 	require.NoError(t, err)
@@ -143,6 +146,7 @@ func TestReadyNamesCertificates(t *testing.T) {
 
 // Ready names members that are still to come.
 func TestReadyNamesMembersToCome(t *testing.T) {
+	t.Parallel()
 	tuning := quick()
 	tuning.MinMembers = 2
 	why := awaitNotReady(t, start(t, logger(t), kith.Config{Membership: tuning}), kith.WaitMembers)

@@ -39,6 +39,7 @@ func sendsTo(t *testing.T, r *kith.Region, sender int, stop *atomic.Bool) (sent 
 // A node that joins gets its share of the shards at the next look at the balance, while others send to the entities in
 // them: nothing is lost, doubled or overtaken (SHD-6, SHD-7).
 func TestALateMemberGetsItsShare(t *testing.T) {
+	t.Parallel()
 	l := newLedger()
 	edit := func(_ int, cfg *kith.Config) { cfg.Sharding.RebalanceInterval = 50 * time.Millisecond }
 	regions := map[*kith.Node]*kith.Region{}
@@ -84,6 +85,7 @@ func (f *toOne) Rebalance(*strategy.View) ([]strategy.Move, error) { return nil,
 // one that joined last, while two nodes send: nothing is lost, doubled or overtaken, and what cannot be says why
 // (SHD-6, SHD-12).
 func TestMoveByHandUnderOwnStrategy(t *testing.T) {
+	t.Parallel()
 	l := newLedger()
 	edit := func(_ int, cfg *kith.Config) { cfg.Sharding.RebalanceInterval = 50 * time.Millisecond }
 	regions := map[*kith.Node]*kith.Region{}
@@ -157,6 +159,7 @@ func (w *weigher) Rebalance(v *strategy.View) ([]strategy.Move, error) {
 
 // A strategy that reads loads is shown those of shards on other nodes, as measured there (SHD-6).
 func TestLoadsReachTheStrategy(t *testing.T) {
+	t.Parallel()
 	l := newLedger()
 	edit := func(_ int, cfg *kith.Config) { cfg.Sharding.RebalanceInterval = 50 * time.Millisecond }
 	regions := map[*kith.Node]*kith.Region{}

@@ -73,6 +73,7 @@ func (r remembered) end() {
 // TestRememberedEntities: what the store knows lives, on three nodes and without a message; after a leave and after a
 // crash of a handler too; what has forgotten itself does not (SHD-12).
 func TestRememberedEntities(t *testing.T) {
+	t.Parallel()
 	const shards, n = 12, 60
 	s := &shelf{t: t, known: map[string]bool{}, lives: map[string]kith.ID{}, fence: map[string]kith.Fence{}}
 	for i := range n {

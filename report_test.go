@@ -17,6 +17,7 @@ import (
 // A report counts each shard and each entity where it lives, in more than one answer where a node has many; a member
 // without the type has nothing, and one that does not answer is named.
 func TestReport(t *testing.T) {
+	t.Parallel()
 	const shards, entities = 12_000, 15_000 // over 4,096 shards live on each of two nodes
 	l := newLedger()
 	nodes := cluster(t, 3, nil, nil)
@@ -83,8 +84,9 @@ func TestReport(t *testing.T) {
 
 // A process that stands still is missing from a report, and what the others have is told (SHD-7).
 func TestReportNamesWhoStandsStill(t *testing.T) {
+	t.Parallel()
 	l := newLedger()
-	nodes := cluster(t, 2, nil, nil)
+	nodes := cluster(t, 2, func(_ int, cfg *kith.Config) { cfg.Sharding.TakeoverTime = short }, nil)
 	k := spawn(t, "watch "+nodes[0].Addr().String())
 	awaitView(t, nodes[0], func(v *kith.View) bool { return v.CountUp() == 3 })
 	r, err := nodes[0].Register(echoType("orders", kith.Inline, l, func() *kith.Node { return nodes[0] }))

@@ -51,6 +51,7 @@ func (r *toldReports) unnamed() uint64 {
 // Every message that fails is told, however many shards fail at once: beyond the bound of what is kept apart its shard
 // is not named, and its count is not lost (SHD-4).
 func TestManyShardsFailAtOnce(t *testing.T) {
+	t.Parallel()
 	told := &toldReports{}
 	n := start(t, logger(t), kith.Config{Sharding: kith.Sharding{ParkTime: time.Second}, Undelivered: told.take})
 	r, err := n.Register(kith.Type{Name: "nobody", Role: "absent", Shards: 100_000,
@@ -86,6 +87,7 @@ func (h *held) Stop(*kith.Context) {}
 
 // Every refusal reaches its sender, however many shards refuse at once: more than one telling keeps apart (SHD-4).
 func TestManyShardsRefuseAtOnce(t *testing.T) {
+	t.Parallel()
 	const ids = 2600
 	told, handled, hold := &toldReports{}, &atomic.Uint64{}, make(chan struct{})
 	var far *kith.Region

@@ -57,6 +57,7 @@ func owned(t *testing.T, typ kith.Type, a actor) (far *kith.Region, owner *kith.
 // stack; its asker gets a typed error, and so does who asks while the entity rests; tells that are refused meanwhile
 // are reported to their sender (SHD-5).
 func TestCrashedEntityAcrossNodes(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			far, owner, seen, here, there := owned(t, kith.Type{Mode: mode, MaxRestarts: 1, RestartWindow: time.Hour},
@@ -99,6 +100,7 @@ func TestCrashedEntityAcrossNodes(t *testing.T) {
 // What waited for an entity that is given up was accepted already: it is reported where it was, and its askers are
 // told.
 func TestDroppedMessagesAreReported(t *testing.T) {
+	t.Parallel()
 	begun, release := make(chan struct{}), make(chan struct{})
 	far, owner, seen, _, there := owned(t, kith.Type{Restart: kith.RestartStop}, actor{
 		receive: func(*kith.Context, []byte) error {
@@ -128,6 +130,7 @@ func TestDroppedMessagesAreReported(t *testing.T) {
 // Whatever the restart policy does with those that panic, each message is accounted for: its handler was called, or it
 // was dropped where it waited, or refused and its sender told; asks end once. Pins SHD-4.
 func TestEachMessageOfEntitiesThatPanic(t *testing.T) {
+	t.Parallel()
 	for name, typ := range map[string]kith.Type{
 		"stop":       {Restart: kith.RestartStop},
 		"stop, rest": {Restart: kith.RestartStop, RestartBackoff: 5 * time.Millisecond, RestartWindow: 10 * time.Millisecond},
@@ -180,6 +183,7 @@ func TestEachMessageOfEntitiesThatPanic(t *testing.T) {
 // An entity that cannot be made is no silence: who asks gets an error that says that nothing was executed, with the
 // text of Open; tells were accepted, so they are reported where their entity would live; the operator is told.
 func TestOpenThatFailsIsTold(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			var down atomic.Bool
@@ -215,6 +219,7 @@ func TestOpenThatFailsIsTold(t *testing.T) {
 // "One over its time is named": the entity of a call that takes longer than its type's SlowAfter is named while it
 // still runs, and again when it has returned (SHD-5).
 func TestSlowCallIsNamedWhileItRuns(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			release := make(chan struct{})
@@ -256,6 +261,7 @@ func TestSlowCallIsNamedWhileItRuns(t *testing.T) {
 // A type that sets no limit has that of all Worker and Inline types, also where messages are handled in a row, under
 // one guard: who is over it is named, and nobody else (SHD-5).
 func TestSlowCallInARowIsNamed(t *testing.T) {
+	t.Parallel()
 	const long = 40 * time.Millisecond
 	for _, mode := range []kith.Mode{kith.Worker, kith.Inline} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -303,6 +309,7 @@ func TestSlowCallInARowIsNamed(t *testing.T) {
 
 // A poisoned stream of messages does not flood the operator: a part is reported, with how many were not.
 func TestIncidentsAreReportedInPart(t *testing.T) {
+	t.Parallel()
 	far, owner, seen, _, _ := owned(t, kith.Type{Mode: kith.Worker}, actor{
 		receive: func(*kith.Context, []byte) error { panic("poison") }})
 	ctx := within(t)

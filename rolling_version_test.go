@@ -16,6 +16,7 @@ import (
 // the first of the old ones leaves: what it had lives at the new ones, and nothing more at the other old one (SHD-6,
 // the reference's scenario F-R9).
 func TestRollingUpdateMovesToTheNewVersion(t *testing.T) {
+	t.Parallel()
 	l := newLedger()
 	versions := []string{"1.0.0", "1.0.0", "1.0.1", "1.0.1"}
 	edit := func(i int, cfg *kith.Config) {

@@ -42,6 +42,7 @@ func registerAgain(t *testing.T, n *kith.Node, typ kith.Type, node string) {
 // A role that differs is refused naming both values, on whichever node registers later, and the entities live where the
 // first registration says.
 func TestRoleOfATypeDiffers(t *testing.T) {
+	t.Parallel()
 	for first, role := range []string{"", "store"} {
 		nodes := cluster(t, 2, func(i int, c *kith.Config) {
 			if i == 1 {

@@ -42,6 +42,7 @@ func phasesOf(t *testing.T, n *kith.Node) (ran func() []string, alive map[string
 
 // TestLeaveRunsAllPhases (MEM-8): the node is a member until its own phases, and closed after them.
 func TestLeaveRunsAllPhases(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, 2, nil, nil)
 	ran, alive := phasesOf(t, nodes[1])
 	require.NoError(t, nodes[1].Leave(within(t)))
@@ -57,6 +58,7 @@ func TestLeaveRunsAllPhases(t *testing.T) {
 
 // TestDownedNodeRunsItsPhases: the node has ended before the first of them, and says why.
 func TestDownedNodeRunsItsPhases(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, 2, nil, nil)
 	ran, alive := phasesOf(t, nodes[1])
 	require.NoError(t, nodes[0].Down(within(t), nodes[1].Addr().String()))
@@ -68,6 +70,7 @@ func TestDownedNodeRunsItsPhases(t *testing.T) {
 
 // TestStrictPhaseAborts: the node stays, and the caller is told which task failed.
 func TestStrictPhaseAborts(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("the disk is full")
 	n := start(t, logger(t), kith.Config{Phases: []kith.Phase{
 		{Name: "flush", After: []string{kith.PhaseServiceStop}, Strict: true},
@@ -83,6 +86,7 @@ func TestStrictPhaseAborts(t *testing.T) {
 
 // TestShutdownFromTheMiddle: earlier phases are passed over, hosted shards are not waited for.
 func TestShutdownFromTheMiddle(t *testing.T) {
+	t.Parallel()
 	n := start(t, logger(t), kith.Config{})
 	require.NoError(t, n.Ready(within(t)))
 	ran, _ := phasesOf(t, n)
@@ -96,6 +100,7 @@ func TestShutdownFromTheMiddle(t *testing.T) {
 
 // TestCloseRunsNoPhases: it is the stop that looks like a crash.
 func TestCloseRunsNoPhases(t *testing.T) {
+	t.Parallel()
 	n := start(t, logger(t), kith.Config{})
 	ran, _ := phasesOf(t, n)
 	require.NoError(t, n.Close())

@@ -62,6 +62,7 @@ func age(n *kith.Node) uint32 {
 // the oldest leaves, twice, and it moves to the next oldest: nothing is lost, doubled or reordered, and never are there
 // two of it (SHD-2, SHD-9).
 func TestSingletonMovesWithTheOldest(t *testing.T) {
+	t.Parallel()
 	s := &lonely{l: newLedger()}
 	refs := make([]*kith.SingletonRef, 4)
 	nodes := cluster(t, len(refs), func(_ int, cfg *kith.Config) {
@@ -132,6 +133,7 @@ func TestSingletonMovesWithTheOldest(t *testing.T) {
 // TestSingletonOfARole: a node without the role sends to it, and does not host it, though it is the oldest; while no
 // member has the role tells wait.
 func TestSingletonOfARole(t *testing.T) {
+	t.Parallel()
 	s := &lonely{l: newLedger()}
 	l := logger(t)
 	declare := func(n *kith.Node) *kith.SingletonRef {
@@ -162,6 +164,7 @@ func TestSingletonOfARole(t *testing.T) {
 // refused at once, by a type that names the bound, and after ParkTime exactly what was accepted is reported and counted
 // (SHD-4).
 func TestSingletonThatNobodyHosts(t *testing.T) {
+	t.Parallel()
 	const bound = 20_000
 	told := &reports{}
 	proxy := start(t, logger(t), kith.Config{MaxPayload: 2000, Undelivered: told.take,
@@ -196,6 +199,7 @@ func TestSingletonThatNobodyHosts(t *testing.T) {
 
 // TestSingletonBeginsAgain: after a panic, and a failure to be made, without a message.
 func TestSingletonBeginsAgain(t *testing.T) {
+	t.Parallel()
 	n := start(t, logger(t), kith.Config{})
 	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker, kith.Inline} {
 		var made atomic.Int32

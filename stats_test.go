@@ -15,6 +15,7 @@ import (
 // Every message, instance and entity of a type is in its figures, in each mode, and stays there when the entities have
 // stopped. Pins SHD-12.
 func TestTypeStats(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			n := cluster(t, 1, nil, nil)[0]

@@ -10,6 +10,7 @@ import (
 
 // A node watches both others, who answer; a node that has ended says so.
 func TestSuspicions(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t, 3, nil, nil)
 	eventually(t, func() bool {
 		list, err := nodes[0].Suspicions(within(t))

@@ -33,6 +33,7 @@ func (*timed) Stop(*kith.Context) {}
 
 // ACC-4: a timer never comes before its time, whenever between two ticks it was set.
 func TestTimersAreNeverEarly(t *testing.T) {
+	t.Parallel()
 	const timers = 300
 	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker, kith.Inline} {
 		for _, wait := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {

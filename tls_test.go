@@ -21,6 +21,7 @@ import (
 
 // TLS must be whole, and takes the place of Insecure.
 func TestTLSConfig(t *testing.T) {
+	t.Parallel()
 	files := kith.TLS{CertFile: "c", KeyFile: "k", CAFile: "a"}
 	load := func() (kith.Credentials, error) { return kith.Credentials{}, errors.New("no luck") }
 	require.NoError(t, kith.Config{Listen: "0.0.0.0:1", TLS: files}.Validate())
@@ -61,6 +62,7 @@ func issuedTo(t *testing.T, ca *pki.CA, cluster, name string) kith.Credentials {
 // A whole rotation of authorities under an application that tells and asks all the time: everything is delivered once
 // and in order, no ask fails, no member is ever unreachable (SHD-9).
 func TestRotationUnderAnApplication(t *testing.T) {
+	t.Parallel()
 	old, err := pki.NewCA("old", time.Hour)
 	require.NoError(t, err)
 	young, err := pki.NewCA("young", time.Hour)
@@ -149,6 +151,7 @@ func TestRotationUnderAnApplication(t *testing.T) {
 
 // A cluster over TLS tells and asks; a node with another cluster's certificate, of the same authority, is never let in.
 func TestClusterOverTLS(t *testing.T) {
+	t.Parallel()
 	ca, err := pki.NewCA("test", time.Hour)
 	require.NoError(t, err)
 	var log bytes.Buffer

@@ -27,7 +27,7 @@ import (
 func loner(addr string) {
 	n, err := kith.Start(context.Background(), kith.Config{Name: "lone", Listen: addr, Seeds: []string{addr},
 		Membership: quick(), Resolver: kith.Resolver{Strategy: kith.ResolverOff},
-		Sharding: kith.Sharding{TakeoverTime: 3 * time.Second}})
+		Sharding: kith.Sharding{TakeoverTime: never}})
 	if err != nil {
 		panic(err)
 	}
@@ -55,6 +55,7 @@ func loner(addr string) {
 // address as a seed. It forms a cluster of one, whatever we do; the members that live find it, it meets them when it
 // dials back, and goes over to them.
 func TestLoneFirstSeedIsRestarted(t *testing.T) {
+	t.Parallel()
 	addr := port.Keep(t)
 	first := spawn(t, "lone "+addr)
 	cluster := first.line()
@@ -83,6 +84,7 @@ var homed = regexp.MustCompile(`"node": "\S+ \S+"`)
 // image or a backup. The copy joins the node that lives; when that is not heard it forms no cluster, unless an operator
 // says so, though a node that has moved with its directory does.
 func TestCopiedDirectory(t *testing.T) {
+	t.Parallel()
 	dir, copied := t.TempDir(), t.TempDir()
 	a := start(t, nil, kith.Config{Directory: dir})
 	require.NoError(t, a.Ready(within(t)))
@@ -127,6 +129,7 @@ func isHeld(t *testing.T, n *kith.Node, why string) {
 // TestSeedSpelledOtherwise: a node finds itself among its seeds however its address is spelled there, and is the first
 // seed when that one comes first (JOIN-1).
 func TestSeedSpelledOtherwise(t *testing.T) {
+	t.Parallel()
 	at := port.Keep(t)
 	_, p, err := net.SplitHostPort(at)
 	require.NoError(t, err)
@@ -148,6 +151,7 @@ func TestSeedSpelledOtherwise(t *testing.T) {
 // TestAddressThatLeadsAstray: a node whose address leads its members back to themselves is told so, and by that which
 // setting is wrong.
 func TestAddressThatLeadsAstray(t *testing.T) {
+	t.Parallel()
 	p := port.Keep(t)
 	_, number, err := net.SplitHostPort(p)
 	require.NoError(t, err)

@@ -211,6 +211,7 @@ func TestTypedHandlerAllocatesNothing(t *testing.T) {
 
 // Over sockets: values go there and back, and a request that its codec refuses there is known here as not executed.
 func TestTypedHandlerRemote(t *testing.T) {
+	t.Parallel()
 	a := &purse{calls: new(int)}
 	var regions []*kith.Region
 	var nodes []*kith.Node

@@ -105,6 +105,7 @@ func (h *tally) TakeUp(_ *kith.Context, state []byte) error {
 // Every node of a cluster is replaced in turn while others ask: each answer is one more than the last, in all three
 // modes (SHD-9, SHD-12).
 func TestCountsSurviveARollingRestart(t *testing.T) {
+	t.Parallel()
 	modes := []kith.Mode{kith.Blocking, kith.Worker, kith.Inline}
 	regions := map[*kith.Node][]*kith.Region{}
 	registered := func(_ int, n *kith.Node) {

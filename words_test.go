@@ -97,6 +97,7 @@ var enumerations = map[string]func(*testing.T){
 // its constants have words of their own. A new one gets String, MarshalText and UnmarshalText (internal/enum), and a
 // row above.
 func TestAPIEnumerationsAreWords(t *testing.T) {
+	t.Parallel()
 	all, err := api.Public(".")
 	require.NoError(t, err)
 	var found []string

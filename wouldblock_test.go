@@ -16,6 +16,7 @@ import (
 // Region.Ask looks where it is called: handlers of Worker and Inline types, their Stop, functions of AskFunc and hooks
 // get ErrWouldBlock at once; everybody else may wait.
 func TestAskWhereNobodyMayWait(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			ctx, errs := within(t), make(chan error, 8)
@@ -76,6 +77,7 @@ func TestAskWhereNobodyMayWait(t *testing.T) {
 
 // TellWait may be called by any handler while there is room; when it would have to wait it says so instead.
 func TestTellWaitInHandlers(t *testing.T) {
+	t.Parallel()
 	errs := make(chan error, 1)
 	var back *kith.Region
 	hold := make(chan struct{})
@@ -100,7 +102,8 @@ func TestTellWaitInHandlers(t *testing.T) {
 	require.ErrorIs(t, err, kith.ErrWouldBlock)
 }
 
-// A worker or loop that stands still is reported with the stack that shows where.
+// A worker or loop that stands still is reported with the stack that shows where. No stack is told of a process of very
+// many goroutines, so this test, and the next one, have the process for themselves.
 func TestStalledLoopIsReported(t *testing.T) {
 	for _, mode := range []kith.Mode{kith.Worker, kith.Inline} {
 		t.Run(mode.String(), func(t *testing.T) {
