@@ -1,11 +1,12 @@
 // Allocation: which region gets a shard, and which shards move for balance and when, as the type's strategy says
 // (SHD-6).
 //
-// While there is a gap a round of moves follows the last one as soon as its moves are over, behind a pause of half of
-// what it took: so a machine, or a network, that is slow is left more time. After a round in which moves came to
-// nothing the pause is longer. When all is even the balance is looked at each RebalanceInterval, and soon after
-// something has changed that may make a gap: who may be given shards, or what held the balance. Whoever comes Up with
-// others is waited for a moment, or shards would move to the first and on from there.
+// While there is a gap a round of moves follows the last one as soon as its moves are over. It begins in parts, each
+// behind a pause that grows with what the moves of the last one took: so a machine, or a network, that is slow is left
+// more time. After a round in which moves came to nothing the pause is longer. When all is even the balance is looked
+// at each RebalanceInterval, and soon after something has changed that may make a gap: who may be given shards, or what
+// held the balance. Whoever comes Up with others is waited for a moment, or shards would move to the first and on from
+// there.
 
 package shard
 
@@ -188,6 +189,9 @@ type rounds struct {
 	at      time.Duration   // when balance is looked at next; 0: not yet
 	plan    []strategy.Move // what is left of a round
 	began   time.Duration   // when the round under way began; 0: none is
+	part    time.Duration   // when the part of it under way began; 0: none is
+	left    int             // moves that may begin in that part yet
+	resume  time.Duration   // when the part behind it may begin, or the next round
 	done    int             // moves that have ended meanwhile, and came about
 	failed  int             // that did not
 	fruit   int             // rounds in a row of which none came about
@@ -199,6 +203,23 @@ type rounds struct {
 	rest    time.Duration // nothing moves for balance before
 	held    bool          // the members hold the balance
 }
+
+// Parts of rounds.
+const (
+	leastPart = 8   // moves that begin together
+	partShare = 125 // or one of so many shards where that is more
+	// longPause is up to how long the pause behind a part is twice as long as its moves took.
+	longPause = 50 * time.Millisecond
+)
+
+// partOf returns how many moves of a round begin together, of a type of so many shards. Their messages wait, and those
+// of other shards for the processor that the moves take.
+func partOf(shards uint32) int { return max(leastPart, int(shards/partShare)) }
+
+// pauseBehind returns how long nothing begins behind moves that took so long together. On a loaded machine each of
+// their steps waits for a core, and so does everything beside them: it is left two thirds of the time. What takes
+// longer than that waits for a network.
+func pauseBehind(took time.Duration) time.Duration { return max(took/2, min(2*took, longPause)) }
 
 // watch follows what may make a gap: who may be given shards, and what holds the balance. The look that follows waits
 // until nothing has changed for a moment, but not for ever.

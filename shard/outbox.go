@@ -196,7 +196,11 @@ func (mv *moves) next() time.Duration {
 	if !mv.c.ready || mv.c.m.cfg.RebalanceInterval < 0 {
 		return 0
 	}
-	return max(mv.rounds.at, 1) // at once the first time
+	at := max(mv.rounds.at, 1) // at once the first time
+	if rs := &mv.rounds; len(rs.plan) > 0 && rs.resume > mv.c.m.now {
+		at = min(at, rs.resume)
+	}
+	return at
 }
 
 // balance begins a round of moves when it is time. Nothing moves for the sake of balance while moves are not allowed
@@ -263,22 +267,37 @@ func (mv *moves) longest(v *strategy.View) int {
 // maxFill bounds what those that have nothing are given in one round: a plan of so many moves is made in one step.
 const maxFill = 1000
 
-// proceed begins what is left of a round, as far as there is room. What may not move any more is left out, and all of
-// it when nothing may.
+// proceed begins what is left of a round, a part at a time, as far as there is room. What may not move any more is left
+// out, and all of it when nothing may.
 func (mv *moves) proceed() {
 	c, rs := mv.c, &mv.rounds
+	if len(rs.plan) == 0 {
+		rs.left = 0
+	}
+	if rs.part != 0 && rs.left == 0 {
+		if len(mv.heirs) > 0 || !mv.idle() {
+			return
+		}
+		rs.resume, rs.part = c.m.now+max(pauseBehind(c.m.now-rs.part), c.m.cfg.BatchDelay), 0
+		if rs.failed > 0 && rs.done == 0 {
+			rs.plan = nil // the rest would fare no better
+		}
+	}
 	if len(rs.plan) == 0 {
 		mv.ended()
 		return
 	}
-	if mv.crowded(0) {
+	if c.m.now < rs.resume || mv.crowded(0) {
 		return
+	}
+	if rs.part == 0 {
+		rs.part, rs.left = c.m.now, partOf(c.settings.Shards)
 	}
 	v := mv.view()
 	if v.Holds() != 0 {
 		rs.plan = nil
 	}
-	for len(rs.plan) > 0 {
+	for len(rs.plan) > 0 && rs.left > 0 {
 		err := mv.allowed()
 		if errors.Is(err, ErrTooManyMoves) || err == nil && mv.crowded(0) {
 			return
@@ -292,6 +311,7 @@ func (mv *moves) proceed() {
 		r, to := c.records.Peek(n.Shard), v.Region(n.To)
 		if r.phase == alive && r.home.id == n.From && to != nil && to.Eligible() {
 			rs.tried.Add(n.Shard)
+			rs.left--
 			mv.begin(n.Shard, n.To)
 		}
 	}
@@ -304,9 +324,8 @@ func (mv *moves) ended() {
 	if rs.began == 0 || len(mv.heirs) > 0 || !mv.idle() {
 		return
 	}
-	took := m.now - rs.began
 	rs.began = 0
-	pause := max(took/2, m.cfg.BatchDelay)
+	pause := max(rs.resume-m.now, m.cfg.BatchDelay)
 	switch {
 	case rs.failed == 0:
 		rs.fruit = 0

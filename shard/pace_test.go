@@ -56,6 +56,41 @@ func TestMembersThatComeTogetherAreCountedTogether(t *testing.T) {
 	require.Greater(t, count(boss.events, MoveBegan), 600)
 }
 
+// The moves of a round begin a few at a time, each part behind a pause that is as long as what the last one took asks
+// for: twice as long where steps wait for a processor, half as long where they take as long as a network makes them
+// (SHD-6).
+func TestRoundsBeginInParts(t *testing.T) {
+	require.Equal(t, 8, partOf(1000))
+	require.Equal(t, 800, partOf(100_000), "MaxMoves and bytes bound it then")
+	for _, c := range []struct{ took, pause time.Duration }{{0, DefaultBatchDelay}, {10 * time.Millisecond,
+		20 * time.Millisecond}, {40 * time.Millisecond, longPause}, {2 * time.Second, time.Second}} {
+		w := startWorld(t, 2)
+		w.balances(DefaultRebalanceInterval)
+		w.registerAll(thousand)
+		w.nodes[0].want(thousand, all(thousand)...)
+		w.pass(5 * time.Second)
+		boss := w.nodes[0]
+		w.slowStop = true
+		late := w.comes(thousand)
+		for count(boss.events, MoveBegan) == 0 {
+			w.pass(time.Millisecond)
+		}
+		for part := 1; part < 40; part++ { // rounds of twenty: the third part of each is half as large
+			begun := count(boss.events, MoveBegan)
+			require.Equal(t, part/3*20+part%3*8, begun)
+			w.pass(c.took)
+			require.Equal(t, begun, count(boss.events, MoveBegan), "they have not ended")
+			for _, n := range w.nodes {
+				n.confirm()
+			}
+			w.pass(c.pause - time.Nanosecond)
+			require.Equal(t, begun, count(boss.events, MoveBegan), "%v behind moves that took %v", c.pause, c.took)
+			require.Len(t, late.hosted, begun)
+			w.pass(time.Nanosecond)
+		}
+	}
+}
+
 // A round in which moves come to nothing is followed behind a pause, which gets longer up to the interval while none of
 // its moves comes about. When what hindered them is over, all is even soon (SHD-6).
 func TestRoundsThatFailArePaused(t *testing.T) {
@@ -73,7 +108,7 @@ func TestRoundsThatFailArePaused(t *testing.T) {
 	}
 	late := w.comes(thousand)
 	w.pass(2 * time.Minute)
-	rounds := count(boss.events, MoveAborted)/20 + 1
+	rounds := count(boss.events, MoveAborted)/leastPart + 1
 	require.Empty(t, late.hosted)
 	require.Positive(t, count(boss.events, MoveAborted))
 	// Each takes MarkTime; behind it pauses of 1, 2, 4, 8, 10, 10 s.
