@@ -131,6 +131,7 @@ type scaleOutCmd struct {
 	Times    int           `default:"2" help:"Asks may take so many times as long meanwhile, at p99."`
 	Fresh    int           `default:"5" help:"Nodes of a fresh start with types kept alive, 2 to 16; 0: none."`
 	Within   time.Duration `default:"10s" help:"${within_help}"`
+	Apart    bool          `help:"Measure apart what the joining nodes cost, while nothing moves, and what the moves do."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
 	Verbose  bool          `short:"v" help:"Show the logs of the node processes on stderr."`
 }
@@ -144,8 +145,8 @@ func (c *scaleOutCmd) Validate() error {
 func (c *scaleOutCmd) config() rolling.ScaleConfig {
 	job := rolling.Job{Entities: c.Entities, Shards: c.Shards, Mode: rollingModes[c.Mode]}
 	return rolling.ScaleConfig{From: c.From, Steady: c.Steady, Even: c.Even, Times: c.Times, Fresh: c.Fresh,
-		Within: c.Within, Config: rolling.Config{Job: job, Nodes: c.Nodes, Senders: c.Senders, Rate: c.Rate, Asks: c.Asks,
-			Bound: time.Minute}}
+		Within: c.Within, Apart: c.Apart, Config: rolling.Config{Job: job, Nodes: c.Nodes, Senders: c.Senders, Rate: c.Rate,
+			Asks: c.Asks, Bound: time.Minute}}
 }
 
 // Run has nodes join, and prints the last line.

@@ -96,10 +96,16 @@ func TestScaleOutWithProcesses(t *testing.T) {
 	require.Equal(t, 3, r.Fresh.Nodes)
 	require.Contains(t, errs, "even after")
 	code, out, errs = program(t, "scale-out", "--from=1", "--nodes=2", "--rate=100", "--asks=50", "--shards=10",
-		"--entities=100", "--steady=100ms", "--fresh=0", "--even=1ns", "--times=1000")
+		"--entities=100", "--steady=100ms", "--fresh=0", "--even=1ns", "--times=1000", "--apart")
 	require.Equal(t, env.ExitFailed, code, errs)
 	require.Contains(t, errs, "later than 1ns")
 	require.NotContains(t, out, "fresh")
+	r = rolling.Scaled{}
+	require.NoError(t, cli.ParseLine([]byte(out), "scaleout", &r))
+	require.Equal(t, r.Needed, r.Moves)
+	require.Positive(t, r.Up)
+	require.NotNil(t, r.Apart)
+	require.Positive(t, r.Apart.Joined)
 }
 
 // The entities carry a count and padding from owner to owner, in an order of restarts in which each node gives and

@@ -43,7 +43,7 @@ func Child(stdin io.Reader, stdout, stderr io.Writer) error {
 	c := &child{stderr: stderr, naps: naps{late: newTimes().took}}
 	err := cli.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
 		"counts": cli.Op(c.counts), "begin": cli.Op(c.begin), "end": cli.Op(c.end), "lap": cli.Op(c.lap),
-		"report": cli.Op(c.report), "lives": cli.Op(c.told), "leave": cli.Op(c.leave)})
+		"report": cli.Op(c.report), "lives": cli.Op(c.told), "leave": cli.Op(c.leave), "pause": cli.Op(c.pause)})
 	if c.node != nil {
 		_ = c.node.Close()
 	}
@@ -170,4 +170,12 @@ func (c *child) leave(ctx context.Context, _ cli.None) (cli.None, error) {
 		<-c.facts.over
 	}
 	return cli.None{}, err
+}
+
+// pause has nothing move for balance, or lets it.
+func (c *child) pause(ctx context.Context, on bool) (cli.None, error) {
+	if on {
+		return cli.None{}, c.node.PauseRebalancing(ctx)
+	}
+	return cli.None{}, c.node.ResumeRebalancing(ctx)
 }

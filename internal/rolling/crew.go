@@ -280,3 +280,56 @@ func (c *crew) lap(ctx context.Context, list []*process) (*hdrhistogram.Histogra
 	c.took.Merge(took)
 	return took, nil
 }
+
+// evenLimit is how long is waited for what has missed its time.
+const evenLimit = 10 * time.Minute
+
+// over returns what asks took within so long.
+func (c *crew) over(ctx context.Context, d time.Duration, late *naps) (*hdrhistogram.Histogram, error) {
+	if _, err := c.lap(ctx, c.all); err != nil {
+		return nil, err
+	}
+	late.told()
+	cli.Pause(ctx, d)
+	return c.lap(ctx, c.all)
+}
+
+// evenAmong reports whether all shards have a home and no node that hosts has two more than another.
+func evenAmong(shards int) func(hosted []int) bool {
+	return func(hosted []int) bool {
+		sum := 0
+		for _, n := range hosted {
+			sum += n
+		}
+		return sum == shards && slices.Max(hosted)-slices.Min(hosted) <= 1
+	}
+}
+
+// until looks at the hosting nodes until their shards are as wanted, and returns how many each has. Each look is shown.
+func (c *crew) until(ctx context.Context, ok func(hosted []int) bool, look func([]status)) ([]int, error) {
+	limited, cancel := context.WithTimeout(ctx, evenLimit)
+	defer cancel()
+	for shown := time.Now(); ; {
+		all, err := c.status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if look != nil {
+			look(all)
+		}
+		hosted := make([]int, c.cfg.Nodes)
+		for i := range hosted {
+			hosted[i] = all[i].Hosted
+		}
+		if ok(hosted) {
+			return hosted, nil
+		}
+		if time.Since(shown) > time.Second {
+			shown = time.Now()
+			c.cfg.Progress.Printf("%.1f s: shards %v", c.clock.Now().Seconds(), hosted)
+		}
+		if !cli.Pause(limited, 20*time.Millisecond) {
+			return nil, fmt.Errorf("shards are not even: %v: %w", hosted, limited.Err())
+		}
+	}
+}
