@@ -238,6 +238,7 @@ func (c *conn) close() {
 		p.flight = nil
 	}
 	if c.link != nil {
+		c.link.loseUnread()
 		c.link.over()
 		c.from.loseLarge(c)
 	}

@@ -114,7 +114,10 @@ func (h *hosted) drop() {
 // abandon gives the process's own messages that wait to fail, in order, and refuses those of others.
 func (q *workQueue) abandon(fail func(frame []byte)) {
 	frames := q.frames
-	q.frames, q.orders = nil, nil
+	q.pile = pile{}
+	if q.busy { // else it goes on with what it is at
+		frames, q.at = append(q.at.frames, frames...), pile{}
+	}
 	for _, f := range frames {
 		if f.from == q.p.ID {
 			fail(f.frame)
@@ -224,6 +227,11 @@ func (h *hosted) overdue(by time.Duration) {
 		}
 	}
 	h.step(func(now time.Duration) { entity.Cut(h.shard, now) })
+	if q := h.r.queueOf(h.shard.ID()); q != nil && q != p.loop && q.busy {
+		q.skim(h, func(e *wire.Envelope) bool {
+			return route.TypeID(e.Type) == h.r.ID && route.ShardID(e.Shard) == h.shard.ID()
+		})
+	}
 }
 
 // stopped tells the node in its next step that the shard has stopped, with what was not worked off.

@@ -79,7 +79,7 @@ func (p *Process) host(o shard.HostOrder) {
 		if s := r.Slot(o.Shard); s.IsLocal() {
 			s.Reset()
 		}
-		if q := r.queueOf(o.Shard); q != nil && len(q.frames) > 0 {
+		if q := r.queueOf(o.Shard); q != nil && len(q.at.frames)+len(q.frames) > 0 {
 			p.World.Plane.StopsBehind++
 		}
 		why, by := entity.StopMoved, time.Duration(0)
@@ -180,7 +180,7 @@ func measure(p *Process, id route.TypeID) {
 // order has an order carried out where the host's messages are ordered: behind those that wait for its worker or loop.
 func (h *hosted) order(run func()) {
 	if q := h.r.queueOf(h.shard.ID()); q != nil {
-		q.order(run)
+		q.order(h, run)
 		return
 	}
 	run()

@@ -121,6 +121,9 @@ func (l *link) connected() {
 	l.pump()
 }
 
+// loseUnread writes off what came on the connection, which is over, and was not read.
+func (l *link) loseUnread() { l.conn.peer.loop.reset(l.conn) }
+
 // credit is a peer's word on how much of a data connection it has consumed.
 func (p *Process) credit(from peer.ID, body []byte) {
 	k, err := wire.ParseCredit(body)
@@ -177,6 +180,10 @@ func (p *Process) reader(c *conn) *inbound {
 func (p *Process) data(c *conn, b []byte) {
 	in := p.reader(c)
 	for len(b) > 0 {
+		if p.loop.busy {
+			p.loop.later(c, b)
+			return
+		}
 		frame, n, err := wire.Split(b, wire.LaneData, wire.DefaultMaxFrame)
 		if err != nil || n == 0 {
 			p.World.Watcher.Violate(p, "frame", "data of %s does not split: %v", p.World.Name(c.from.ID), err)
@@ -188,7 +195,9 @@ func (p *Process) data(c *conn, b []byte) {
 		}
 		wire.Arrive(frame, plane.MomentAfter(p.clock()))
 		p.World.arrived(frame)
-		if !p.arrives(in, c.from.ID, frame) {
+		consumed := false
+		p.loop.call(func() { consumed = p.arrives(in, c.from.ID, frame) })
+		if gen := in.gen; p.loop.rests(func() { p.consume(in, gen, n) }) || !consumed {
 			continue
 		}
 		if total, due := in.meter.Consume(n); due {

@@ -26,11 +26,37 @@ const retryDrain = 5 * time.Millisecond
 // workQueue gathers for one goroutine of a process. What comes from others is bounded by their credit, what comes from
 // the process itself by DataConfig.LocalBuffer.
 type workQueue struct {
-	p      *Process
+	p     *Process
+	pile                // what waits
+	at    pile          // what the goroutine is at
+	here  int           // bytes of the process's own that wait
+	awake bool          // it runs, or is about to
+	calls bool          // a handler is called
+	toil  time.Duration // that the handler takes
+	busy  bool          // a handler takes its time
+	done  func()        // follows when it has, unless it is nil
+	turn  bool          // of the loop, whether it works before it reads when it goes on
+	reads []unread      // of the loop: what came for it meanwhile
+}
+
+// pile is frames, and orders behind them.
+type pile struct {
 	frames []waitingFrame
-	orders []func() // behind all frames
-	here   int      // bytes of the process's own in frames
-	awake  bool
+	orders []queuedOrder
+}
+
+func (k *pile) empty() bool { return len(k.frames)+len(k.orders) == 0 }
+
+// queuedOrder is something that a host is told to do.
+type queuedOrder struct {
+	host any
+	run  func()
+}
+
+// unread is what came on a data connection and was not read.
+type unread struct {
+	conn *conn
+	body []byte
 }
 
 // waitingFrame is an envelope in a queue. done, unless it is nil, follows when it has been handled.
@@ -77,9 +103,9 @@ func (q *workQueue) put(f waitingFrame) {
 	q.wake()
 }
 
-// order has something done behind all frames that wait.
-func (q *workQueue) order(run func()) {
-	q.orders = append(q.orders, run)
+// order has a host do something behind all frames that wait.
+func (q *workQueue) order(host any, run func()) {
+	q.orders = append(q.orders, queuedOrder{host, run})
 	q.wake()
 }
 
@@ -96,28 +122,143 @@ func (q *workQueue) wake() {
 	q.p.Later(d, func() { q.p.pass(q.run) })
 }
 
-// run works off what has gathered, batch by batch: first its frames, then its orders.
+// run works off what has gathered, batch by batch: first its frames, then its orders. A handler that takes its time
+// interrupts it.
 func (q *workQueue) run() {
-	p := q.p
-	for len(q.frames)+len(q.orders) > 0 {
-		frames, orders := q.frames, q.orders
-		q.frames, q.orders, q.here = nil, nil, 0
-		for _, f := range frames {
+	for !q.busy && !(q.at.empty() && q.empty()) {
+		if q.at.empty() {
+			q.at, q.pile, q.here = q.pile, pile{}, 0
+		}
+		q.next()
+	}
+	q.awake = q.busy
+}
+
+// next does one thing.
+func (q *workQueue) next() {
+	p, k := q.p, &q.at
+	if len(k.frames) == 0 {
+		run := k.orders[0].run
+		k.orders = k.orders[1:]
+		q.call(run)
+		q.rests(nil)
+		return
+	}
+	f := k.frames[0]
+	k.frames = k.frames[1:]
+	var e wire.Envelope
+	if err := wire.ParseEnvelope(f.frame, &e); err != nil {
+		p.World.Watcher.Violate(p, "frame", "a frame that waited does not parse: %v", err)
+		return
+	}
+	q.call(func() { p.accept(f.from, &e) })
+	if !q.rests(f.done) && f.done != nil {
+		f.done()
+	}
+}
+
+// call does something that may call handlers.
+func (q *workQueue) call(do func()) {
+	q.calls = true
+	do()
+	q.calls = false
+}
+
+// Toil has the handler that runs now take d: its worker, or the loop, goes on after that. Of a Blocking handler it does
+// nothing.
+func Toil(p *Process, d time.Duration) {
+	for _, q := range append(p.workers[:workers:workers], p.loop) {
+		if q.calls && p.running == nil {
+			q.toil += d
+		}
+	}
+}
+
+// rests reports whether the handler that was called takes its time. Then done follows it.
+func (q *workQueue) rests(done func()) bool {
+	if q.toil == 0 {
+		return false
+	}
+	d := q.toil
+	q.toil, q.busy, q.done = 0, true, done
+	q.p.Later(d, q.goOn)
+	return true
+}
+
+// goOn follows a handler that has taken its time. The loop reads and works in turn.
+func (q *workQueue) goOn() {
+	q.busy = false
+	if done := q.done; done != nil {
+		q.done = nil
+		done()
+	}
+	q.turn = !q.turn
+	if q.turn {
+		q.p.pass(q.run)
+	}
+	q.read()
+	if !q.turn && !q.busy {
+		q.p.pass(q.run)
+	}
+}
+
+// later keeps what came on a data connection while the loop does not read.
+func (q *workQueue) later(c *conn, body []byte) {
+	q.p.World.placeAll(body, q.p)
+	q.reads = append(q.reads, unread{c, body})
+}
+
+// read reads what came, until a handler takes its time.
+func (q *workQueue) read() {
+	for len(q.reads) > 0 && !q.busy && q.p.Alive {
+		next := q.reads[0]
+		q.reads = q.reads[1:]
+		behind := q.reads
+		q.reads = nil
+		q.p.data(next.conn, next.body)
+		q.reads = append(q.reads, behind...) // behind what of it was not read
+	}
+}
+
+// reset drops what came on a connection that is over and was not read.
+func (q *workQueue) reset(c *conn) {
+	kept := q.reads[:0]
+	for _, u := range q.reads {
+		if u.conn == c {
+			q.p.World.lostInFlight(u.body)
+		} else {
+			kept = append(kept, u)
+		}
+	}
+	q.reads = kept
+}
+
+// skim gives a host at the deadline of its move all that waits for it at a worker that is busy, and its orders: nothing
+// is handled of it, it is handed over.
+func (q *workQueue) skim(host any, takes func(e *wire.Envelope) bool) {
+	var orders []queuedOrder
+	for _, k := range []*pile{&q.at, &q.pile} {
+		k.frames = slices.DeleteFunc(k.frames, func(f waitingFrame) bool {
 			var e wire.Envelope
-			if err := wire.ParseEnvelope(f.frame, &e); err != nil {
-				p.World.Watcher.Violate(p, "frame", "a frame that waited does not parse: %v", err)
-				continue
+			if wire.ParseEnvelope(f.frame, &e) != nil || !takes(&e) {
+				return false
 			}
-			p.accept(f.from, &e)
+			q.p.accept(f.from, &e)
 			if f.done != nil {
 				f.done()
 			}
-		}
-		for _, run := range orders {
-			run()
-		}
+			return true
+		})
+		k.orders = slices.DeleteFunc(k.orders, func(o queuedOrder) bool {
+			if o.host == host {
+				orders = append(orders, o)
+			}
+			return o.host == host
+		})
 	}
-	q.awake = false
+	for _, o := range orders {
+		o.run()
+	}
 }
 
 // here takes an envelope of the process itself for a shard that lives on it: into the queue of its host, or to the host
@@ -220,6 +361,14 @@ func mark(p *Process, list []shard.Mark) {
 			l.wake()
 		}
 	}
+}
+
+// MarkFits reports whether a process has room to take back what waits in its link for a shard at its owner: then its
+// marker waits for none of that.
+func MarkFits(p *Process, owner peer.ID, key ShardKey) bool {
+	r, l := p.Region(key.Type), p.linkOf(owner, uint32(key.Shard))
+	frames, bytes, large := l.flow.Waiting(uint32(key.Type), uint32(key.Shard))
+	return frames == 0 || !large && r.Slot(key.Shard).Fits(frames, bytes)
 }
 
 // marked takes a marker off a data connection. What came before it stands in the queues of the workers by then, and the

@@ -1,0 +1,113 @@
+// Handlers that take their time, and shards that move from under them.
+
+package world
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/sim/setup"
+)
+
+// toiler notes what befalls an entity, and takes its time for each message.
+type toiler struct {
+	life
+	takes time.Duration
+	w     **World
+}
+
+func (h toiler) Receive(c *entity.Context, b []byte) error {
+	Toil((*h.w).Acting, h.takes)
+	return h.life.Receive(c, b)
+}
+
+// toils returns a world whose first node owns the one shard of a type, and a hundred messages for it from another node,
+// with what its entity did under its first fence and its next.
+func toils(t *testing.T, mode entity.Mode, takes time.Duration, cfg setup.DataConfig) (w *World, f route.Fence,
+	log map[route.Fence][]int) {
+	log = map[route.Fence][]int{}
+	typ := &EntityType{Type: entity.Type{Name: "t", Shards: 1, Mode: mode,
+		New: func(_ string, f route.Fence) entity.Handler { return toiler{life{f, log}, takes, &w} }}}
+	w = formed(t, 3, setup.Config{Data: cfg}, typ)
+	from := w.Hosts[1].Process.Region(route.TypeOf("t"))
+	send := func(i int) {
+		_, err := from.Send("x", []byte{byte(i)}, 0)
+		require.NoError(t, err)
+	}
+	send(0)
+	w.Advance(5 * time.Second)
+	f = w.Hosts[0].Process.Region(route.TypeOf("t")).Slot(0).Fence()
+	require.Equal(t, []int{0}, log[f], "the coordinator's node owns the shard")
+	for i := 1; i <= 100; i++ {
+		send(i)
+	}
+	return w, f, log
+}
+
+// inOrder demands that a hundred messages were handled, in order, so many of them under the first fence, before a stop.
+func inOrder(t *testing.T, f route.Fence, log map[route.Fence][]int) (first int) {
+	var all []int
+	for _, n := range log[f] {
+		if n != itsStop {
+			all = append(all, n)
+		}
+	}
+	first = len(all)
+	require.Equal(t, itsStop, log[f][len(log[f])-1])
+	for g, list := range log {
+		if g != f {
+			all = append(all, list...)
+		}
+	}
+	want := make([]int, 101)
+	for i := range want {
+		want[i] = i
+	}
+	require.Equal(t, want, all)
+	return first
+}
+
+// TestSlowWorkerHandsOver: what waits for a worker that is busy goes with the shard at the deadline of its move, in
+// order, and what its sender could take back before that (SHD-9).
+func TestSlowWorkerHandsOver(t *testing.T) {
+	w, f, log := toils(t, entity.Worker, time.Second, setup.DataConfig{Window: 1 << 10})
+	w.Advance(3500 * time.Millisecond)
+	require.Equal(t, []int{0, 1, 2, 3, 4}, log[f], "one a second")
+	owner, to := w.Hosts[0].Process, w.Hosts[2].Process
+	require.NoError(t, owner.Command(shard.MoveCommand{Type: route.TypeOf("t"), To: to.ID}))
+	moved := func() bool { return to.Region(route.TypeOf("t")).Lives(0) != nil }
+	require.True(t, w.Until(5*time.Second, moved), "it need not work off a hundred messages")
+	w.Advance(2 * time.Minute)
+	require.Less(t, inOrder(t, f, log), 10)
+	require.Empty(t, broken(w))
+}
+
+// TestSlowLoopReadsInTurn: a loop whose handler takes its time reads nothing meanwhile, no marker either, so a shard
+// that moves has handled what was on its way before it goes (SHD-9).
+func TestSlowLoopReadsInTurn(t *testing.T) {
+	w, f, log := toils(t, entity.Inline, 10*time.Millisecond, setup.DataConfig{})
+	owner, to := w.Hosts[0].Process, w.Hosts[2].Process
+	w.Advance(105 * time.Millisecond)
+	require.InDelta(t, 10, len(log[f]), 2)
+	require.NoError(t, owner.Command(shard.MoveCommand{Type: route.TypeOf("t"), To: to.ID}))
+	w.Advance(10 * time.Second)
+	require.NotNil(t, to.Region(route.TypeOf("t")).Lives(0))
+	require.Equal(t, 101, inOrder(t, f, log))
+	require.Empty(t, broken(w))
+}
+
+// TestUnreadIsLostWithItsConnection: what a loop has not read when its connection breaks was never taken.
+func TestUnreadIsLostWithItsConnection(t *testing.T) {
+	w, f, log := toils(t, entity.Inline, time.Second, setup.DataConfig{})
+	w.Advance(1500 * time.Millisecond)
+	w.Hosts[1].Process.BreakSome(func() bool { return true }, "reset")
+	w.Advance(time.Minute)
+	require.Equal(t, []int{0, 1, 2}, log[f])
+	require.EqualValues(t, 98, w.Plane.InFlight)
+	require.Empty(t, broken(w))
+}
