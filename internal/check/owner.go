@@ -195,6 +195,9 @@ func (c *Checker) Died(p *world.Process) {
 
 // Shard checks what a coordinator says it does.
 func (c *Checker) Shard(p *world.Process, e *shard.Event) {
+	if e.Number != (shard.Number{}) { // of a move
+		c.owner(world.ShardKey{Type: e.Type, Shard: e.Shard}).placing.last.follow(c.w.Now, e)
+	}
 	switch e.Kind {
 	case shard.CoordinatorStarted:
 		c.collects[seatKey{p, e.Type}] = c.w.Now

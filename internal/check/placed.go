@@ -96,6 +96,29 @@ func MovedByHand(c *Checker, key world.ShardKey, to peer.ID) {
 type placing struct {
 	byHand []peer.ID
 	heirs  heirs
+	last   lastMove
+}
+
+// lastMove is the last move that began of a shard.
+type lastMove struct {
+	began time.Duration
+	end   shard.EventKind // MoveDone, MoveAborted or MoveReturned, zero while it goes on
+}
+
+// follow follows what a coordinator says of moves.
+func (x *lastMove) follow(now time.Duration, e *shard.Event) {
+	switch e.Kind {
+	case shard.MoveBegan:
+		*x = lastMove{began: now}
+	case shard.MoveDone, shard.MoveAborted, shard.MoveReturned:
+		x.end = e.Kind
+	}
+}
+
+// LastMove returns when the last move of a shard began, and how it ended: zero while it goes on.
+func LastMove(c *Checker, key world.ShardKey) (began time.Duration, end shard.EventKind) {
+	x := &c.owner(key).placing.last
+	return x.began, x.end
 }
 
 // given: a shard is given to no region of which its coordinator knows that it is not ready, unless what the last owner

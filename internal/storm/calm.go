@@ -50,6 +50,7 @@ func (s *storm) calm() {
 	s.demandHomes(w.Running(), w.Takeover()+homesBound)
 	demandKept(s)
 	s.demandRoom()
+	moveBesideBacklogs(s)
 	leaveBesidePauses(s)
 	s.demandFates()
 }
@@ -94,17 +95,6 @@ func (s *storm) healCore() {
 		return
 	}
 	s.coreTook = w.Now - began
-}
-
-// up returns the running processes that hold themselves for Up and are to stay.
-func (s *storm) up() []*world.Process {
-	var up []*world.Process
-	for _, p := range s.w.Running() {
-		if m, ok := p.View.SelfMember(); ok && m.Status == membership.Up && !p.Leaving && !p.Doomed {
-			up = append(up, p)
-		}
-	}
-	return up
 }
 
 func (s *storm) leaving() bool {

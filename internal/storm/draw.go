@@ -14,7 +14,6 @@ import (
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/sparse"
 	"github.com/kith-io/kith/internal/world"
-	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/sim/setup"
 )
@@ -47,13 +46,14 @@ const (
 	OffLeaves      = "leaves"      // planned leaves beside what is aimed at a cluster that is well
 	OffLinks       = "links"       // links that carry little, and states that are large for them
 	OffFlapping    = "flapping"    // ten or twenty hosts, a minority of which stands still again and again
+	OffBacklog     = "backlog"     // far more than its handlers take waits for a shard that is about to move
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
-		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping}
+		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -66,6 +66,7 @@ type draws struct {
 	naps               bool
 	large              bool
 	waits              *waits
+	backlogs           *backlogs
 	crashes            *crashes
 	states             *states
 	drains, ready      *rand.Rand    // which members drain; which regions are not ready for shards; nil: none
@@ -141,6 +142,9 @@ func (s *storm) drawMore(cfg *setup.Config) {
 	}
 	if rng, ok := s.draw(OffLinks, 3); ok {
 		drawLinks(s, &cfg.Network, rng)
+	}
+	if rng, ok := s.draw(OffBacklog, 3); ok && !cfg.Data.OldCredit { // an earlier version moves nothing
+		s.backlogs = drawBacklogs(s, &cfg.Data, rng)
 	}
 }
 
@@ -255,6 +259,7 @@ func (s *storm) planMore() {
 		drainNodes(s)
 	}
 	planLeaves(s)
+	s.backlogs.plan()
 	declare(s)
 	holdBalance(s)
 	if rng, _ := s.draw(OffNaps, 1); s.naps {
@@ -370,31 +375,4 @@ func moveShards(s *storm) {
 			moveOne(s, s.moves, t)
 		}
 	})
-}
-
-// askMove has a process ask for a move; what it is told comes of it is nobody's concern.
-func askMove(p *world.Process, c shard.MoveCommand, nonce uint64) {
-	if !p.Paused() && !p.Stuck() {
-		_ = p.Command(shard.AskMoveCommand{Type: c.Type, Shard: c.Shard, To: c.To, Nonce: nonce})
-	}
-}
-
-// moveOne has whoever coordinates a type move one of its shards.
-func moveOne(s *storm, rng *rand.Rand, t *world.EntityType) {
-	up := s.up()
-	if len(up) == 0 {
-		return
-	}
-	c := shard.MoveCommand{Type: route.TypeOf(t.Name), Shard: route.ShardID(rng.IntN(int(t.Shards))),
-		To: up[rng.IntN(len(up))].ID}
-	check.MovedByHand(s.check, world.ShardKey{Type: c.Type, Shard: c.Shard}, c.To)
-	if s.strategies { // any node may want it, and the coordinator is asked
-		askMove(up[rng.IntN(len(up))], c, rng.Uint64()|1)
-		return
-	}
-	for _, p := range up {
-		if !p.Paused() && !p.Stuck() && p.Command(c) == nil {
-			break
-		}
-	}
 }

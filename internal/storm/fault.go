@@ -43,6 +43,17 @@ func (s *storm) formed() bool {
 	return false
 }
 
+// up returns the running processes that hold themselves for Up and are to stay.
+func (s *storm) up() []*world.Process {
+	var up []*world.Process
+	for _, p := range s.w.Running() {
+		if m, ok := p.View.SelfMember(); ok && m.Status == membership.Up && !p.Leaving && !p.Doomed {
+			up = append(up, p)
+		}
+	}
+	return up
+}
+
 // victims returns the running processes that hold themselves for Up, and of which one may be taken down.
 func (s *storm) victims() []*world.Process {
 	if up := s.up(); len(up) > spareNodes {

@@ -107,15 +107,6 @@ func (s *storm) limit(d time.Duration, payload []byte) (time.Duration, []byte) {
 	return time.Duration(1+s.brief.IntN(700)) * time.Millisecond, payload[:world.LedgerSize]
 }
 
-// reply is the end of an ask: an answer is that to what was asked, and an error which says that it was not executed is
-// right.
-func (s *storm) reply(p *world.Process, nth int, b []byte, err error) {
-	s.w.Denied(p, nth, err)
-	if err == nil && (len(b) != world.LedgerSize || world.NumberOf(b) != nth) {
-		s.check.Violate(p, "asks", "the answer to message %d is %x", nth, b)
-	}
-}
-
 // stormEntity is the handler of all types. It writes to the store under its fence and to the ledger, and then does
 // something that handlers may do.
 type stormEntity struct {
@@ -171,6 +162,10 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 		s.waits.dawdles(h.p, h.id)
 	}
 	hops := payload[world.LedgerSize]
+	if hops == backlogged {
+		s.backlogs.take(h.p, c, payload)
+		return nil
+	}
 	h.own.play(&s.timers, h.p, c)
 	switch {
 	case !c.Asked():

@@ -114,6 +114,7 @@ func (s *storm) drawn() (text string) {
 	add("balance", s.balances)
 	add("drains", s.drains != nil)
 	add("leaves beside pauses", s.partings != nil)
+	add("backlogs before moves", s.backlogs != nil)
 	add("readiness", s.ready != nil)
 	add("holds of the balance", s.holds != nil)
 	add("strategies", s.strategies)

@@ -153,6 +153,15 @@ func (s *storm) rejected(p *world.Process, nth int, err error) {
 	}
 }
 
+// reply is the end of an ask: an answer is that to what was asked, and an error which says that it was not executed is
+// right.
+func (s *storm) reply(p *world.Process, nth int, b []byte, err error) {
+	s.w.Denied(p, nth, err)
+	if err == nil && (len(b) != world.LedgerSize || world.NumberOf(b) != nth) {
+		s.check.Violate(p, "asks", "the answer to message %d is %x", nth, b)
+	}
+}
+
 // demandKept demands that the singleton answers, and that every daemon runs in one place, when all is well.
 func demandKept(s *storm) {
 	k, w := s.keeps, s.w
