@@ -179,7 +179,7 @@ func (x *backlogs) send(r *world.Region, id string) bool {
 	payload[world.LedgerSize] = backlogged
 	var err error
 	if x.rng.IntN(8) == 0 {
-		err = p.Ask(time.Duration(1+x.rng.IntN(20))*time.Second, r.Type.Name, id, payload, func(b []byte, err error) {
+		err = p.Ask(time.Duration(1+x.rng.IntN(8))*time.Second, r.Type.Name, id, payload, func(b []byte, err error) {
 			p.World.Book.Answered(nth)
 			x.s.reply(p, nth, b, err)
 		})
