@@ -3,4 +3,7 @@
 //
 // Nothing here starts a goroutine or takes a lock. A runtime (the driver on real sockets, the simulator on virtual
 // time) puts workers, loops and locks around a Shard, and is reached through the small interfaces Runtime and Origin.
+//
+// It is no part of what embedders may rely on, but for the types that package kith and its like lead to: the rest may
+// change in any version (docs/compatibility.md).
 package entity

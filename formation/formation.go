@@ -1,6 +1,9 @@
 // Package formation decides, for one node that knows nobody, whether it joins a cluster that its contact points show it
 // or is the one that forms a new cluster (BOOT-3 to BOOT-8). It is stepped: answers of look-ups and probes go in with
 // the time, what is to be done comes out. Package bootstrap runs it; docs/bootstrap.md tells the rules.
+//
+// It is no part of what embedders may rely on, but for the types that package kith and its like lead to: the rest may
+// change in any version (docs/compatibility.md).
 package formation
 
 import (

@@ -3,6 +3,9 @@
 // ring of byte records for messages that must wait.
 //
 // All are bounded: a full one says so and stays as it was. They are plain values under their owner's lock.
+//
+// It is no part of what embedders may rely on, but for the types that package kith and its like lead to: the rest may
+// change in any version (docs/compatibility.md).
 package ringbuf
 
 import "errors"

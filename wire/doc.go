@@ -12,4 +12,7 @@
 //	       5  u8   flags
 //	       6  u16  auxiliary: the length of the entity id in an envelope, the status in a reply, else zero
 //	       8  ...  body
+//
+// It is no part of what embedders may rely on, but for the types that package kith and its like lead to: the rest may
+// change in any version (docs/compatibility.md).
 package wire

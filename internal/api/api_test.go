@@ -114,3 +114,25 @@ func TestPublic(t *testing.T) {
 	require.NotContains(t, paths, module+"/internal/api")
 	require.NotContains(t, paths, module+"/cmd/node")
 }
+
+// TestReached: what a promised package leads to is promised with it, and nothing else of the package where it lies.
+func TestReached(t *testing.T) {
+	k := known{}
+	engine := k.check(t, "x.y/z/engine", `package engine
+type Alias struct{ A int }
+func (Alias) M() Far { return 0 }
+type Far int
+type Field struct{}
+type Own struct{}
+const C = 1
+func F() {}`)
+	front := k.check(t, "x.y/z", `package z
+import "x.y/z/engine"
+type Front = engine.Alias
+type S struct{ F []*engine.Field; own engine.Own }
+func own(engine.Own) {}`)
+	require.Equal(t, []string{"engine: method (Alias) M() Far", "engine: type Alias struct",
+		"engine: type Alias struct, A int", "engine: type Far int", "engine: type Field struct"},
+		LinesOf(engine, "engine", Reached(front)))
+	require.Empty(t, LinesOf(engine, "engine", Reached()))
+}
