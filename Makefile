@@ -160,6 +160,10 @@ page-test: ## the dashboard in a headless browser beside real processes; needs c
 site: ## build the site of the documentation in out/site; needs python3, and PyPI the first time
 	@.ci/site/build
 
+.PHONY: charts
+charts: ## draw the charts of PERF.md anew from docs/perf; needs python3, and PyPI the first time
+	@.ci/charts/build
+
 check: ## formatting, vet and the code rules, in seconds
 	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...

@@ -102,7 +102,7 @@ func TestSingletonHandOverWaitsForNoTimer(t *testing.T) {
 }
 
 // TestSingletonAfterALoss: when its process is killed it begins elsewhere, not before the takeover time is over, and
-// within what the README promises for a cluster of that size, 23 s and 35 s (SHD-2).
+// within what docs/operations.md promises for a cluster of that size, 23 s and 35 s (SHD-2).
 func TestSingletonAfterALoss(t *testing.T) {
 	for n, after := range map[int]struct{ takeover, promised time.Duration }{
 		5: {17 * time.Second, 23 * time.Second}, 10: {25 * time.Second, 35 * time.Second},
@@ -123,7 +123,7 @@ func TestSingletonAfterALoss(t *testing.T) {
 	}
 }
 
-// TestSingletonAfterAPowerCut: a machine that dies is noticed later, and costs what the README says: 27 s (SHD-2).
+// TestSingletonAfterAPowerCut: a machine that dies is noticed later and costs what operations.md says: 27 s (SHD-2).
 func TestSingletonAfterAPowerCut(t *testing.T) {
 	const n = 3
 	s := tell(t, n, 3)

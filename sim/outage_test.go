@@ -1,4 +1,4 @@
-// What an outage costs with all defaults, as the README says it, in virtual time.
+// What an outage costs with all defaults, as docs/operations.md says it, in virtual time.
 
 package sim
 
@@ -13,7 +13,7 @@ import (
 
 // outage is one way in which an entity loses its owner, in a cluster of n nodes.
 type outage struct {
-	name        string // as the README's table has it
+	name        string // as the table has it
 	n           int
 	coordinator bool // the owner coordinates, too
 	loops       bool // another node has crashed and restarted ten times by then
@@ -67,9 +67,9 @@ func (o *outage) cost(t *testing.T, seed uint64) time.Duration {
 	}
 }
 
-// The README's table of outages says what they cost, to the second (SHD-4, AVL-5).
-func TestReadmeSaysWhatAnOutageCosts(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
+// The table of outages in docs/operations.md says what they cost, to the second (SHD-4, AVL-5).
+func TestOperationsSayWhatAnOutageCosts(t *testing.T) {
+	text, err := os.ReadFile("../docs/operations.md")
 	require.NoError(t, err)
 	for _, o := range outages {
 		most := time.Duration(0)

@@ -1,4 +1,4 @@
-// The embedding program as the README shows it, run as real processes.
+// The embedding program as the quick start shows it, run as real processes.
 
 package main
 
@@ -133,11 +133,11 @@ func TestDownedNodeEndsTheProgram(t *testing.T) {
 	require.Contains(t, last, "kith: this node was marked down")
 }
 
-// The README shows this program, to the letter, from its package clause on.
-func TestReadmeShowsThisProgram(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// The quick start shows this program, to the letter, from its package clause on.
+func TestQuickStartShowsThisProgram(t *testing.T) {
+	page, err := os.ReadFile("../../docs/quickstart.md")
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(readme), "<!-- embed:begin")
+	_, rest, found := strings.Cut(string(page), "<!-- embed:begin")
 	require.True(t, found)
 	block, _, found := strings.Cut(rest, "<!-- embed:end -->")
 	require.True(t, found)
@@ -148,18 +148,4 @@ func TestReadmeShowsThisProgram(t *testing.T) {
 	require.NoError(t, err)
 	_, program, _ := strings.Cut(string(source), "\npackage main\n")
 	require.Equal(t, "package main\n"+program, code)
-}
-
-// The test of an entity that the README shows is the one that runs.
-func TestReadmeShowsTheSimulatedTest(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(readme), "<!-- simtest:begin")
-	require.True(t, found)
-	_, code, found := strings.Cut(rest, "```go\n")
-	require.True(t, found)
-	code, _, _ = strings.Cut(code, "```")
-	source, err := os.ReadFile("../../sim/book_test.go")
-	require.NoError(t, err)
-	require.Contains(t, string(source), code)
 }
