@@ -87,7 +87,7 @@ func TestStopThatNeverEndsHoldsUpItsShardAlone(t *testing.T) {
 
 	moves(0)
 	<-stopping
-	require.ErrorIs(t, r.Move(within(t), 0, first), kith.ErrMoves)
+	require.ErrorIs(t, r.Move(within(t), 0, first), kith.ErrMoveInProgress)
 	short, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	_, err := asked(short, hangs)

@@ -14,8 +14,8 @@ import (
 // coordinator of the type begins the move, and Move returns when it has, or why it has not. ShardEvents on the
 // coordinator's node tells how it ends, and on the owner's, by MoveUntaken, why it came back. The strategy may move the
 // shard on at its next round, but for External, which leaves shards without a wish where they are. Errors, of the
-// coordinator or of this node: ErrNotCoordinator, ErrNoHome, ErrMoves, ErrUnknownNode, ErrUnknownShard, ErrAtHome,
-// ErrIneligible, ErrTooManyMoves, ErrUnstable, ErrOldPeer. When ctx ends first, the move may have begun.
+// coordinator or of this node: ErrNotCoordinator, ErrNoHome, ErrMoveInProgress, ErrUnknownNode, ErrUnknownShard,
+// ErrAtHome, ErrIneligible, ErrTooManyMoves, ErrUnstable, ErrOldPeer. When ctx ends first, the move may have begun.
 func (r *Region) Move(ctx context.Context, s ShardID, to ID) error {
 	return driver.Move(ctx, r.r, s, to)
 }

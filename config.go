@@ -56,7 +56,7 @@ type Config struct {
 	Logger *slog.Logger
 
 	// Membership paces gossip, failure detection and joining; its zero value holds the defaults.
-	Membership Tuning
+	Membership MembershipConfig
 	// Resolver decides which side of a broken cluster lives. Its zero value is keep-majority with all defaults: when
 	// members are lost, the larger side downs them, and the smaller side stops and ends. It must be the same on all nodes.
 	Resolver Resolver

@@ -26,7 +26,7 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 		Sharding: kith.Sharding{TakeoverTime: -1, ParkBytes: 1, ParkTime: -1, RebalanceInterval: 1, MaxMoves: 1<<14 + 1,
 			MarkTime: -1, DrainTime: -1, MaxHandOver: -1},
 		LeaveTimeout: -1,
-		Membership:   kith.Tuning{Threshold: 99},
+		Membership:   kith.MembershipConfig{Threshold: 99},
 	}
 	err := bad.Validate()
 	require.ErrorIs(t, err, kith.ErrBadConfig)
@@ -51,7 +51,7 @@ func TestFixedTakeoverTime(t *testing.T) {
 		"default":  {kith.Config{}, 17 * time.Second},
 		"lease":    {kith.Config{Resolver: kith.Resolver{Strategy: kith.LeaseMajority}, Lease: noLease{}}, 18 * time.Second},
 		"patience": {kith.Config{Resolver: kith.Resolver{StableAfter: time.Second}}, 10 * time.Second},
-		"detector": {kith.Config{Membership: kith.Tuning{AcceptablePause: 8 * time.Second}}, 22 * time.Second},
+		"detector": {kith.Config{Membership: kith.MembershipConfig{AcceptablePause: 8 * time.Second}}, 22 * time.Second},
 		"off":      {kith.Config{Resolver: kith.Resolver{Strategy: kith.ResolverOff}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -100,6 +100,6 @@ func TestDrainThatCannotBe(t *testing.T) {
 			return false
 		}
 	}, "the end of the wait")
-	require.ErrorIs(t, err, kith.ErrUndrained)
+	require.ErrorIs(t, err, kith.ErrDrainCancelled)
 	require.Equal(t, 16, hosted(nodes[1]))
 }

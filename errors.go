@@ -80,35 +80,35 @@ var ErrStatesLost = entity.ErrStatesLost
 
 // Errors of Register, Start and JoinCluster.
 var (
-	ErrBadConfig      = driver.ErrBadConfig     // wrapped by faults of Config, Singleton, Daemons
-	ErrRecord         = driver.ErrRecord        // wrapped by errors of Start about Config.Directory
-	ErrJoined         = membership.ErrJoined    // UseSeeds on a node that is in a cluster
-	ErrTold           = membership.ErrTold      // UseSeeds on a node that JoinCluster has told whom to join
-	ErrNotAlone       = membership.ErrNotAlone  // JoinCluster on a node whose cluster has other members
-	ErrAsked          = membership.ErrAsked     // JoinCluster on a node that has asked a cluster to admit it
-	ErrTypeExists     = shard.ErrTypeExists     // a type of that name is registered on this node
-	ErrTooManyTypes   = shard.ErrTooManyTypes   // as many types are registered as may be
-	ErrHashCollision  = shard.ErrHashCollision  // two types whose names have one hash: name one of them anew
-	ErrSettingsDiffer = shard.ErrSettingsDiffer // others have the type with other settings; methods of a Region too
+	ErrBadConfig       = driver.ErrBadConfig           // wrapped by faults of Config, Singleton, Daemons
+	ErrRecord          = driver.ErrRecord              // wrapped by errors of Start about Config.Directory
+	ErrJoined          = membership.ErrJoined          // UseSeeds on a node that is in a cluster
+	ErrSeedsOverridden = membership.ErrSeedsOverridden // UseSeeds on a node that JoinCluster has told whom to join
+	ErrNotAlone        = membership.ErrNotAlone        // JoinCluster on a node whose cluster has other members
+	ErrJoinPending     = membership.ErrJoinPending     // JoinCluster on a node that has asked a cluster to admit it
+	ErrTypeExists      = shard.ErrTypeExists           // a type of that name is registered on this node
+	ErrTooManyTypes    = shard.ErrTooManyTypes         // as many types are registered as may be
+	ErrHashCollision   = shard.ErrHashCollision        // two types whose names have one hash: name one of them anew
+	ErrSettingsDiffer  = shard.ErrSettingsDiffer       // others have the type with other settings; methods of a Region too
 )
 
 // Errors of what a node is told to do: Down, SetMetadata, PrepareForFullShutdown, Drain.
 var (
-	ErrNotMember     = membership.ErrNotMember     // this node is no member yet, or no more
-	ErrUnknownMember = membership.ErrUnknownMember // Down of an address at which no member is
-	ErrNobodyUp      = membership.ErrNobodyUp      // PrepareForFullShutdown while no member is Up
-	ErrNobodyTakes   = shard.ErrNobodyTakes        // Drain where no other member could take the shards
-	ErrUndrained     = driver.ErrUndrained         // Drain that Undrain took back
-	ErrLeaving       = shard.ErrLeaving            // Drain or Undrain of a node that leaves
-	ErrBadMetadata   = membership.ErrBadMetadata   // a key or a value out of bounds
-	ErrMetadataFull  = cluster.ErrMetadataFull     // as many keys are known as may be
+	ErrNotMember      = membership.ErrNotMember     // this node is no member yet, or no more
+	ErrUnknownMember  = membership.ErrUnknownMember // Down of an address at which no member is
+	ErrNobodyUp       = membership.ErrNobodyUp      // PrepareForFullShutdown while no member is Up
+	ErrNobodyTakes    = shard.ErrNobodyTakes        // Drain where no other member could take the shards
+	ErrDrainCancelled = driver.ErrDrainCancelled    // Drain that Undrain took back
+	ErrLeaving        = shard.ErrLeaving            // Drain or Undrain of a node that leaves
+	ErrBadMetadata    = membership.ErrBadMetadata   // a key or a value out of bounds
+	ErrMetadataFull   = cluster.ErrMetadataFull     // as many keys are known as may be
 )
 
 // Errors of Region.Move and SetHomes, and of the event MoveUntaken.
 var (
 	ErrNotCoordinator = shard.ErrNotCoordinator // whoever was asked does not coordinate the type, or is not ready to
 	ErrNoHome         = shard.ErrNoHome         // the shard lives nowhere, or its home is not settled
-	ErrMoves          = shard.ErrMoves          // it moves already
+	ErrMoveInProgress = shard.ErrMoveInProgress // it moves already
 	ErrUnknownNode    = shard.ErrUnknownNode    // there is no such member
 	ErrAtHome         = shard.ErrAtHome         // it lives there
 	ErrIneligible     = shard.ErrIneligible     // that member may not be given shards, for the reason in the text

@@ -52,7 +52,7 @@ const (
 const (
 	ConvergenceBlocked  = membership.ConvergenceBlocked  // no convergence for 20 s, and again each 60 s
 	ConvergenceRestored = membership.ConvergenceRestored // there is convergence again
-	SelfIndicted        = membership.SelfIndicted        // this node gave up on most members, so the fault is its own
+	SelfSuspected       = membership.SelfSuspected       // this node gave up on most members, so the fault is its own
 	TwinCluster         = membership.TwinCluster         // a seed belongs to another cluster of this name: Event.Twin
 	SplitCluster        = membership.SplitCluster        // two sides of this cluster live and have removed each other
 	SettingsDiffer      = membership.SettingsDiffer      // a join was let through with other settings: Event.Detail

@@ -54,8 +54,8 @@ const (
 )
 
 // quick paces membership for tests: the same protocol, ten times as fast, and patient with a busy machine.
-func quick() kith.Tuning {
-	return kith.Tuning{
+func quick() kith.MembershipConfig {
+	return kith.MembershipConfig{
 		GossipInterval: 100 * time.Millisecond, LeaderInterval: 50 * time.Millisecond,
 		ReaperInterval: 100 * time.Millisecond, HeartbeatInterval: 200 * time.Millisecond,
 		ProbeInterval: 100 * time.Millisecond, SeedTimeout: 2 * time.Second, ExitTimeout: 2 * time.Second,

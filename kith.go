@@ -156,7 +156,7 @@ type (
 	KnownVersion = membership.KnownVersion
 	// Blocker is a member without whom there is no convergence.
 	Blocker = membership.Blocker
-	// Setting is one value on which all members must agree (Tuning.Settings).
+	// Setting is one value on which all members must agree (MembershipConfig.Settings).
 	Setting = membership.Setting
 	// Twin is another cluster of this one's name.
 	Twin = membership.Twin
@@ -197,7 +197,7 @@ const (
 	WaitCertificate = membership.WaitCertificate // a certificate is not believed, here or there
 	WaitCluster     = membership.WaitCluster     // the nodes that answer are in no cluster, and this one forms none
 	WaitAdmission   = membership.WaitAdmission   // a member was asked to admit this node
-	WaitMembers     = membership.WaitMembers     // more members are to come (Tuning.MinMembers, MinRoleMembers)
+	WaitMembers     = membership.WaitMembers     // more members are to come (MembershipConfig.MinMembers, MinRoleMembers)
 	WaitConvergence = membership.WaitConvergence // the leader lets nobody in before all have seen one state
 	WaitLeader      = membership.WaitLeader      // the leader has not let this node in yet
 	WaitTypes       = membership.WaitTypes       // it is Up; coordinators have not acknowledged its types yet
@@ -233,7 +233,7 @@ const (
 	EndRemoved     = membership.EndRemoved     // learnt that this incarnation was removed
 	EndJoinRefused = membership.EndJoinRefused // a member refused the join for good
 	EndJoinTimeout = membership.EndJoinTimeout // not admitted within Config.JoinTimeout
-	EndIsolated    = membership.EndIsolated    // heard no member for half of Tuning.TombstoneRetention, or none is left
+	EndIsolated    = membership.EndIsolated    // heard no member for half of TombstoneRetention, or none is left
 	EndRejoin      = membership.EndRejoin      // left its cluster of one to join another (Node.JoinCluster)
 	EndTwin        = membership.EndTwin        // yields to an older cluster of this name: EndedError.Seeds
 	EndClosed      = shutdown.EndClosed        // Close was called

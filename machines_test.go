@@ -19,8 +19,8 @@ import (
 	"github.com/kith-io/kith/fd"
 )
 
-// notTuned are the fields of the machine that a Tuning has not: Config's own, what follows from the resolver and the
-// directory, and what only simulations set.
+// notTuned are the fields of the machine that a MembershipConfig has not: Config's own, what follows from the resolver
+// and the directory, and what only simulations set.
 var notTuned = strings.Fields(`Roles AppVersion MinBirth JoinTimeout
 	MayMiss StopsAfter Records RecordRole
 	Intern`)
@@ -81,9 +81,10 @@ func reaches(t *testing.T, own, machine any, others []string) {
 	}
 }
 
-// TestTuningReachesTheMachine: no field of Tuning is forgotten, and none of the machine's is public twice (CARD-2).
+// TestTuningReachesTheMachine: no field of MembershipConfig is forgotten, and none of the machine's is public twice
+// (CARD-2).
 func TestTuningReachesTheMachine(t *testing.T) {
-	all := filled[Tuning](t)
+	all := filled[MembershipConfig](t)
 	reaches(t, all, Config{Membership: all}.driver().Membership, notTuned)
 }
 
@@ -109,10 +110,10 @@ func TestTLSReachesTheTransport(t *testing.T) {
 	require.Equal(t, made, Credentials(loaded))
 }
 
-// TestTuningFaults: a Tuning tells its own faults, all at once, and Config tells them too.
+// TestTuningFaults: a MembershipConfig tells its own faults, all at once, and Config tells them too.
 func TestTuningFaults(t *testing.T) {
-	require.NoError(t, Tuning{}.Validate())
-	bad := Tuning{Threshold: 99, PushFanout: 65, GossipInterval: time.Microsecond}
+	require.NoError(t, MembershipConfig{}.Validate())
+	bad := MembershipConfig{Threshold: 99, PushFanout: 65, GossipInterval: time.Microsecond}
 	for _, name := range []string{"Threshold", "PushFanout", "GossipInterval"} {
 		require.ErrorContains(t, bad.Validate(), name)
 		require.ErrorContains(t, Config{Membership: bad}.Validate(), name)
@@ -147,7 +148,7 @@ func TestConfigReachesTheDriver(t *testing.T) {
 		got := made.FieldByName(name)
 		require.True(t, got.IsValid(), name)
 		switch f := v.Field(i); f.Interface().(type) {
-		case TLS, Tuning, Resolver:
+		case TLS, MembershipConfig, Resolver:
 		case Sharding, FlightRecord:
 			require.Equal(t, f.Interface(), got.Convert(f.Type()).Interface(), name)
 		default:

@@ -76,9 +76,9 @@ func (n *Node) Health() Health { return Health(n.d.Health()) }
 // has not moved. It may be called more than once, by several. Drain returns when nothing lives here any more; when ctx
 // ends first, a *DrainError that says how many shards do, and the drain goes on: moves wait while a member is down,
 // unreachable, or runs a version of kith without moves. ErrNobodyTakes: of a type that may live here no other member
-// that is up has the role, and nothing has changed. ErrUndrained: it was taken back meanwhile. ErrLeaving: this node
-// leaves, also meanwhile. An *EndedError: it has ended, with what lived here. When all members drain, what they have
-// stays where it is; shards without a home, those on their way to such a member among them, wait.
+// that is up has the role, and nothing has changed. ErrDrainCancelled: it was taken back meanwhile. ErrLeaving: this
+// node leaves, also meanwhile. An *EndedError: it has ended, with what lived here. When all members drain, what they
+// have stays where it is; shards without a home, those on their way to such a member among them, wait.
 func (n *Node) Drain(ctx context.Context) error { return driver.Drain(ctx, n.d) }
 
 // Undrain takes a drain back: this node gets its share at the next balance (Sharding.RebalanceInterval). Moves that
@@ -123,14 +123,14 @@ func (n *Node) Down(ctx context.Context, addr string) error { return n.d.Down(ct
 // nobody, before it has.
 func (n *Node) Convergence(ctx context.Context) (Convergence, error) { return n.d.Convergence(ctx) }
 
-// Versions says which version of the state each member is known to have, in address order. Tuning.Overview makes the
-// node remember what members say of it; without that only KnownVersion.Current says something. The slice is the
-// caller's.
+// Versions says which version of the state each member is known to have, in address order. MembershipConfig.Overview
+// makes the node remember what members say of it; without that only KnownVersion.Current says something. The slice is
+// the caller's.
 func (n *Node) Versions(ctx context.Context) ([]KnownVersion, error) { return n.d.Versions(ctx) }
 
 // Suspicions says how this node judges the silence of each peer that it watches, in address order: what a dashboard
 // shows of the failure detector. In a large cluster those are its neighbours on the ring and whoever watches it
-// (Tuning.MonitoredBy). The slice is the caller's. Errors: that of a node that has ended, and the context's.
+// (MembershipConfig.MonitoredBy). The slice is the caller's. Errors: that of a node that has ended, and the context's.
 func (n *Node) Suspicions(ctx context.Context) ([]Suspicion, error) {
 	return driver.Suspicions(ctx, n.d)
 }
@@ -151,8 +151,8 @@ func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
 // that was born earlier: stores would not take its writes.
 //
 // A node that is in no cluster yet needs no other incarnation: it is returned itself, and joins through these seeds in
-// place of all that it was given before or is given later by UseSeeds (ErrTold). ErrAsked: a member was asked to admit
-// it; ask again when that has come to something.
+// place of all that it was given before or is given later by UseSeeds (ErrSeedsOverridden). ErrJoinPending: a member
+// was asked to admit it; ask again when that has come to something.
 //
 // A node that has ended as the younger of two clusters (EndTwin) has its next incarnation started, with the seeds that
 // its EndedError names or with others: it joins the older one, whatever fences were issued under the younger.

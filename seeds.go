@@ -14,8 +14,8 @@ const DefaultName = driver.DefaultName
 
 // UseSeeds gives seeds, host:port, to a node that is in no cluster, in the meaning of Config.Seeds: the first that
 // answers admits it, and when this node's own address heads the list it forms the cluster if no other is in one. Later
-// calls add seeds in front of the earlier ones. Errors: ErrJoined, ErrTold when JoinCluster has given it others, a seed
-// that is no address, more than 256 of them, and the *EndedError of a node that has ended.
+// calls add seeds in front of the earlier ones. Errors: ErrJoined, ErrSeedsOverridden when JoinCluster has given it
+// others, a seed that is no address, more than 256 of them, and the *EndedError of a node that has ended.
 func (n *Node) UseSeeds(ctx context.Context, seeds []string) error {
 	return driver.UseSeeds(ctx, n.d, seeds, false)
 }

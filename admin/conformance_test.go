@@ -201,7 +201,7 @@ func TestConformanceHealth(t *testing.T) {
 	is(looks, kith.StateStarting, "no seeds")
 	probes(s, kith.StateStarting, 503, 503, 200, "no seeds")
 
-	waits, s := nodeOf(t, kith.Config{Membership: kith.Tuning{MinMembers: 2}}, Config{})
+	waits, s := nodeOf(t, kith.Config{Membership: kith.MembershipConfig{MinMembers: 2}}, Config{})
 	is(waits, kith.StateWaiting, "1 of at least 2")
 	require.Equal(t, kith.Joining, waits.View().Members[0].Status)
 	probes(s, kith.StateWaiting, 200, 503, 200, "1 of at least 2")

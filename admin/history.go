@@ -78,7 +78,7 @@ func (h *history) follow(n *kith.Node) {
 
 func gradeOf(k kith.EventKind) string {
 	switch k {
-	case kith.UnreachableMember, kith.MemberDowned, kith.MemberQuarantined, kith.ConvergenceBlocked, kith.SelfIndicted,
+	case kith.UnreachableMember, kith.MemberDowned, kith.MemberQuarantined, kith.ConvergenceBlocked, kith.SelfSuspected,
 		kith.TwinCluster, kith.SplitCluster, kith.SettingsDiffer, kith.FormingHeld, kith.NodeSuspended, kith.NotUpYet,
 		kith.JoinPutOff:
 		return gradeBad

@@ -33,7 +33,7 @@ func (a *api) join(w http.ResponseWriter, q *http.Request) {
 		}
 	}
 	switch err := a.goOver(q.Context(), seeds); {
-	case errors.Is(err, kith.ErrNotAlone), errors.Is(err, kith.ErrAsked):
+	case errors.Is(err, kith.ErrNotAlone), errors.Is(err, kith.ErrJoinPending):
 		fail(w, http.StatusConflict, err.Error())
 	case err != nil:
 		failed(w, err)

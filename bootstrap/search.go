@@ -158,7 +158,7 @@ func (b *Bootstrap) join(j *formation.Join) {
 	ctx, cancel := context.WithTimeout(b.base, endTime)
 	defer cancel()
 	err := b.Node().UseSeeds(ctx, list)
-	if err != nil && !errors.Is(err, kith.ErrJoined) && !errors.Is(err, kith.ErrTold) && b.Node().Err() == nil {
+	if err != nil && !errors.Is(err, kith.ErrJoined) && !errors.Is(err, kith.ErrSeedsOverridden) && b.Node().Err() == nil {
 		b.log.Warn("the node does not take seeds", "seeds", fmt.Sprint(list), "error", err)
 	}
 }

@@ -36,7 +36,7 @@ func TestToldNodeFollowsItsOperator(t *testing.T) {
 	require.Equal(t, formation.HoldNothing, e.Hold)
 	require.Equal(t, []string{at}, e.Seeds)
 	require.Contains(t, e.Detail, "an operator")
-	require.ErrorIs(t, b.Node().UseSeeds(t.Context(), []string{b.Node().Addr().String()}), kith.ErrTold)
+	require.ErrorIs(t, b.Node().UseSeeds(t.Context(), []string{b.Node().Addr().String()}), kith.ErrSeedsOverridden)
 
 	c := begun(t, k, kith.Config{}, Config{Expected: 2, Timeout: -1}) // one with whom it would have formed a cluster
 	k.add(t, b.ContactPoint())

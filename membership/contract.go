@@ -21,10 +21,10 @@ var (
 	ErrJoining = errors.New("membership: already joined or joining")
 	// ErrJoined is returned by a SeedsCommand when the node is in a cluster already.
 	ErrJoined = errors.New("membership: already in a cluster")
-	// ErrTold is returned by a SeedsCommand when an operator has told the node whom to join.
-	ErrTold = errors.New("membership: an operator has told this node whom to join")
-	// ErrAsked is returned by a SeedsCommand of an operator when a member was asked to admit the node.
-	ErrAsked = errors.New("membership: a cluster has been asked to admit this node")
+	// ErrSeedsOverridden is returned by a SeedsCommand when an operator has told the node whom to join.
+	ErrSeedsOverridden = errors.New("membership: an operator has told this node whom to join")
+	// ErrJoinPending is returned by a SeedsCommand of an operator when a member was asked to admit the node.
+	ErrJoinPending = errors.New("membership: a cluster has been asked to admit this node")
 	// ErrTooManySeeds is returned by a JoinCommand or SeedsCommand with more than MaxSeeds seeds.
 	ErrTooManySeeds = errors.New("membership: too many seeds")
 	// ErrEnded is returned by every command when the membership is over.
@@ -204,7 +204,7 @@ type Stats struct {
 	Splits                     uint64        // times that a SplitCluster was told
 	SettingsDiffer             uint64        // joins let through with other settings
 	SecondProbes               uint64        // probes over a second connection, of peers late with their answers
-	SelfIndicted               uint64        // quarantines not made because there would have been too many
+	SelfSuspected              uint64        // quarantines not made because there would have been too many
 	LinksLost                  uint64        // links to members that broke and were refused when dialled again
 	LateSteps                  uint64        // steps of this node that came late: it had stood still
 	LateTime                   time.Duration // by how much in all; taken out of the silence of its peers

@@ -40,7 +40,7 @@ const (
 
 	ConvergenceBlocked  EventKind = 32 // no convergence for 20 s, and again each 60 s; Convergence says why
 	ConvergenceRestored EventKind = 33 // after a ConvergenceBlocked; Convergence.For is how long there was none
-	SelfIndicted        EventKind = 34 // this node would have quarantined most members, so it took the fault for its own
+	SelfSuspected       EventKind = 34 // this node would have quarantined most members, so it took the fault for its own
 	TwinCluster         EventKind = 35 // a seed belongs to another cluster of this name; Twin says which
 	SettingsDiffer      EventKind = 36 // a join was let through with other settings (Config.LenientSettings); see Detail
 
@@ -90,7 +90,7 @@ type Event struct {
 	// By is for MemberQuarantined the observer, for SplitCluster who was met, maybe by address alone, and for JoinPutOff
 	// who is put off.
 	By      peer.ID
-	Why     string   // for MemberQuarantined, on the observer itself, and SelfIndicted: the reason given
+	Why     string   // for MemberQuarantined, on the observer itself, and SelfSuspected: the reason given
 	Twin    *Twin    // for TwinCluster; for SplitCluster this cluster itself, and where it was met
 	Detail  string   // in words, of the kinds from TwinCluster on
 	Waiting *Waiting // for NotUpYet
@@ -108,7 +108,7 @@ func (e Event) Reason() string {
 		return why(e.Last, e.Member.Cause, e.Member.By)
 	case MemberQuarantined:
 		return fmt.Sprintf("quarantined by %s%s", e.By, colon(e.Why))
-	case SelfIndicted:
+	case SelfSuspected:
 		return fmt.Sprintf("would have quarantined most members, the last of them %s%s", e.Member.ID, colon(e.Why))
 	}
 	return ""
@@ -161,7 +161,7 @@ func (e Event) String() string {
 	switch e.Kind {
 	case MetadataChanged:
 		return e.Kind.String()
-	case MemberQuarantined, SelfIndicted:
+	case MemberQuarantined, SelfSuspected:
 		return fmt.Sprintf("%s %s (%s)", e.Kind, e.Member.ID, e.Reason())
 	case LeaderChanged:
 		return fmt.Sprintf("%s %s", e.Kind, e.Leader)

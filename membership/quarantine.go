@@ -16,7 +16,7 @@ const maxWhy = 256
 // two no longer hold the same state. The member becomes unreachable for all, and stays so until it or this node is
 // removed, whatever is heard of it; whether it is downed is decided as for any unreachable member. When this node would
 // thereby have quarantined more than half of all others, the fault is likelier its own: nothing is recorded, and
-// SelfIndicted tells. Alike others that are about to be given up as well count as if they were under quarantine
+// SelfSuspected tells. Alike others that are about to be given up as well count as if they were under quarantine
 // already. Reason is for people, cut at 256 bytes; only this node knows it.
 type QuarantineCommand struct {
 	ID     peer.ID
@@ -46,8 +46,8 @@ func (w *watch) quarantine(c QuarantineCommand) error {
 	}
 	reason := c.Reason[:min(len(c.Reason), maxWhy)]
 	if mine, others := w.quarantined(); (mine+1+max(c.Alike, 0))*2 > others {
-		w.stats.SelfIndicted++
-		w.tell(Event{Kind: SelfIndicted, Member: w.st.Members[i], Previous: w.st.Members[i].Status, By: w.self, Why: reason})
+		w.stats.SelfSuspected++
+		w.tell(Event{Kind: SelfSuspected, Member: w.st.Members[i], Previous: w.st.Members[i].Status, By: w.self, Why: reason})
 		return nil
 	}
 	w.whys = append(w.whys, whyQuarantined{c.ID, reason})

@@ -68,7 +68,7 @@ func TestScenario24Quarantine(t *testing.T) {
 
 // An observer that gave up on more than half of the others takes the fault for its own: it says so and records nothing.
 // Of two nodes neither can quarantine the other.
-func TestSelfIndicted(t *testing.T) {
+func TestSelfSuspected(t *testing.T) {
 	for _, c := range []struct{ nodes, allowed int }{{2, 0}, {3, 1}, {4, 1}, {5, 2}, {6, 2}} {
 		w := newWorld(t, uint64(c.nodes))
 		all := w.cluster(c.nodes)
@@ -77,23 +77,23 @@ func TestSelfIndicted(t *testing.T) {
 			w.do(all[0], QuarantineCommand{ID: all[i].id, Reason: "silence"})
 			require.Len(t, all[0].view.Quarantined(), min(i, c.allowed), "%d nodes", c.nodes)
 		}
-		e, ok := eventOf(all[0].events, SelfIndicted)
+		e, ok := eventOf(all[0].events, SelfSuspected)
 		require.True(t, ok)
 		require.Equal(t, all[c.allowed+1].id, e.Member.ID)
 		require.Contains(t, e.Reason(), "silence")
-		require.Equal(t, uint64(c.nodes-1-c.allowed), all[0].m.Stats().SelfIndicted)
+		require.Equal(t, uint64(c.nodes-1-c.allowed), all[0].m.Stats().SelfSuspected)
 		require.Equal(t, c.allowed == 0, before == all[0].m.st.Digest)
 	}
 }
 
 // Who is about to be given up as well counts already, so that not even the first of too many is quarantined.
-func TestSelfIndictedAtTheFirst(t *testing.T) {
+func TestSelfSuspectedAtTheFirst(t *testing.T) {
 	for alike, want := range []int{1, 1, 0, 0} {
 		w := newWorld(t, 5)
 		all := w.cluster(5)
 		w.do(all[0], QuarantineCommand{ID: all[1].id, Reason: "silence", Alike: alike})
 		require.Len(t, all[0].view.Quarantined(), want, "%d alike", alike)
-		_, indicted := eventOf(all[0].events, SelfIndicted)
+		_, indicted := eventOf(all[0].events, SelfSuspected)
 		require.Equal(t, want == 0, indicted)
 	}
 }

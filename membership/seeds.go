@@ -11,12 +11,12 @@ import (
 
 // SeedsCommand gives seeds to a node that is in no cluster, in the meaning of JoinCommand.Seeds: the first that answers
 // admits it, and when this node heads the list it forms the cluster, as a first seed does. Another one adds its seeds
-// in front of those before it; of all together at most MaxSeeds are asked. Errors: ErrJoined, ErrTooManySeeds, ErrTold,
-// ErrNotMember of a node that has not begun to join.
+// in front of those before it; of all together at most MaxSeeds are asked. Errors: ErrJoined, ErrTooManySeeds,
+// ErrSeedsOverridden, ErrNotMember of a node that has not begun to join.
 type SeedsCommand struct {
 	Seeds []peer.Addr
 	// Told is an operator's word: these take the place of all seeds before them, and those that are found later are
-	// refused. ErrAsked: a member was asked to admit this node, which may be one already.
+	// refused. ErrJoinPending: a member was asked to admit this node, which may be one already.
 	Told bool
 }
 
@@ -31,11 +31,11 @@ func (j *joining) useSeeds(c SeedsCommand) error {
 	case len(c.Seeds) > MaxSeeds:
 		return fmt.Errorf("%w: %d, at most %d", ErrTooManySeeds, len(c.Seeds), MaxSeeds)
 	case j.ordered && !c.Told:
-		return ErrTold
+		return ErrSeedsOverridden
 	case len(c.Seeds) == 0:
 		return nil
 	case c.Told && j.phase == pending:
-		return fmt.Errorf("%w: %s", ErrAsked, j.target)
+		return fmt.Errorf("%w: %s", ErrJoinPending, j.target)
 	case c.Told:
 		j.forget()
 	}

@@ -66,7 +66,7 @@ func TestToldSeeds(t *testing.T) {
 	w.run(time.Second)
 	w.do(a, SeedsCommand{Seeds: addrs(2), Told: true})
 	for range 2 {
-		require.ErrorIs(t, a.m.Do(w.now-a.epoch, SeedsCommand{Seeds: addrs(1, 7)}), ErrTold)
+		require.ErrorIs(t, a.m.Do(w.now-a.epoch, SeedsCommand{Seeds: addrs(1, 7)}), ErrSeedsOverridden)
 		w.run(20 * time.Second)
 		require.Nil(t, a.m.st)
 		require.Equal(t, addrs(2), a.m.joining.seeds)
@@ -88,7 +88,7 @@ func TestToldSeeds(t *testing.T) {
 
 	asked := w.await(5, Record{})
 	asked.m.joining.phase = pending
-	require.ErrorIs(t, asked.m.Do(w.now-asked.epoch, SeedsCommand{Seeds: addrs(1), Told: true}), ErrAsked)
+	require.ErrorIs(t, asked.m.Do(w.now-asked.epoch, SeedsCommand{Seeds: addrs(1), Told: true}), ErrJoinPending)
 	require.False(t, asked.m.joining.ordered)
 }
 

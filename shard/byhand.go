@@ -30,7 +30,7 @@ func beginMove(m *Machine, cmd MoveCommand) error {
 	mv, r := c.moves, c.records.Peek(cmd.Shard)
 	switch {
 	case r.phase == moving:
-		return fmt.Errorf("%w: shard %d", ErrMoves, cmd.Shard)
+		return fmt.Errorf("%w: shard %d", ErrMoveInProgress, cmd.Shard)
 	case r.phase != alive:
 		return fmt.Errorf("%w: shard %d", ErrNoHome, cmd.Shard)
 	case r.home.id == cmd.To:
@@ -94,7 +94,8 @@ type moveAnswer struct {
 const maxDetail = 255
 
 // moveErrors are the answers, by their number on the wire: adding is fine, changing is not.
-var moveErrors = []error{0: nil, 1: ErrNotCoordinator, 2: ErrNoHome, 3: ErrMoves, 4: ErrUnknownNode, 5: ErrAtHome,
+var moveErrors = []error{0: nil, 1: ErrNotCoordinator, 2: ErrNoHome, 3: ErrMoveInProgress,
+	4: ErrUnknownNode, 5: ErrAtHome,
 	6: ErrIneligible, 7: ErrTooManyMoves, 8: ErrUnstable, 9: ErrOldPeer, 10: ErrUnknownType, 11: ErrBadCommand}
 
 func (moveAnswer) kind() wire.Kind { return wire.KindMoveAnswer }

@@ -54,7 +54,7 @@ func TestMoveByHandAtAnyNode(t *testing.T) {
 	require.NoError(t, other.askMove(5, s, next.id))
 	w.flow()
 	require.NoError(t, other.answers[len(other.answers)-2].Err)
-	require.ErrorIs(t, other.answers[len(other.answers)-1].Err, ErrMoves)
+	require.ErrorIs(t, other.answers[len(other.answers)-1].Err, ErrMoveInProgress)
 }
 
 // What a node can say itself it says at once.

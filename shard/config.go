@@ -92,7 +92,7 @@ var (
 	// Of MoveCommand and AskMoveCommand.
 	ErrNotCoordinator = errors.New("shard: this node does not coordinate the type, or is not ready to")
 	ErrNoHome         = errors.New("shard: it lives nowhere, or its home is not settled")
-	ErrMoves          = errors.New("shard: it moves already")
+	ErrMoveInProgress = errors.New("shard: it moves already")
 	ErrUnknownNode    = errors.New("shard: no such member")
 	ErrAtHome         = errors.New("shard: it lives there")
 	ErrIneligible     = errors.New("shard: this member may not be given shards")

@@ -109,7 +109,7 @@ func (n Number) Compare(o Number) int {
 
 // MoveCommand moves a shard to another member, given to the coordinator of its type. What it loses is nothing: see
 // docs/sharding.md. It returns when the move has begun. Errors: ErrNotCoordinator, ErrUnknownType, ErrBadCommand,
-// ErrNoHome, ErrMoves, ErrUnknownNode, ErrAtHome, ErrIneligible, ErrTooManyMoves, ErrUnstable, ErrOldPeer.
+// ErrNoHome, ErrMoveInProgress, ErrUnknownNode, ErrAtHome, ErrIneligible, ErrTooManyMoves, ErrUnstable, ErrOldPeer.
 type MoveCommand struct {
 	Type  route.TypeID
 	Shard route.ShardID

@@ -234,7 +234,7 @@ func TestMoveErrors(t *testing.T) {
 	boss.m.cfg.Moves = func(peer.ID) bool { return true }
 	boss.m.cfg.MaxMoves = 1
 	require.NoError(t, boss.move(s, next))
-	require.ErrorIs(t, boss.move(s, next), ErrMoves)
+	require.ErrorIs(t, boss.move(s, next), ErrMoveInProgress)
 	require.ErrorIs(t, boss.move(of(next), owner), ErrTooManyMoves)
 	w.pass(time.Second)
 	w.set(joiner.id, membership.Down)

@@ -100,7 +100,7 @@ func (c *Checker) Undelivered() string {
 // quarantined: nothing that a storm does makes a peer deaf for control messages alone, so nobody who lives is ever
 // given up. One that is dead may be, when those who watched it have gone as well.
 func (c *Checker) quarantined(p *world.Process, e *membership.Event) {
-	if !c.CalmMail || e.Kind != membership.MemberQuarantined && e.Kind != membership.SelfIndicted {
+	if !c.CalmMail || e.Kind != membership.MemberQuarantined && e.Kind != membership.SelfSuspected {
 		return
 	}
 	if q := c.w.ProcessOf(e.Member.ID); q != nil && q.Alive {

@@ -140,7 +140,8 @@ func TestConfigurationPage(t *testing.T) {
 		}
 	}
 	var structs bytes.Buffer
-	for _, s := range [][2]string{{"", "Config"}, {"", "Tuning"}, {"", "Resolver"}, {"", "Sharding"}, {"", "TLS"},
+	for _, s := range [][2]string{{"", "Config"}, {"", "MembershipConfig"}, {"", "Resolver"}, {"", "Sharding"},
+		{"", "TLS"},
 		{"admin", "Config"}, {"metrics", "Config"}} {
 		structOf(t, &structs, s[0], s[1])
 	}

@@ -321,8 +321,8 @@ func (d *Driver) end(why *shutdown.EndedError) {
 	}
 }
 
-// ErrUndrained is what those get who wait for a drain that was taken back.
-var ErrUndrained = errors.New("kith: the drain was taken back")
+// ErrDrainCancelled is what those get who wait for a drain that was taken back.
+var ErrDrainCancelled = errors.New("kith: the drain was taken back")
 
 // drainWaits are those who wait until nothing lives here any more. It belongs to the control goroutine.
 type drainWaits []chan error
@@ -338,7 +338,7 @@ func (w *drainWaits) note(n *node.Node) {
 		err = shard.ErrLeaving // what cannot move is stopped
 	case shards == 0:
 	case !on:
-		err = ErrUndrained
+		err = ErrDrainCancelled
 	default:
 		return
 	}

@@ -184,7 +184,7 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 	case membership.MemberQuarantined:
 		log.Warn("member quarantined", "member", e.Member.ID, "status", e.Member.Status, "reason", e.Reason(), "view",
 			v.Seq)
-	case membership.SelfIndicted:
+	case membership.SelfSuspected:
 		log.Error("this node gave up on most members and takes the fault for its own", "reason", e.Reason())
 	case membership.MemberDowned:
 		log.Warn("member downed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)

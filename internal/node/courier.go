@@ -113,9 +113,9 @@ func (n *Node) post(mail *peer.Mail) {
 // decides; one that is no member any more needs none.
 func (n *Node) giveUp(list []courier.GaveUp) {
 	for _, g := range list {
-		before := n.members.Stats().SelfIndicted
+		before := n.members.Stats().SelfSuspected
 		_ = n.members.Do(n.now, membership.QuarantineCommand{ID: g.ID, Reason: g.Reason, Alike: g.Alike})
-		if n.members.Stats().SelfIndicted != before {
+		if n.members.Stats().SelfSuspected != before {
 			_ = n.courier.Do(n.now, courier.ForgiveCommand{}) // never refused
 			return
 		}

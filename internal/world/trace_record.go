@@ -79,7 +79,7 @@ func (w *World) EventText(e *membership.Event) string {
 		return e.Kind.String()
 	case membership.MemberQuarantined:
 		return fmt.Sprintf("%s %s by %s", e.Kind, w.Name(e.Member.ID), w.Name(e.By)) + because(e.Why)
-	case membership.SelfIndicted:
+	case membership.SelfSuspected:
 		return fmt.Sprintf("%s %s", e.Kind, w.Name(e.Member.ID)) + because(e.Why)
 	case membership.MemberUp:
 		return fmt.Sprintf("%s %s (number %d)", e.Kind, w.Name(e.Member.ID), e.Member.UpNumber)

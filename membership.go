@@ -1,4 +1,5 @@
-// Tuning: how membership is paced, the part of a node's configuration that goes to the membership machine as it is.
+// MembershipConfig: how membership is paced, the part of a configuration that goes to the membership machine as it is.
+// it is.
 
 package kith
 
@@ -9,10 +10,10 @@ import (
 	"github.com/kith-io/kith/membership"
 )
 
-// Tuning is how gossip, failure detection, joining and leader duties are paced (Config.Membership). The zero value of
-// every field means its default, given in parentheses, so the zero Tuning is ready. Durations are at least 1 ms. What
-// says who this node is (roles, versions, time limits of joining and leaving) stands in Config.
-type Tuning struct {
+// MembershipConfig is how gossip, failure detection, joining and leader duties are paced (Config.Membership). The zero
+// value of every field means its default, given in parentheses, so the zero MembershipConfig is ready. Durations are at
+// least 1 ms. What says who this node is (roles, versions, time limits of joining and leaving) stands in Config.
+type MembershipConfig struct {
 	// Settings are what all members must agree on, in any order, at most membership.MaxSettings. A join with another value
 	// of a key that both sides have is refused, by the member asked as by the joiner.
 	Settings []Setting
@@ -103,11 +104,11 @@ type Tuning struct {
 }
 
 // Validate returns all faults of t joined, defaults applied, or nil. Config.Validate calls it: it needs calling only
-// where a Tuning is made before the rest of the configuration is known.
-func (t Tuning) Validate() error { return t.machine().Validate() }
+// where a MembershipConfig is made before the rest of the configuration is known.
+func (t MembershipConfig) Validate() error { return t.machine().Validate() }
 
 // machine is t as the membership machine takes it. What the machine has besides comes from Config and from below.
-func (t Tuning) machine() membership.Config {
+func (t MembershipConfig) machine() membership.Config {
 	return membership.Config{
 		Settings: t.Settings, LenientSettings: t.LenientSettings,
 		SeedTimeout: t.SeedTimeout, ProbeInterval: t.ProbeInterval, JoinRetryAfter: t.JoinRetryAfter,
