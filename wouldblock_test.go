@@ -5,6 +5,7 @@ package kith_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,9 +103,15 @@ func TestTellWaitInHandlers(t *testing.T) {
 	require.ErrorIs(t, err, kith.ErrWouldBlock)
 }
 
-// A worker or loop that stands still is reported with the stack that shows where. No stack is told of a process of very
-// many goroutines, so this test, and the next one, have the process for themselves.
+// A worker or loop that stands still is reported with the stack that shows where, also in a process of a thousand
+// goroutines.
 func TestStalledLoopIsReported(t *testing.T) {
+	over := make(chan struct{})
+	var others sync.WaitGroup
+	for range 1000 {
+		others.Go(func() { <-over })
+	}
+	t.Cleanup(func() { close(over); others.Wait() })
 	for _, mode := range []kith.Mode{kith.Worker, kith.Inline} {
 		t.Run(mode.String(), func(t *testing.T) {
 			release := make(chan struct{})

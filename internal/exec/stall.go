@@ -17,8 +17,8 @@ import (
 const (
 	stallAfter = time.Second // how long a worker may be busy with stallStep messages, a loop with one pass
 	stallStep  = 64
-	stallStack = 64 << 10 // bytes of all stacks that are searched for the one that stands still
-	stallMost  = 10_000   // goroutines above which stacks are not looked at: that stops the world
+	stallStack = 2 << 10 // bytes of a stack, on average, of all that are searched for the one that stands still
+	stallMost  = 10_000  // goroutines above which stacks are not looked at: that stops the world
 
 	hangsAfter = time.Second      // how long a stop call may take in any case, also behind the deadline of its shard
 	hangsAlone = 10 * time.Second // how long one may take that has no deadline: of a passivation
@@ -72,8 +72,8 @@ func (x *Exec) watchStalls(at time.Duration) {
 // tellStall reports one, with the stack of the goroutine in which one of the calls is found.
 func (x *Exec) tellStall(mode entity.Mode, took time.Duration, calls ...string) {
 	i := entity.Incident{Mode: mode, Kind: entity.Stalled, Took: took, Running: true}
-	if runtime.NumGoroutine() <= stallMost {
-		all := make([]byte, stallStack)
+	if n := runtime.NumGoroutine(); n <= stallMost {
+		all := make([]byte, (n+64)*stallStack)
 		all = all[:runtime.Stack(all, true)]
 		for stack := range bytes.SplitSeq(all, []byte("\n\n")) {
 			if bytes.Contains(stack, []byte("exec.(*pass).sit(")) {
