@@ -170,9 +170,14 @@ func TestFunctionsOfAsksThatStandStill(t *testing.T) {
 	t.Cleanup(func() { close(held) })
 	defer close(stays)
 	var region *kith.Region
-	nodes := cluster(t, 3, nil, func(i int, n *kith.Node) {
+	nodes := cluster(t, 3, func(_ int, cfg *kith.Config) {
+		cfg.Sharding.RebalanceInterval = 50 * time.Millisecond
+	}, func(i int, n *kith.Node) {
 		r := register(t, n, kith.Type{Name: "x", Shards: 32, Mode: kith.Blocking},
-			actor{receive: func(*kith.Context, []byte) error {
+			actor{receive: func(c *kith.Context, b []byte) error {
+				if len(b) == 0 {
+					return c.Reply(nil)
+				}
 				<-stays
 				return nil
 			}})
@@ -180,9 +185,16 @@ func TestFunctionsOfAsksThatStandStill(t *testing.T) {
 			region = r
 		}
 	})
+	eventually(t, func() bool { // where the machine is busy the third may get its share late
+		for i := range 64 {
+			_, err := region.Ask(within(t), fmt.Sprint(i), nil)
+			require.NoError(t, err)
+		}
+		return hosted(nodes[2]) > 0
+	}, "all have a share")
 	var in atomic.Int64
 	for i := range 64 {
-		require.NoError(t, region.AskFunc(patience, fmt.Sprint(i), nil, func([]byte, error) {
+		require.NoError(t, region.AskFunc(patience, fmt.Sprint(i), []byte("stay"), func([]byte, error) {
 			in.Add(1)
 			<-held
 		}))
