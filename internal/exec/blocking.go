@@ -4,7 +4,6 @@ package exec
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -13,30 +12,27 @@ import (
 const (
 	keepIdle = 64      // goroutines without an entity that are kept for the next one
 	maxBusy  = 1 << 17 // entities that run at a time; others wait for their turn
+	maxTurn  = 16      // entities of one host that a goroutine runs before it looks at the others
 )
 
-// job is one entity that is ready.
-type job struct {
-	h *Host
-	e *entity.Entity
-}
-
 // blockingPool runs each entity that becomes busy on a goroutine of its own, without waking one for each: one runner at
-// a time is called, and when it takes a job and more wait it calls the next before it begins. So a handler that blocks
-// holds up nobody, while handlers that do not block are worked off by few goroutines, one behind the other. Runners
-// that found nothing to do are used again: a message to an idle entity allocates nothing.
+// a time is called, and when it takes a host and more waits it calls the next before it begins. So a handler that
+// blocks holds up nobody, while handlers that do not block are worked off by few goroutines, one behind the other.
+// Runners that found nothing to do are used again: a message to an idle entity allocates nothing.
+//
+// What waits in the pool are hosts with entities that are ready; the entities wait in their shards. So a runner goes on
+// to the next entity of a host under the lock under which it ends the one before. A host whose entities it has not all
+// taken stands in the queue while it runs one, so that others find them.
 type blockingPool struct {
 	x    *Exec
-	most int64 // entities that run or are queued at a time
-	busy atomic.Int64
+	most int // entities that run at a time
 
-	mu      sync.Mutex
-	jobs    jobQueue
-	called  bool // a runner is on its way to the queue
-	idle    []*runner
-	waiting []*Host // with entities that found the bound reached
-	some    atomic.Bool
-	over    bool
+	mu     sync.Mutex
+	hosts  hostQueue
+	busy   int  // runners with an entity
+	called bool // a runner is on its way to the queue
+	idle   []*runner
+	over   bool
 }
 
 // runner is one goroutine and where it waits to be called: true for the queue, false for its end.
@@ -47,112 +43,137 @@ type runner struct {
 	in    job // whose handlers it calls just now
 }
 
-// jobQueue is first in, first out; blockingPool.most bounds it.
-type jobQueue struct {
-	list []job
+// job is one entity that is run.
+type job struct {
+	h *Host
+	e *entity.Entity
+}
+
+// hostQueue holds hosts, each at most once, first in, first out. Its lock guards their place too.
+type hostQueue struct {
+	list []*Host // nil: taken out of its turn
 	head int
+	n    int // how many wait
 }
 
-func (q *jobQueue) push(j job) {
-	if len(q.list) == cap(q.list) && q.head > len(q.list)/2 {
-		n := copy(q.list, q.list[q.head:])
-		clear(q.list[n:])
-		q.list, q.head = q.list[:n], 0
+func (q *hostQueue) push(h *Host) {
+	if len(q.list) == cap(q.list) && q.n <= len(q.list)/2 {
+		q.close()
 	}
-	q.list = append(q.list, j)
+	q.list = append(q.list, h)
+	h.place = len(q.list)
+	q.n++
 }
 
-func (q *jobQueue) pop() (j job, ok bool) {
+// close fills the places where nobody stands.
+func (q *hostQueue) close() {
+	n := 0
+	for _, h := range q.list[q.head:] {
+		if h != nil {
+			q.list[n] = h
+			n++
+			h.place = n
+		}
+	}
+	clear(q.list[n:])
+	q.list, q.head = q.list[:n], 0
+}
+
+// pop returns the first, nil when none waits.
+func (q *hostQueue) pop() *Host {
+	for q.head < len(q.list) {
+		h := q.list[q.head]
+		q.list[q.head] = nil
+		q.head++
+		if h != nil {
+			h.place = 0
+			q.n--
+			q.trim()
+			return h
+		}
+	}
+	q.trim()
+	return nil
+}
+
+// remove takes a host out, and reports whether it stood there.
+func (q *hostQueue) remove(h *Host) bool {
+	if h.place == 0 {
+		return false
+	}
+	q.list[h.place-1] = nil
+	h.place = 0
+	q.n--
+	q.trim()
+	return true
+}
+
+// trim gives up places at the end of the list, of which nobody stands at any.
+func (q *hostQueue) trim() {
+	for n := len(q.list); n > q.head && q.list[n-1] == nil; n = len(q.list) {
+		q.list = q.list[:n-1]
+	}
 	if q.head == len(q.list) {
-		return job{}, false
-	}
-	j, q.list[q.head] = q.list[q.head], job{}
-	if q.head++; q.head == len(q.list) {
 		q.list, q.head = q.list[:0], 0
 	}
-	return j, true
 }
 
-// run starts the entities of h that are ready, as far as the bound allows. The lock of the host is held.
+// run has runners find the entities of h that are ready. The lock of the host is held.
 func (p *blockingPool) run(h *Host) {
-	for h.sh.AnyReady() {
-		if p.busy.Add(1) > p.most {
-			p.busy.Add(-1)
-			p.wait(h)
-			return
-		}
-		p.start(job{h, h.sh.Ready()})
+	if !h.queued && h.sh.AnyReady() {
+		p.rouse(p.add(h))
 	}
 }
 
-// collect is run for a caller that goes on to other hosts: it appends the entities to jobs, and the caller starts them
-// all later, with startAll. Until then nobody works on them, and so nobody fights over them with the caller.
-func (p *blockingPool) collect(h *Host, jobs []job) []job {
-	for h.sh.AnyReady() {
-		if p.busy.Load()+int64(len(jobs)) >= p.most {
-			p.wait(h)
-			break
-		}
-		jobs = append(jobs, job{h, h.sh.Ready()})
+// collect is run for a caller that goes on to other hosts: it appends the host to a list, and the caller starts all of
+// it later, with startAll. Until then nobody works on them, and so nobody fights over them with the caller.
+func (p *blockingPool) collect(h *Host, list []*Host) []*Host {
+	if !h.queued && h.sh.AnyReady() {
+		h.queued = true
+		list = append(list, h)
 	}
-	return jobs
+	return list
 }
 
-// wait notes a host with entities that found the bound reached.
-func (p *blockingPool) wait(h *Host) {
+// startAll has runners find the hosts that were collected.
+func (p *blockingPool) startAll(list []*Host) {
 	p.mu.Lock()
-	if !h.waits {
-		h.waits = true
-		p.waiting = append(p.waiting, h)
-		p.some.Store(true)
-	}
-	p.mu.Unlock()
-}
-
-// again goes on with hosts that had to wait. A runner calls it when its entity has run out of work, and the ticker for
-// those that began to wait after the last runner had looked. No lock of a host is held.
-func (p *blockingPool) again() {
-	if !p.some.Load() || p.busy.Load() >= p.most {
-		return
-	}
-	p.mu.Lock()
-	waiting := p.waiting
-	p.waiting = nil
-	p.some.Store(false)
-	for _, h := range waiting {
-		h.waits = false
-	}
-	p.mu.Unlock()
-	for _, h := range waiting {
-		h.mu.Lock()
-		h.follow()
-		h.mu.Unlock()
-	}
-}
-
-func (p *blockingPool) start(j job) {
-	p.mu.Lock()
-	p.jobs.push(j)
-	r, fresh := p.call()
-	p.mu.Unlock()
-	p.rouse(r, fresh)
-}
-
-// startAll starts jobs that were collected. They may be a few beyond the bound when several goroutines collect.
-func (p *blockingPool) startAll(jobs []job) {
-	p.busy.Add(int64(len(jobs)))
-	p.mu.Lock()
-	for _, j := range jobs {
-		p.jobs.push(j)
+	for _, h := range list {
+		p.hosts.push(h)
 	}
 	r, fresh := p.call()
 	p.mu.Unlock()
 	p.rouse(r, fresh)
 }
 
-// call picks the runner that is to go to the queue; nil when one is on its way or nothing waits. p.mu is held.
+// add puts a host into the queue and picks the runner that is to be roused. The lock of the host is held.
+func (p *blockingPool) add(h *Host) (r *runner, fresh bool) {
+	h.queued = true
+	p.mu.Lock()
+	p.hosts.push(h)
+	r, fresh = p.call()
+	p.mu.Unlock()
+	return r, fresh
+}
+
+// settle follows what a runner has taken of a host: it stands in the queue if it should. Its lock is held.
+func (p *blockingPool) settle(h *Host) (r *runner, fresh bool) {
+	switch ready := h.sh.AnyReady(); {
+	case ready == h.queued:
+	case ready:
+		return p.add(h)
+	default: // unless somebody has it in hand, and finds out
+		p.mu.Lock()
+		h.queued = !p.hosts.remove(h)
+		p.mu.Unlock()
+	}
+	return nil, false
+}
+
+// call picks the runner that is to go to the queue; nil when one is on its way, nothing waits, or the bound is reached:
+// then runners that are through with theirs go on with it. p.mu is held.
 func (p *blockingPool) call() (r *runner, fresh bool) {
-	if p.called || len(p.jobs.list) == p.jobs.head {
+	if p.called || p.hosts.n == 0 || p.busy >= p.most {
 		return nil, false
 	}
 	p.called = true
@@ -180,30 +201,45 @@ func (p *blockingPool) work(r *runner) {
 	if !called {
 		j := r.in
 		r.in = job{}
-		p.serve(r, j, true)
+		p.serve(r, j.h, j.e)
 	}
+	for {
+		h := p.take(r, called)
+		if h == nil {
+			return
+		}
+		called = false
+		p.serve(r, h, nil)
+	}
+}
+
+// take returns the next host for a runner that was called, or is through with the one before. It waits for one, and
+// returns nil when the runner is to end.
+func (p *blockingPool) take(r *runner, called bool) *Host {
 	for {
 		p.mu.Lock()
 		if called {
-			p.called, called = false, false
+			p.called = false
+		} else {
+			p.busy--
 		}
-		j, ok := p.jobs.pop()
-		if !ok {
-			stay := !p.over && len(p.idle) < keepIdle
-			if stay {
-				p.idle = append(p.idle, r)
-			}
+		h := p.hosts.pop()
+		if h != nil {
+			p.busy++
+			next, fresh := p.call()
 			p.mu.Unlock()
-			if !stay || !<-r.next {
-				return
-			}
-			called = true
-			continue
+			p.rouse(next, fresh)
+			return h
 		}
-		next, fresh := p.call()
+		stay := !p.over && len(p.idle) < keepIdle
+		if stay {
+			p.idle = append(p.idle, r)
+		}
 		p.mu.Unlock()
-		p.rouse(next, fresh)
-		p.serve(r, j, false)
+		if !stay || !<-r.next {
+			return nil
+		}
+		called = true
 	}
 }
 
@@ -218,56 +254,81 @@ func (p *blockingPool) outlive(r *runner) {
 	}
 }
 
-// serve runs an entity until nothing waits for it. begun says that a run of it has begun, whose goroutine has ended.
-func (p *blockingPool) serve(r *runner, j job, begun bool) {
-	h, e, now := j.h, j.e, p.x.Clock.Now()
-	run, more := nextRun(h, e, now, begun)
-	for more {
-		if p.x.Gate.Held(now) {
-			p.x.Gate.wait(e)
-			now = p.x.Clock.Now()
+// serve runs entities of a host, each until nothing waits for it, as long as some are ready and the turn lasts. begun,
+// if not nil, is one of which a run has begun whose goroutine has ended.
+func (p *blockingPool) serve(r *runner, h *Host, begun *entity.Entity) {
+	for t := (turn{h: h, e: begun, now: p.x.Clock.Now()}); t.next(p); {
+		if p.x.Gate.Held(t.now) {
+			p.x.Gate.wait(t.e)
+			t.now = p.x.Clock.Now()
 		}
-		r.in = j
-		e.Enter(&r.frame, now)
+		weighs := h.t.weighs.Load()
+		if weighs {
+			t.now = p.x.Clock.Now()
+		}
+		r.in = job{h, t.e}
+		t.e.Enter(&r.frame, t.now)
 		if p.x.cfg.Latency != nil {
-			r.timeWork(h, e, run)
+			r.timeWork(h, t.e, t.run)
 		}
-		for p.x.cfg.Latency == nil && goesOn(h, run) && e.Work() {
-			p.x.Gate.goOn(e)
-			r.frame.Saw(p.x.Clock.Fresh(now)) // as for messages of a batch of a worker
+		for p.x.cfg.Latency == nil && goesOn(h, t.run) && t.e.Work() {
+			p.x.Gate.goOn(t.e)
+			r.frame.Saw(p.x.Clock.Fresh(t.now)) // as for messages of a batch of a worker
 		}
 		r.in = job{}
-		if h.t.weighs.Load() {
-			h.shown.ran.Add(int64(p.x.Clock.Now() - now))
+		if weighs {
+			h.shown.ran.Add(int64(p.x.Clock.Now() - t.now))
 		}
-		if run, more = nextRun(h, e, p.x.Clock.Fresh(now), true); more {
-			now = p.x.Clock.Now() // for the gate: the process may have slept
-		}
+		t.now = p.x.Clock.Fresh(t.now)
 	}
-	p.busy.Add(-1)
-	p.again()
 }
 
-// nextRun begins a run of an entity of the host, behind the end of the one before it if there was one, and reports
-// whether there is work.
-func nextRun(h *Host, e *entity.Entity, now time.Duration, begun bool) (r run, more bool) {
+// turn is what a runner does of one host before it looks at the others.
+type turn struct {
+	h    *Host
+	e    *entity.Entity // whose run has begun; nil: the host was taken from the queue just now
+	run  run
+	runs int // entities so far
+	now  time.Duration
+}
+
+// next ends the run under way, if there is one, and begins the next, of the same entity or of another one that is
+// ready. It reports whether there is one. All that takes the lock of the host once.
+func (t *turn) next(p *blockingPool) (more bool) {
+	h := t.h
 	h.mu.Lock()
-	if !begun {
-		r, more = begins(h, e, now)
-		h.mu.Unlock()
-		return r, more
+	ended := t.e != nil
+	if ended {
+		more = t.again()
+	} else {
+		h.queued = false
 	}
-	barNow(h, now)
-	more = e.End(now)
+	for !more && t.runs < maxTurn && h.sh.AnyReady() {
+		t.runs++
+		t.e = h.sh.Ready()
+		t.run, more = begins(h, t.e, t.now)
+	}
+	r, fresh := p.settle(h)
+	if ended {
+		h.note()
+	}
+	h.mu.Unlock()
+	p.rouse(r, fresh)
+	return more
+}
+
+// again ends the run under way and begins the next one of its entity, and reports whether there is work for it.
+func (t *turn) again() (more bool) {
+	h := t.h
+	barNow(h, t.now)
+	more = t.e.End(t.now)
 	permitted(h)
 	if more {
-		r, more = begins(h, e, now)
+		t.run, more = begins(h, t.e, t.now)
 	} else {
-		cutNow(h, now)
+		cutNow(h, t.now)
 	}
-	h.follow()
-	h.mu.Unlock()
-	return r, more
+	return more
 }
 
 // stop ends idle goroutines and waits for busy ones at most for patience. It reports whether all have ended.
@@ -279,10 +340,17 @@ func (p *blockingPool) stop(patience time.Duration) bool {
 	}
 	p.idle = nil
 	p.mu.Unlock()
-	for until := time.Now().Add(patience); p.busy.Load() > 0 || !p.x.recaller.idle(); time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(patience); p.count() > 0 || !p.x.recaller.idle(); time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			return false
 		}
 	}
 	return true
+}
+
+// count returns how many entities have a goroutine, and hosts wait with more of them.
+func (p *blockingPool) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.busy + p.hosts.n
 }

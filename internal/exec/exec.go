@@ -142,7 +142,6 @@ func (x *Exec) Tick(now time.Duration) {
 		x.hosts.tick(now) // a timer that fires into handlers waits for the gate too
 		x.recaller.tick(now)
 	}
-	x.pool.again()
 	x.relieve()
 	for _, p := range x.passes {
 		p.local.poke()
@@ -224,8 +223,8 @@ func (x *Exec) Handled() (n uint64) {
 	return n
 }
 
-// Busy counts the Blocking entities that have a goroutine.
-func (x *Exec) Busy() int64 { return x.pool.busy.Load() }
+// Busy counts the Blocking entities that have a goroutine, and shards with more of them that are ready.
+func (x *Exec) Busy() int64 { return int64(x.pool.count()) }
 
 // Unregistered counts the messages that were refused because their type is not registered here.
 func (x *Exec) Unregistered() uint64 { return x.unregistered.Load() }

@@ -86,13 +86,14 @@ func (v *tally) add(figure int, n uint64) {
 
 // published is what one host last told.
 type published struct {
-	over  bool // the shard's figures are in its type's past; guarded by past.mu
+	at    time.Duration // when they are due to be published; whoever steps the shard has it
+	over  bool          // the shard's figures are in its type's past; guarded by past.mu
 	value [figures]atomic.Uint64
 	ran   atomic.Int64 // nanoseconds that handlers ran, of a type that is weighed: always new
 }
 
 // publish copies the shard's figures where readers find them, and returns when it is to be called again though nothing
-// changes. The caller steps the shard, and has set showAt.
+// changes. The caller steps the shard, and has set shown.at.
 func (h *Host) publish() (again time.Duration) {
 	st := h.sh.Stats()
 	t := tallyOf(&st)
@@ -102,7 +103,7 @@ func (h *Host) publish() (again time.Duration) {
 		}
 	}
 	if h.sh.Spare() {
-		return h.showAt
+		return h.shown.at
 	}
 	return never
 }

@@ -28,17 +28,17 @@ type Host struct {
 	term, epoch uint32
 	alone       bool        // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
 	told        bool        // the end has been told to the control goroutine: nothing steps sh any more
-	waits       bool        // in blockingPool.waiting, whose lock guards it
+	queued      bool        // in the queue of the pool, or about to be, or in the hands of a runner that looks next
 	closed      atomic.Bool // no handler is called for what waits: it is lost already, or at the deadline of its move
 	upTo        int64       // until when note has nothing to do, by the slewed clock; see upToDate
 	mu          sync.Mutex
 
 	x        *Exec
 	due      dues.Due[Host] // when Tick has something to do
-	showAt   time.Duration  // when the figures are due to be published
 	shard    route.ShardID
 	fence    route.Fence
-	shown    published
+	place    int       // in the queue of the pool, whose lock guards it; zero: none
+	shown    published // the figures
 	calls    calls
 	leftover // Inline: what losers of the try left
 
@@ -302,15 +302,15 @@ func (h *Host) note() {
 	if !ok {
 		due = never
 	}
-	if now := h.x.Clock.Ticked(); now < h.showAt {
-		due = min(due, h.showAt)
+	if now := h.x.Clock.Ticked(); now < h.shown.at {
+		due = min(due, h.shown.at)
 	} else {
-		h.showAt = now + time.Duration(h.x.hosts.every.Load())
+		h.shown.at = now + time.Duration(h.x.hosts.every.Load())
 		due = min(due, h.publish())
 	}
 	h.due.Set(due)
-	if h.upTo = 0; due <= h.showAt {
-		h.upTo = int64(h.showAt)
+	if h.upTo = 0; due <= h.shown.at {
+		h.upTo = int64(h.shown.at)
 	}
 	if h.sh.Stopping() && h.sh.Stopped() {
 		h.told, h.upTo = true, 0

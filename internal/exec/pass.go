@@ -26,7 +26,7 @@ type pass struct {
 	staged []stage           // by worker
 	conn   *transport.InConn // whose frames are staged
 	from   *Source
-	jobs   []job // Blocking entities that became ready in the messages at hand
+	ready  []*Host // Blocking: with entities that became ready in the messages at hand
 	ahead  ahead
 	count  execCounters
 	timed  Sampler
@@ -81,10 +81,10 @@ func (p *pass) flush() {
 			s.buf = p.x.workers[i].queue.appendRead(p.conn, p.from, s.buf)
 		}
 	}
-	if len(p.jobs) > 0 {
-		p.x.pool.startAll(p.jobs)
-		clear(p.jobs)
-		p.jobs = p.jobs[:0]
+	if len(p.ready) > 0 {
+		p.x.pool.startAll(p.ready)
+		clear(p.ready)
+		p.ready = p.ready[:0]
 	}
 	for _, k := range p.marks {
 		p.x.needs.Marked(k.from, k.m)

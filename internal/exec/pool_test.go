@@ -1,16 +1,18 @@
-// Tests of the pool that runs Blocking entities: its bound, on both ways into it.
+// Tests of the pool that runs Blocking entities: its bound, on both ways into it, and whose turn it is.
 
 package exec
 
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/route"
@@ -50,15 +52,106 @@ func TestBlockingPoolIsBounded(t *testing.T) {
 	for name, send := range ways {
 		t.Run(name, func(t *testing.T) {
 			send()
-			eventually(t, func() bool { return running.Load() == bound && x.pool.some.Load() })
+			eventually(t, func() bool { return running.Load() == bound && x.Busy() > bound })
 			for range entities {
 				pass <- struct{}{}
 			}
 			eventually(t, func() bool { return running.Load() == 0 })
 			require.EqualValues(t, bound, most.Load())
-			require.False(t, x.pool.some.Load())
+			eventually(t, func() bool { return x.Busy() == 0 })
 		})
 	}
+}
+
+// A handler that blocks holds up no other entity, of its own shard or of another, whoever the messages come from: all
+// run at once, however many (SHD-5).
+func TestBlockingEntitiesRunAtOnce(t *testing.T) {
+	const entities = 3*maxTurn + 1
+	for _, shards := range []uint32{1, 4} {
+		var began atomic.Int64
+		pass := make(chan struct{})
+		x := newBare(t, typeOf(entity.Blocking, shards, func(*entity.Context, []byte) error {
+			began.Add(1)
+			<-pass
+			return nil
+		}))
+		all := func() bool { return began.Load() == 2*entities }
+		var frames []byte
+		for i := range entities {
+			env := x.envelope(fmt.Sprint("there", i), nil)
+			frames = wire.AppendEnvelope(frames, &env)
+		}
+		x.read(t, 0, frames)
+		for i := range entities {
+			require.Equal(t, route.OK, x.send(fmt.Sprint("here", i), nil))
+		}
+		eventually(t, all)
+		require.EqualValues(t, 2*entities, x.Busy())
+		close(pass)
+		eventually(t, func() bool { return x.Busy() == 0 })
+	}
+}
+
+// Entities of one shard that keep each other busy take no turn from those of another, also where one runs at a time.
+func TestShardsTakeTurns(t *testing.T) {
+	var over, handled atomic.Bool
+	var x *bare
+	x = newBare(t, typeOf(entity.Blocking, 16, func(c *entity.Context, to []byte) error {
+		switch {
+		case len(to) == 0:
+			handled.Store(true)
+		case !over.Load():
+			x.send(string(to), []byte(c.ID))
+		}
+		return nil
+	}))
+	x.pool.most = 1
+	var ids []string // two of one shard, and one of another
+	for i := 0; len(ids) < 3; i++ {
+		id := fmt.Sprint(i)
+		if len(ids) == 0 || (x.host(id) == x.host(ids[0])) == (len(ids) == 1) {
+			ids = append(ids, id)
+		}
+	}
+	require.Equal(t, route.OK, x.send(ids[0], []byte(ids[1])))
+	require.Equal(t, route.OK, x.send(ids[2], nil))
+	eventually(t, handled.Load)
+	over.Store(true)
+	eventually(t, func() bool { return x.Busy() == 0 })
+}
+
+// The queue of hosts is first in, first out, and who is taken out of its turn leaves no trace.
+func TestHostQueue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q hostQueue
+		hosts, want := make([]Host, 8), []*Host(nil)
+		for range rapid.IntRange(0, 200).Draw(t, "steps") {
+			h := &hosts[rapid.IntRange(0, len(hosts)-1).Draw(t, "host")]
+			at := slices.Index(want, h)
+			switch rapid.IntRange(0, 2).Draw(t, "verb") {
+			case 0:
+				if at < 0 {
+					q.push(h)
+					want = append(want, h)
+				}
+			case 1:
+				require.Equal(t, at >= 0, q.remove(h))
+				if at >= 0 {
+					want = slices.Delete(want, at, at+1)
+				}
+			default:
+				if first := q.pop(); len(want) > 0 {
+					require.Same(t, want[0], first)
+					want = want[1:]
+				} else {
+					require.Nil(t, first)
+				}
+			}
+			require.Equal(t, len(want), q.n)
+			require.LessOrEqual(t, cap(q.list), 64, "it does not grow")
+			require.False(t, q.n == 0 && len(q.list) > 0)
+		}
+	})
 }
 
 // TestHandlerThatExits: a handler that ends its goroutine, as t.FailNow does, costs no place among those that run; its
