@@ -27,20 +27,24 @@ type blockingPool struct {
 	x    *Exec
 	most int // entities that run at a time
 
+	_      [cacheLine]byte // those above and around are read for each message, these are written
 	mu     sync.Mutex
 	hosts  hostQueue
 	busy   int  // runners with an entity
 	called bool // a runner is on its way to the queue
 	idle   []*runner
 	over   bool
+	_      [cacheLine]byte
 }
 
-// runner is one goroutine and where it waits to be called: true for the queue, false for its end.
+// runner is one goroutine and where it waits to be called: true for the queue, false for its end. It writes this for
+// each message, so the size is one of the allocator's that end with a line of memory.
 type runner struct {
 	next  chan bool
 	timed Sampler
 	frame entity.RunFrame
 	in    job // whose handlers it calls just now
+	_     [40]byte
 }
 
 // job is one entity that is run.

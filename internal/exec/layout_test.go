@@ -57,6 +57,11 @@ func TestSendersShareNoLineWithTheirReader(t *testing.T) {
 	require.GreaterOrEqual(t, size, uintptr(2*cacheLine), "short arrays may lie in one line")
 }
 
+// Runners on several cores write what belongs to each of them for each message.
+func TestRunnersShareNoLine(t *testing.T) {
+	require.EqualValues(t, 4*cacheLine, unsafe.Sizeof(runner{}), "as the allocator has it")
+}
+
 // What a message to a Worker or Inline entity touches of its host is one line: with many shards each message waits for
 // a host's memory. Objects as large as a host begin with a word of the allocator's.
 func TestHostIsOneLineForAMessage(t *testing.T) {
