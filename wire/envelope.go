@@ -156,34 +156,34 @@ func parseMore(f []byte, n int, e *Envelope) error {
 	if uint(n-1) >= MaxIDSize || EnvelopeSize+n > len(f) || f[5]&^flagsKnown != 0 {
 		return envelopeError(f, n)
 	}
-	got := Envelope{Flags: f[5], Limit: e.Limit, Headers: e.Headers}
-	got.ID, got.Payload = f[EnvelopeSize:EnvelopeSize+n:EnvelopeSize+n], f[EnvelopeSize+n:]
-	if got.Flags&FlagLimit != 0 {
-		if len(got.Payload) < limitSize {
+	flags, limit, headers, payload := f[5], e.Limit, e.Headers, f[EnvelopeSize+n:]
+	if flags&FlagLimit != 0 {
+		if len(payload) < limitSize {
 			return &Error{KindEnvelope, len(f), ErrTruncated}
 		}
-		got.Limit, got.Payload = binary.LittleEndian.Uint32(got.Payload), got.Payload[limitSize:]
+		limit, payload = binary.LittleEndian.Uint32(payload), payload[limitSize:]
 	}
-	if got.Flags&FlagHeaders != 0 {
-		if len(got.Payload) < headersSize {
+	if flags&FlagHeaders != 0 {
+		if len(payload) < headersSize {
 			return &Error{KindEnvelope, len(f), ErrTruncated}
 		}
-		at, size := len(f)-len(got.Payload), int(binary.LittleEndian.Uint16(got.Payload))
-		got.Payload = got.Payload[headersSize:]
+		at, size := len(f)-len(payload), int(binary.LittleEndian.Uint16(payload))
+		payload = payload[headersSize:]
 		switch {
 		case size > MaxHeaders:
 			return &Error{KindEnvelope, at, ErrTooLarge}
-		case size > len(got.Payload):
+		case size > len(payload):
 			return &Error{KindEnvelope, len(f), ErrTruncated}
 		}
-		got.Headers, got.Payload = got.Payload[:size:size], got.Payload[size:]
+		headers, payload = payload[:size:size], payload[size:]
 	}
-	got.Type = binary.LittleEndian.Uint32(f[8:])
-	got.Shard = binary.LittleEndian.Uint32(f[12:])
-	got.Term = binary.LittleEndian.Uint32(f[16:])
-	got.Epoch = binary.LittleEndian.Uint32(f[20:])
-	got.Corr = binary.LittleEndian.Uint64(f[24:])
-	*e = got
+	e.Flags, e.Limit, e.Headers = flags, limit, headers // field by field, and only now: an error changes nothing
+	e.Type = binary.LittleEndian.Uint32(f[8:])
+	e.Shard = binary.LittleEndian.Uint32(f[12:])
+	e.Term = binary.LittleEndian.Uint32(f[16:])
+	e.Epoch = binary.LittleEndian.Uint32(f[20:])
+	e.Corr = binary.LittleEndian.Uint64(f[24:])
+	e.ID, e.Payload = f[EnvelopeSize:EnvelopeSize+n:EnvelopeSize+n], payload
 	return nil
 }
 
