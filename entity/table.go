@@ -113,7 +113,7 @@ func (t *table) find(h uint64, id []byte) *Entity {
 	}
 	mask := uint64(len(t.slots) - 1)
 	for i := range uint64(window) {
-		if s := &t.slots[(h+i)&mask]; s.hash == h && s.e != nil && s.e.id == string(id) {
+		if s := &t.slots[(h+i)&mask]; s.hash == h && s.e != nil && s.e.Is(id) {
 			return s.e
 		}
 	}

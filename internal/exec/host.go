@@ -190,7 +190,8 @@ type run struct {
 
 // begins begins a run of an entity of the host. Its lock is held.
 func begins(h *Host, e *entity.Entity, now time.Duration) (r run, more bool) {
-	r = run{cutNow(h, now), entity.Withheld(h.sh)}
+	r.last = cutNow(h, now)
+	r.other = h.t.lapsed != nil && entity.Withheld(h.sh)
 	return r, e.Begin(now)
 }
 
