@@ -205,10 +205,10 @@ func tell(d *Driver, ref slotRef, cmd shard.Command) {
 	}
 }
 
-// sendHere takes a message of this node under the route e, which leads here. stale means that the route has changed.
-// The handler of an ask whose caller waits may be called before it returns.
-func (r *Region) sendHere(c *routeCell, e *routeEntry, env *wire.Envelope, id string, waits bool) (stale bool,
-	err error) {
+// sendHere takes a message of this node under the route e, which leads here; hash is that of the id. stale means that
+// the route has changed. The handler of an ask whose caller waits may be called before it returns.
+func (r *Region) sendHere(c *routeCell, e *routeEntry, env *wire.Envelope, hash uint64, id string,
+	waits bool) (stale bool, err error) {
 	if e.host == nil {
 		return true, nil // the route has changed between two looks at its cell
 	}
@@ -219,11 +219,11 @@ func (r *Region) sendHere(c *routeCell, e *routeEntry, env *wire.Envelope, id st
 	}
 	if waits {
 		if now, idle := exec.Idle(e.host); idle {
-			exec.Call(e.host, now, env, id)
+			exec.Call(e.host, now, env, hash, id)
 			return false, nil
 		}
 	}
-	switch reason := e.host.Send(now, env, id); reason {
+	switch reason := e.host.Send(now, env, hash, id); reason {
 	case route.OK:
 		return false, nil
 	case route.QueueFull: // of a worker or loop: no bound of the type
@@ -266,7 +266,7 @@ func (x hostRuntime) Tell(headers []byte, typ, id string, payload []byte) error 
 	if err != nil {
 		return err
 	}
-	return r.send(id, payload, 0, nil, headersOf(headers))
+	return r.send(entity.HashID(bytesOf(id)), id, payload, 0, nil, headersOf(headers))
 }
 
 // Ask asks as Region.AskWithinWith does.

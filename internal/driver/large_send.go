@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
@@ -72,7 +73,7 @@ func (r *Region) place(l *large, w *askWaiter, h *Headers) error {
 			if err := r.d.large.copyOwn(l); err != nil { // not under the host's lock
 				return err
 			}
-			if stale, err := r.sendHere(s.routeCell, e, &env, l.id, false); !stale {
+			if stale, err := r.sendHere(s.routeCell, e, &env, 0, l.id, false); !stale {
 				return err
 			}
 			continue
@@ -124,7 +125,7 @@ func (r *Region) TellBulkWith(ctx context.Context, h *Headers, id string, payloa
 			return err
 		}
 		if err == nil {
-			err = r.send(id, payload, 0, nil, h)
+			err = r.send(entity.HashID(bytesOf(id)), id, payload, 0, nil, h)
 		}
 		return err
 	}

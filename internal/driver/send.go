@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/invariant"
@@ -22,18 +23,23 @@ import (
 
 // TellWith sends payload to the entity id: accepted or a typed error, without blocking.
 func (r *Region) TellWith(h *Headers, id string, payload []byte) error {
-	return r.send(id, payload, 0, nil, h)
+	return r.send(entity.HashID(bytesOf(id)), id, payload, 0, nil, h)
 }
 
-// send takes the fast path while the home is known: hash, one atomic load, one append under the link's lock, where the
-// route is compared again.
-func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *Headers) error {
+// shardAt is route.ShardOf by the hash of an id, which is needed for more than that.
+func shardAt(hash uint64, shards uint32) route.ShardID {
+	return route.ShardID((hash >> 32) * uint64(shards) >> 32)
+}
+
+// send takes the fast path while the home is known: one atomic load, one append under the link's lock, where the route
+// is compared again. hash is that of the id.
+func (r *Region) send(hash uint64, id string, payload []byte, corr uint64, w *askWaiter, h *Headers) error {
 	if h != nil || !r.fit(id, payload) {
 		if over, err := r.unusual(id, payload, corr, w, h); over {
 			return err
 		}
 	}
-	sh := route.ShardOfBytes(bytesOf(id), r.shards) // which is compiled in, as ShardOf is not
+	sh := shardAt(hash, r.shards)
 	c := r.cells.At(sh)
 	for {
 		e := c.route.Load()
@@ -50,7 +56,7 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *H
 		if l == nil {
 			var env wire.Envelope
 			r.envelope(&env, sh, e, corr, payload, w, h)
-			if stale, err := r.sendHere(c, e, &env, id, w != nil && w.fn == nil); !stale {
+			if stale, err := r.sendHere(c, e, &env, hash, id, w != nil && w.fn == nil); !stale {
 				return err
 			}
 			continue
@@ -189,11 +195,12 @@ func (r *Region) AskWith(ctx context.Context, h *Headers, id string, payload []b
 	if err := cmp.Or(r.d.exec.Waits.MayWait(), r.d.inbox.mayWait()); err != nil {
 		return nil, route.NotRun(err)
 	}
-	w, corr, err := r.d.asks.begin(limit, r, r.Shard(id), nil, nil)
+	hash := entity.HashID(bytesOf(id))
+	w, corr, err := r.d.asks.begin(limit, r, shardAt(hash, r.shards), nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.send(id, payload, corr, w, h); err != nil {
+	if err := r.send(hash, id, payload, corr, w, h); err != nil {
 		r.d.asks.abandon(w, corr, false)
 		return nil, route.NotRun(err)
 	}
@@ -242,7 +249,8 @@ func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, p
 	if err := r.d.inbox.mayWait(); err != nil {
 		return into[:0], route.NotRun(err)
 	}
-	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), into, nil)
+	hash := entity.HashID(bytesOf(id))
+	w, corr, err := r.d.asks.begin(d, r, shardAt(hash, r.shards), into, nil)
 	if err != nil {
 		return into[:0], err
 	}
@@ -253,7 +261,7 @@ func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, p
 			return into[:0], route.NotRun(route.ReplyError(route.ShardStopping, []byte(plane.LetGo)))
 		}
 	}
-	if err := r.send(id, payload, corr, w, h); err != nil {
+	if err := r.send(hash, id, payload, corr, w, h); err != nil {
 		r.d.asks.abandon(w, corr, false)
 		return into[:0], route.NotRun(err)
 	}
@@ -270,11 +278,12 @@ func (r *Region) AskFuncWith(d time.Duration, h *Headers, id string, payload []b
 		return route.NotRun(errNoTime)
 	}
 	r.d.exec.Waits.CallingOut()
-	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), nil, f)
+	hash := entity.HashID(bytesOf(id))
+	w, corr, err := r.d.asks.begin(d, r, shardAt(hash, r.shards), nil, f)
 	if err != nil {
 		return err
 	}
-	if err := r.send(id, payload, corr, w, h); err != nil && r.d.asks.abandon(w, corr, true) {
+	if err := r.send(hash, id, payload, corr, w, h); err != nil && r.d.asks.abandon(w, corr, true) {
 		return route.NotRun(err)
 	}
 	return nil

@@ -38,7 +38,8 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 			return err // why, or that it is large: no mailbox refuses those
 		}
 	}
-	sh := route.ShardOfBytes(bytesOf(id), r.shards)
+	hash := entity.HashID(bytesOf(id))
+	sh := shardAt(hash, r.shards)
 	c := r.cells.At(sh)
 	for {
 		e := c.route.Load()
@@ -50,7 +51,7 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 		}
 		l, stamp := c.link.Load(), c.stamp.Load()
 		if l == nil {
-			if stale, err := r.tellWaitHere(c, sh, e, id, payload, h); !stale {
+			if stale, err := r.tellWaitHere(c, sh, e, hash, id, payload, h); !stale {
 				return err
 			}
 			continue
@@ -124,19 +125,19 @@ func (r *Region) fullThere(l *transport.Link, id string) error {
 
 // tellWaitHere is tellWait to an entity of this node, as sendHere is send. If the mailbox is full its error names the
 // line in which to wait.
-func (r *Region) tellWaitHere(c *routeCell, sh route.ShardID, e *routeEntry, id string, payload []byte, h *Headers) (
-	stale bool, err error) {
+func (r *Region) tellWaitHere(c *routeCell, sh route.ShardID, e *routeEntry, hash uint64, id string, payload []byte,
+	h *Headers) (stale bool, err error) {
 	var env wire.Envelope
 	r.envelope(&env, sh, e, 0, payload, nil, h)
 	if r.typ.Mode != entity.Blocking {
-		return r.sendHere(c, e, &env, id, false)
+		return r.sendHere(c, e, &env, hash, id, false)
 	}
 	env.Flags |= wire.FlagWait
-	stale, err = r.sendHere(c, e, &env, id, false)
+	stale, err = r.sendHere(c, e, &env, hash, id, false)
 	if err == nil || err != r.full[route.MailboxFull] {
 		return stale, err
 	}
-	f := flow.FullEntity(r.id, sh, entity.HashID(bytesOf(id)))
+	f := flow.FullEntity(r.id, sh, hash)
 	return false, &fullThereError{at: lineKey{full: f}, RefusedError: route.RefusedError{
 		Peer: r.d.self, Type: r.typ.Name, Reason: route.MailboxFull, Limit: r.typ.MailboxBytes}}
 }

@@ -25,10 +25,10 @@ func (x *bare) ask(id string, payload []byte) (called bool) {
 	env.Flags, env.Corr = wire.FlagAsk, 1
 	h.Lock()
 	if now, idle := Idle(h); idle {
-		Call(h, now, &env, id)
+		Call(h, now, &env, 0, id)
 		return true
 	}
-	if h.Send(0, &env, id) != route.OK {
+	if h.Send(0, &env, 0, id) != route.OK {
 		panic("refused")
 	}
 	return false

@@ -32,10 +32,10 @@ func (h *Host) Unlock() {
 	h.mu.Unlock()
 }
 
-// Send takes a message of this node to the entity id, which it copies, and gives the lock up. What it returns is
-// route.OK, route.QueueFull for a worker or loop, or what the shard of a Blocking type says, which is counted. What a
-// worker or loop refuses later goes to Needs.Refused.
-func (h *Host) Send(now time.Duration, env *wire.Envelope, id string) route.Reason {
+// Send takes a message of this node to the entity id, which it copies, and gives the lock up. hash is that of the id,
+// zero when it is not known. What it returns is route.OK, route.QueueFull for a worker or loop, or what the shard of a
+// Blocking type says, which is counted. What a worker or loop refuses later goes to Needs.Refused.
+func (h *Host) Send(now time.Duration, env *wire.Envelope, hash uint64, id string) route.Reason {
 	if h.queue != nil {
 		if !h.queue.appendHere(env, id) {
 			return route.QueueFull
@@ -43,7 +43,7 @@ func (h *Host) Send(now time.Duration, env *wire.Envelope, id string) route.Reas
 		return route.OK
 	}
 	env.ID = bytesOf(id)
-	return h.take(now, nil, env, 0, tellCaller, nil)
+	return h.take(now, nil, env, hash, tellCaller, nil)
 }
 
 // Forward takes a message of this node that waited for the route: f is its whole frame, env what is in it. It is false

@@ -204,9 +204,10 @@ func mayCall(h *Host, p *pass, now time.Duration) bool {
 }
 
 // Call follows Idle, with its now: it gives up the lock, calls the handler of the entity id for env, on this goroutine,
-// and returns when that has. A reason why it is not taken goes to Needs.Refused, as of any that a loop handles. Neither
-// a ring nor another goroutine is needed for the answer: that is most of what an ask to an Inline entity here costs.
-func Call(h *Host, now time.Duration, env *wire.Envelope, id string) {
+// and returns when that has. hash is that of the id, zero when it is not known. A reason why it is not taken goes to Needs.Refused, as of any that a
+// loop handles. Neither a ring nor another goroutine is needed for the answer: that is most of what an ask to an Inline
+// entity here costs.
+func Call(h *Host, now time.Duration, env *wire.Envelope, hash uint64, id string) {
 	h.queue.mu.Unlock()
 	p, returned := passOf(h), false
 	defer func() {
@@ -222,10 +223,10 @@ func Call(h *Host, now time.Duration, env *wire.Envelope, id string) {
 	if timed(h.x) && p.timed.Pick(h.x.cfg.LatencyEvery) {
 		began := time.Now()
 		stands := p.timed.Begin(began, h.x.cfg.LatencyEvery)
-		h.take(now, nil, env, 0, tellSender, nil)
+		h.take(now, nil, env, hash, tellSender, nil)
 		h.t.took(uint32(h.shard), time.Since(began), stands)
 	} else {
-		h.take(now, nil, env, 0, tellSender, nil)
+		h.take(now, nil, env, hash, tellSender, nil)
 	}
 	returned = true
 }

@@ -166,7 +166,7 @@ func (x *bare) envelope(id string, payload []byte) wire.Envelope {
 // send sends a message of this node.
 func (x *bare) send(id string, payload []byte) route.Reason {
 	h, env := x.host(id), x.envelope(id, payload)
-	return h.Send(h.Lock(), &env, id)
+	return h.Send(h.Lock(), &env, 0, id)
 }
 
 // read has a loop take whole frames of another node, as one read pass, and returns when it has.

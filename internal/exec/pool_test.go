@@ -178,7 +178,7 @@ func TestHandlerThatExits(t *testing.T) {
 		for i := range int64(exits) {
 			h, env := x.host("a"), x.envelope("a", []byte("exit"))
 			env.Flags |= wire.FlagAsk
-			require.Equal(t, route.OK, h.Send(h.Lock(), &env, "a"))
+			require.Equal(t, route.OK, h.Send(h.Lock(), &env, 0, "a"))
 			require.Equal(t, route.OK, x.send("a", nil), "it waits in the same mailbox")
 			enter <- struct{}{}
 			require.Equal(t, route.HandlerPanic, <-answered.got)

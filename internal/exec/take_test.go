@@ -54,7 +54,7 @@ func refusedOn(t *testing.T, mode entity.Mode, way string, flags uint8, left str
 		x.read(t, 0, frame)
 	case "here":
 		from, told = nil, mode != entity.Blocking
-		reason := h.Send(h.Lock(), &env, "a")
+		reason := h.Send(h.Lock(), &env, 0, "a")
 		require.Equal(t, !told, reason == route.ShardStopping)
 	case "waited":
 		from, told = nil, mode != entity.Blocking
@@ -86,7 +86,7 @@ func TestRoomHereIsTold(t *testing.T) {
 	send := func(id string, flags uint8) route.Reason {
 		h, env := x.host(id), x.envelope(id, make([]byte, 100))
 		env.Flags = flags
-		return h.Send(h.Lock(), &env, id)
+		return h.Send(h.Lock(), &env, 0, id)
 	}
 	for _, id := range []string{"tells", "waits"} {
 		eventually(t, func() bool { return send(id, 0) == route.MailboxFull })
