@@ -53,6 +53,12 @@ type job struct {
 	e *entity.Entity
 }
 
+// waits is what the pool knows of a host with entities that are ready.
+type waits struct {
+	place    int   // in the queue, whose lock guards it; zero: none
+	gathered *pass // that has it in its list, if nobody has looked at the host since; the host's lock guards it
+}
+
 // hostQueue holds hosts, each at most once, first in, first out. Its lock guards their place too.
 type hostQueue struct {
 	list []*Host // nil: taken out of its turn
@@ -61,11 +67,14 @@ type hostQueue struct {
 }
 
 func (q *hostQueue) push(h *Host) {
+	if h.waits.place != 0 {
+		return
+	}
 	if len(q.list) == cap(q.list) && q.n <= len(q.list)/2 {
 		q.close()
 	}
 	q.list = append(q.list, h)
-	h.place = len(q.list)
+	h.waits.place = len(q.list)
 	q.n++
 }
 
@@ -76,7 +85,7 @@ func (q *hostQueue) close() {
 		if h != nil {
 			q.list[n] = h
 			n++
-			h.place = n
+			h.waits.place = n
 		}
 	}
 	clear(q.list[n:])
@@ -90,7 +99,7 @@ func (q *hostQueue) pop() *Host {
 		q.list[q.head] = nil
 		q.head++
 		if h != nil {
-			h.place = 0
+			h.waits.place = 0
 			q.n--
 			q.trim()
 			return h
@@ -102,11 +111,11 @@ func (q *hostQueue) pop() *Host {
 
 // remove takes a host out, and reports whether it stood there.
 func (q *hostQueue) remove(h *Host) bool {
-	if h.place == 0 {
+	if h.waits.place == 0 {
 		return false
 	}
-	q.list[h.place-1] = nil
-	h.place = 0
+	q.list[h.waits.place-1] = nil
+	h.waits.place = 0
 	q.n--
 	q.trim()
 	return true
@@ -129,14 +138,14 @@ func (p *blockingPool) run(h *Host) {
 	}
 }
 
-// collect is run for a caller that goes on to other hosts: it appends the host to a list, and the caller starts all of
-// it later, with startAll. Until then nobody works on them, and so nobody fights over them with the caller.
-func (p *blockingPool) collect(h *Host, list []*Host) []*Host {
-	if !h.queued && h.sh.AnyReady() {
-		h.queued = true
-		list = append(list, h)
+// collect is run for a loop that goes on to other hosts: it appends the host to the list of the loop's pass, which
+// starts all of it when it ends, with startAll. Until then nobody works on them because of what it has read, and so
+// nobody fights over them with it. What comes to the host by other ways does not wait for the loop.
+func (p *blockingPool) collect(h *Host, by *pass) {
+	if !h.queued && h.waits.gathered != by && h.sh.AnyReady() {
+		h.waits.gathered = by
+		by.ready = append(by.ready, h)
 	}
-	return list
 }
 
 // startAll has runners find the hosts that were collected.
@@ -168,7 +177,9 @@ func (p *blockingPool) settle(h *Host) (r *runner, fresh bool) {
 		return p.add(h)
 	default: // unless somebody has it in hand, and finds out
 		p.mu.Lock()
-		h.queued = !p.hosts.remove(h)
+		if p.hosts.remove(h) {
+			h.queued, h.waits.gathered = false, nil
+		}
 		p.mu.Unlock()
 	}
 	return nil, false
@@ -305,7 +316,7 @@ func (t *turn) next(p *blockingPool) (more bool) {
 	if ended {
 		more = t.again()
 	} else {
-		h.queued = false
+		h.queued, h.waits.gathered = false, nil
 	}
 	for !more && t.runs < maxTurn && h.sh.AnyReady() {
 		t.runs++

@@ -28,7 +28,7 @@ type Host struct {
 	term, epoch uint32
 	alone       bool        // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
 	told        bool        // the end has been told to the control goroutine: nothing steps sh any more
-	queued      bool        // in the queue of the pool, or about to be, or in the hands of a runner that looks next
+	queued      bool        // in the queue of the pool, or in the hands of a runner that looks next
 	closed      atomic.Bool // no handler is called for what waits: it is lost already, or at the deadline of its move
 	upTo        int64       // until when note has nothing to do, by the slewed clock; see upToDate
 	mu          sync.Mutex
@@ -37,8 +37,8 @@ type Host struct {
 	due      dues.Due[Host] // when Tick has something to do
 	shard    route.ShardID
 	fence    route.Fence
-	place    int       // in the queue of the pool, whose lock guards it; zero: none
 	shown    published // the figures
+	waits    waits
 	calls    calls
 	leftover // Inline: what losers of the try left
 

@@ -92,6 +92,59 @@ func TestBlockingEntitiesRunAtOnce(t *testing.T) {
 	}
 }
 
+// Whatever comes at once from here and from another node is handled, all of it: nobody leaves an entity that is ready
+// to somebody who does not come.
+func TestNoReadyEntityIsForgotten(t *testing.T) {
+	const senders, rounds, ids = 3, 300, 24
+	var handled atomic.Int64
+	x := newBare(t, typeOf(entity.Blocking, 4, func(*entity.Context, []byte) error {
+		if handled.Add(1)%64 == 0 {
+			runtime.Gosched()
+		}
+		return nil
+	}))
+	var frames []byte
+	for i := range ids {
+		env := x.envelope(fmt.Sprint(i), nil)
+		frames = wire.AppendEnvelope(frames, &env)
+	}
+	var all sync.WaitGroup
+	for range senders {
+		all.Go(func() {
+			for range rounds {
+				for i := range ids {
+					x.send(fmt.Sprint(i), nil)
+				}
+			}
+		})
+	}
+	for range rounds {
+		x.read(t, 0, frames)
+	}
+	all.Wait()
+	eventually(t, func() bool { return handled.Load() == (senders+1)*rounds*ids && x.Busy() == 0 })
+}
+
+// A loop that stands still in the middle of a pass holds up what it has read, and no message that comes by another way
+// (SHD-5).
+func TestPassHoldsUpNobodyElse(t *testing.T) {
+	var handled atomic.Int64
+	x := newBare(t, typeOf(entity.Blocking, 1, func(*entity.Context, []byte) error {
+		handled.Add(1)
+		return nil
+	}))
+	env := x.envelope("read", nil)
+	frame := wire.AppendEnvelope(nil, &env)
+	p := x.passes[0]
+	for i := range int64(3) {
+		x.onLoop(t, 0, func() { p.frames(x.Clock.Now(), nil, x.other, frame) })
+		require.Equal(t, route.OK, x.send("sent", nil))
+		eventually(t, func() bool { return handled.Load() >= 3*i+2 && x.Busy() == 0 })
+		x.onLoop(t, 0, func() { p.frames(x.Clock.Now(), nil, x.other, frame); p.flush() })
+		eventually(t, func() bool { return handled.Load() == 3*i+3 && x.Busy() == 0 })
+	}
+}
+
 // Entities of one shard that keep each other busy take no turn from those of another, also where one runs at a time.
 func TestShardsTakeTurns(t *testing.T) {
 	var over, handled atomic.Bool

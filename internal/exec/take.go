@@ -101,7 +101,7 @@ func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash ui
 	}
 	if h.t.typ.Mode == entity.Blocking {
 		if p != nil {
-			p.ready = h.x.pool.collect(h, p.ready)
+			h.x.pool.collect(h, p)
 		} else {
 			h.x.pool.run(h)
 		}
