@@ -101,7 +101,13 @@ func (c *Context) Headers() []byte {
 // Tell sends a message to the entity id of type typ, or of this entity's own type when typ is empty. Accepted or a
 // typed error, as Region.Tell says; it never blocks and never runs the receiver before it returns.
 func (c *Context) Tell(typ, id string, payload []byte) error {
-	return c.TellWith(nil, typ, id, payload)
+	if kept(c) { // as TellWith, which is one call more
+		return whose(c)
+	}
+	if typ == "" {
+		typ = c.s.typ.Name
+	}
+	return c.s.runtime.Tell(nil, typ, id, payload)
 }
 
 // TellWith is Tell with headers, of which it keeps no part; nil: none. More than 4 KiB are refused with
