@@ -32,13 +32,13 @@ type Host struct {
 	closed      atomic.Bool // no handler is called for what waits: it is lost already, or at the deadline of its move
 	upTo        int64       // until when note has nothing to do, by the slewed clock; see upToDate
 	mu          sync.Mutex
+	waits       waits // beside the lock: who takes one of them writes the other
 
 	x        *Exec
 	due      dues.Due[Host] // when Tick has something to do
 	shard    route.ShardID
 	fence    route.Fence
 	shown    published // the figures
-	waits    waits
 	calls    calls
 	leftover // Inline: what losers of the try left
 
