@@ -276,9 +276,7 @@ func (t *askTable) free(w *askWaiter) {
 // goes notes whom an ask goes to, before it is sent there, and reports whether anybody waits for it still: else it must
 // not be sent, because who gives up and finds that it went nowhere says that it was not executed.
 func (w *askWaiter) goes(corr uint64, e *routeEntry) bool {
-	if w.remote.Load() != e.remote { // a store costs ten loads, and asks of this node's own entities need none
-		w.remote.Store(e.remote)
-	}
+	w.sentOver(e.remote)
 	w.dest.Store(e)
 	return plane.AskState(w.state.Load()) == plane.Waiting(corr)
 }
@@ -286,9 +284,7 @@ func (w *askWaiter) goes(corr uint64, e *routeEntry) bool {
 // stays notes that an ask of one's own goes nowhere yet.
 func (w *askWaiter) stays() {
 	w.dest.Store(nil)
-	if w.remote.Load() != nil {
-		w.remote.Store(nil)
-	}
+	w.sentOver(nil)
 }
 
 // stays notes that an ask which waited in a link goes nowhere yet.

@@ -31,6 +31,12 @@ func shardAt(hash uint64, shards uint32) route.ShardID {
 	return route.ShardID((hash >> 32) * uint64(shards) >> 32)
 }
 
+// shardOf returns the hash of an id and its shard.
+func (r *Region) shardOf(id string) (hash uint64, sh route.ShardID) {
+	hash = entity.HashID(bytesOf(id))
+	return hash, shardAt(hash, r.shards)
+}
+
 // send takes the fast path while the home is known: one atomic load, one append under the link's lock, where the route
 // is compared again. hash is that of the id.
 func (r *Region) send(hash uint64, id string, payload []byte, corr uint64, w *askWaiter, h *Headers) error {
@@ -249,8 +255,8 @@ func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, p
 	if err := r.d.inbox.mayWait(); err != nil {
 		return into[:0], route.NotRun(err)
 	}
-	hash := entity.HashID(bytesOf(id))
-	w, corr, err := r.d.asks.begin(d, r, shardAt(hash, r.shards), into, nil)
+	hash, sh := r.shardOf(id)
+	w, corr, err := r.d.asks.begin(d, r, sh, into, nil)
 	if err != nil {
 		return into[:0], err
 	}

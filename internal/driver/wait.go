@@ -38,8 +38,7 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 			return err // why, or that it is large: no mailbox refuses those
 		}
 	}
-	hash := entity.HashID(bytesOf(id))
-	sh := shardAt(hash, r.shards)
+	hash, sh := r.shardOf(id)
 	c := r.cells.At(sh)
 	for {
 		e := c.route.Load()

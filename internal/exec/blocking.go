@@ -55,8 +55,8 @@ type job struct {
 
 // waits is what the pool knows of a host with entities that are ready.
 type waits struct {
-	place    int   // in the queue, whose lock guards it; zero: none
-	gathered *pass // that has it in its list, if nobody has looked at the host since; the host's lock guards it
+	place    int      // in the queue, whose lock guards it; zero: none
+	gathered *[]*Host // the loop's list that it is in, if nobody has looked at the host since; its own lock guards it
 }
 
 // hostQueue holds hosts, each at most once, first in, first out. Its lock guards their place too.
@@ -138,13 +138,13 @@ func (p *blockingPool) run(h *Host) {
 	}
 }
 
-// collect is run for a loop that goes on to other hosts: it appends the host to the list of the loop's pass, which
-// starts all of it when it ends, with startAll. Until then nobody works on them because of what it has read, and so
+// collect is run for a loop that goes on to other hosts: it appends the host to the loop's list, and the loop starts
+// all of it when its pass ends, with startAll. Until then nobody works on them because of what it has read, and so
 // nobody fights over them with it. What comes to the host by other ways does not wait for the loop.
-func (p *blockingPool) collect(h *Host, by *pass) {
-	if !h.queued && h.waits.gathered != by && h.sh.AnyReady() {
-		h.waits.gathered = by
-		by.ready = append(by.ready, h)
+func (p *blockingPool) collect(h *Host, list *[]*Host) {
+	if !h.queued && h.waits.gathered != list && h.sh.AnyReady() {
+		h.waits.gathered = list
+		*list = append(*list, h)
 	}
 }
 

@@ -204,9 +204,9 @@ func mayCall(h *Host, p *pass, now time.Duration) bool {
 }
 
 // Call follows Idle, with its now: it gives up the lock, calls the handler of the entity id for env, on this goroutine,
-// and returns when that has. hash is that of the id, zero when it is not known. A reason why it is not taken goes to Needs.Refused, as of any that a
-// loop handles. Neither a ring nor another goroutine is needed for the answer: that is most of what an ask to an Inline
-// entity here costs.
+// and returns when that has. hash is that of the id, zero when it is not known. A reason why it is not taken goes to
+// Needs.Refused, as of any that a loop handles. Neither a ring nor another goroutine is needed for the answer: that is
+// most of what an ask to an Inline entity here costs.
 func Call(h *Host, now time.Duration, env *wire.Envelope, hash uint64, id string) {
 	h.queue.mu.Unlock()
 	p, returned := passOf(h), false

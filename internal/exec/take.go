@@ -101,7 +101,7 @@ func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash ui
 	}
 	if h.t.typ.Mode == entity.Blocking {
 		if p != nil {
-			h.x.pool.collect(h, p)
+			h.x.pool.collect(h, &p.ready)
 		} else {
 			h.x.pool.run(h)
 		}
