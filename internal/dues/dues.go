@@ -16,16 +16,20 @@ const blockSize = 256
 
 // block is some of the things of a table. Its times lie side by side, so that to look at all of them costs little.
 type block[T any] struct {
-	least atomic.Int64 // no later than any of at
+	least *atomic.Int64 // no later than any of at
 	at    [blockSize]atomic.Int64
 	what  [blockSize]*T // nil: free
 	used  int
 }
 
+// leasts are those of so many blocks. Who looks which block has something due touches these alone.
+type leasts [64]atomic.Int64
+
 // Table holds things and when each is due. The zero value is empty. Its methods are called by one goroutine at a time;
 // Due.Set may be called meanwhile.
 type Table[T any] struct {
 	blocks []*block[T]
+	leasts []*leasts // of the blocks
 	n      int
 	room   int // no block before it has a free place
 }
@@ -72,7 +76,10 @@ func (t *Table[T]) Add(d *Due[T], what *T) {
 		t.room++
 	}
 	if t.room == len(t.blocks) {
-		b := &block[T]{}
+		if t.room/len(leasts{}) == len(t.leasts) {
+			t.leasts = append(t.leasts, &leasts{})
+		}
+		b := &block[T]{least: &t.leasts[t.room/len(leasts{})][t.room%len(leasts{})]}
 		b.least.Store(int64(Never))
 		for i := range b.at {
 			b.at[i].Store(int64(Never))
@@ -121,8 +128,8 @@ func (t *Table[T]) All(yield func(*T) bool) {
 
 // Over appends to list what is due at now or was before, and goes on doing so until its time is set anew.
 func (t *Table[T]) Over(now time.Duration, list []*T) []*T {
-	for _, b := range t.blocks {
-		if b.least.Load() <= int64(now) {
+	for n, b := range t.blocks {
+		if t.leasts[n/len(leasts{})][n%len(leasts{})].Load() <= int64(now) {
 			list = b.over(now, list)
 		}
 	}
