@@ -18,7 +18,7 @@ import (
 )
 
 // Patience bounds every wait of an attacker for the node.
-const Patience = 20 * time.Second
+const Patience = 2 * time.Minute
 
 // Target is the node that is attacked.
 type Target struct {
