@@ -167,7 +167,7 @@ func TestAsksDoNotMix(t *testing.T) {
 		calls := make(chan error, 200)
 		accepted := 0
 		for range 200 {
-			err := r.AskFunc(50*time.Millisecond, "a", []byte("never"), func(_ []byte, err error) { calls <- err })
+			err := r.AskFunc(2*time.Second, "a", []byte("never"), func(_ []byte, err error) { calls <- err })
 			if err == nil {
 				accepted++
 				continue
