@@ -31,12 +31,10 @@ type askWaiter struct {
 	by     atomic.Pointer[exec.Host] // the shard of the handler that asks; nil: another asks
 	region *Region
 	shard  route.ShardID
-	limit  uint32        // from when on its envelope says that nobody waits; limited
 	wake   chan struct{} // capacity 1
 	fn     func(reply []byte, err error)
 
-	limited bool      // else its time is so long that its envelope says nothing
-	began   time.Time // of an ask that is timed; zero: of one that is not
+	began time.Time // of an ask that is timed; zero: of one that is not
 
 	plane.Ask // guarded by the stripe's lock, but for the index, which never changes
 
@@ -81,7 +79,7 @@ func newAskTable(limit, every int) *askTable {
 
 // begin takes a waiter whose time is over after d, or returns an *AsksFullError.
 func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into []byte,
-	fn func([]byte, error)) (*askWaiter, uint64, error) {
+	fn func([]byte, error)) (asking, uint64, error) {
 	start, due := rand.Uint32(), t.at()+plane.WheelTicks(d)
 	for i := range uint32(askStripes) {
 		n := (start + i) % askStripes
@@ -93,16 +91,16 @@ func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into [
 		}
 		w := s.at(s.asks.Begin(due).Index())
 		w.region, w.shard, w.fn, w.reply = r, shard, fn, into[:0]
-		w.limit, w.limited = plane.LimitOf(w.Due(), d)
+		limit, limited := plane.LimitOf(w.Due(), d)
 		corr := w.Corr()
 		w.state.Store(uint64(plane.Waiting(corr)))
 		if t.every > 0 && s.timed.Pick(t.every) {
 			w.began = time.Now()
 		}
 		s.mu.Unlock()
-		return w, corr, nil
+		return asking{w, limit, limited, fn != nil}, corr, nil
 	}
-	return nil, 0, t.full
+	return asking{}, 0, t.full
 }
 
 func (s *askStripe) grow(stripe uint32) bool {
@@ -263,11 +261,11 @@ func (t *askTable) free(w *askWaiter) {
 	if !w.began.IsZero() {
 		w.began = time.Time{}
 	}
-	w.stays()
 	if w.by.Load() != nil {
 		w.by.Store(nil)
 	}
 	s.mu.Lock()
+	w.stays() // under the lock: its sender may still say whom it goes to
 	w.state.Store(0)
 	s.asks.End(&w.Ask)
 	s.mu.Unlock()

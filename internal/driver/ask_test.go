@@ -24,7 +24,7 @@ func TestRepliesOfOthersAreNotBelieved(t *testing.T) {
 		return &remote{remoteNode: &remoteNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}}}
 	}
 	asked, next, other := at(1), at(2), at(3)
-	w, corr, err := table.begin(time.Second, &Region{}, 0, nil, nil)
+	w, corr, err := begun(table.begin(time.Second, &Region{}, 0, nil, nil))
 	require.NoError(t, err)
 	require.False(t, table.answered(corr, asked.id, route.OK, []byte("too early")), "it waits for a home")
 	w.goes(corr, &routeEntry{remote: asked})
@@ -58,7 +58,7 @@ func TestAnswerOfTheNextOwner(t *testing.T) {
 	r.cells.Init(1)
 	table := newAskTable(8, 0)
 	ask := func() (*askWaiter, uint64) {
-		w, corr, err := table.begin(time.Second, r, 0, nil, nil)
+		w, corr, err := begun(table.begin(time.Second, r, 0, nil, nil))
 		require.NoError(t, err)
 		w.goes(corr, &routeEntry{remote: owner, of: slotRef{r, 0}, fence: fence(5)})
 		return w, corr
@@ -96,7 +96,7 @@ func TestLateReplyFailsGeneration(t *testing.T) {
 	r := &Region{}
 	seen := map[uint64]bool{}
 	for i := range 1000 {
-		w, corr, err := table.begin(time.Second, r, 0, nil, nil)
+		w, corr, err := begun(table.begin(time.Second, r, 0, nil, nil))
 		require.NoError(t, err)
 		require.NotZero(t, corr, "zero means a tell")
 		require.False(t, seen[corr], "a correlation came twice within %d asks", i)
@@ -119,7 +119,7 @@ func TestAskTableBound(t *testing.T) {
 		table := newAskTable(limit, 0)
 		var held []*askWaiter
 		for range limit {
-			w, _, err := table.begin(time.Second, &Region{}, 0, nil, nil)
+			w, _, err := begun(table.begin(time.Second, &Region{}, 0, nil, nil))
 			require.NoError(t, err, "limit %d after %d", limit, len(held))
 			held = append(held, w)
 		}
@@ -145,7 +145,7 @@ func TestWheelFiresInTime(t *testing.T) {
 	tick := int64(1000)
 	waiting := map[*askWaiter]int64{}
 	for _, d := range limits {
-		w, _, err := table.begin(d, &Region{}, 0, nil, nil)
+		w, _, err := begun(table.begin(d, &Region{}, 0, nil, nil))
 		require.NoError(t, err)
 		waiting[w] = tick + int64((max(d, 0)+wheelTick-1)/wheelTick)
 	}
@@ -176,6 +176,42 @@ func TestWheelFiresInTime(t *testing.T) {
 	require.Zero(t, table.underway())
 }
 
+// begun returns the waiter of an ask that has begun.
+func begun(a asking, corr uint64, err error) (*askWaiter, uint64, error) { return a.w, corr, err }
+
+// An ask by callback is over while its sender stands still in front of the link: the waiter is another ask's by then,
+// of which the sender says and reads nothing (API-2).
+func TestSenderLeavesTheWaiterOfAnotherAskAlone(t *testing.T) {
+	table := newAskTable(askStripes, 0)
+	type begins struct {
+		asking
+		corr uint64
+	}
+	old := map[*askWaiter]begins{}
+	var over sync.WaitGroup
+	over.Add(askStripes)
+	for range askStripes {
+		a, corr, err := table.begin(wheelTick, &Region{}, 0, nil, func([]byte, error) { over.Done() })
+		require.NoError(t, err)
+		old[a.w] = begins{a, corr}
+	}
+	table.advance(10)
+	over.Wait()
+	for range askStripes {
+		next, corr, err := table.begin(time.Hour, &Region{}, 0, nil, func([]byte, error) {})
+		require.NoError(t, err)
+		was := old[next.w]
+		require.NotEqual(t, corr, was.corr)
+		require.False(t, was.goes(table, was.corr, &routeEntry{}))
+		require.Nil(t, next.w.dest.Load())
+		here := &routeEntry{}
+		require.True(t, next.goes(table, corr, here))
+		was.stays(table, was.corr)
+		require.Same(t, here, next.w.dest.Load())
+		require.True(t, was.limited, "what the envelope says is the old ask's own")
+	}
+}
+
 func TestLostPeerFailsItsAsksOnly(t *testing.T) {
 	table := newAskTable(1000, 0)
 	gone, there := &remote{remoteNode: &remoteNode{}}, &remote{remoteNode: &remoteNode{}}
@@ -185,10 +221,10 @@ func TestLostPeerFailsItsAsksOnly(t *testing.T) {
 		if i%2 == 0 {
 			to, count = there, &others
 		}
-		w, corr, err := table.begin(time.Hour, &Region{}, 0, nil, func(_ []byte, err error) {
+		w, corr, err := begun(table.begin(time.Hour, &Region{}, 0, nil, func(_ []byte, err error) {
 			require.ErrorIs(t, err, route.ErrPeerLost)
 			count.Add(1)
-		})
+		}))
 		require.NoError(t, err)
 		if i%3 == 0 {
 			table.goes(corr, &routeEntry{remote: to}) // parked before
@@ -244,7 +280,7 @@ func TestAskIsSettledOnce(t *testing.T) {
 	for range 4 {
 		askers.Go(func() {
 			for range 400 {
-				w, corr, err := table.begin(wheelTick, &Region{}, 0, nil, nil)
+				w, corr, err := begun(table.begin(wheelTick, &Region{}, 0, nil, nil))
 				if err != nil {
 					continue
 				}
@@ -270,7 +306,7 @@ func TestAskAllocatesNothing(t *testing.T) {
 	into := make([]byte, 0, 16)
 	reply := []byte("reply")
 	ask := func() {
-		w, corr, _ := table.begin(time.Second, nil, 0, into, nil)
+		w, corr, _ := begun(table.begin(time.Second, nil, 0, into, nil))
 		table.conclude(corr, route.OK, reply)
 		<-w.wake
 		table.free(w)
@@ -285,7 +321,7 @@ func TestAskAfterAStallIsNotEarly(t *testing.T) {
 	stall := int64(4 * time.Second / wheelTick)
 	now := stall
 	table.at = func() int64 { return now }
-	w, corr, err := table.begin(time.Second, &Region{}, 0, nil, nil)
+	w, corr, err := begun(table.begin(time.Second, &Region{}, 0, nil, nil))
 	require.NoError(t, err)
 	for ; now < stall+int64(time.Second/wheelTick)+1; now++ {
 		table.advance(now)

@@ -262,7 +262,7 @@ func TestNodeEndsWhileItHandsOver(t *testing.T) {
 func TestHandedOverAndNotBegun(t *testing.T) {
 	p := newPair(t)
 	r := p.at[entity.Blocking]
-	w, corr, err := p.a.asks.begin(patience, r, 1, nil, nil)
+	w, corr, err := begun(p.a.asks.begin(patience, r, 1, nil, nil))
 	require.NoError(t, err)
 	told := func() map[route.Reason]uint64 {
 		p.mu.Lock()

@@ -19,11 +19,11 @@ func (h *Headers) check() error {
 	return nil
 }
 
-// more gives an envelope the limit of the ask that it is, if w is not nil, and headers, and returns what both take.
-func more(env *wire.Envelope, w *askWaiter, h *Headers) int {
-	if w != nil && w.limited {
+// more gives an envelope the limit of the ask that it is, if a is not nil, and headers, and returns what both take.
+func more(env *wire.Envelope, a *asking, h *Headers) int {
+	if a != nil && a.limited {
 		env.Flags |= wire.FlagLimit
-		env.Limit = w.limit
+		env.Limit = a.limit
 	}
 	if h != nil && len(h.B) > 0 {
 		env.Flags |= wire.FlagHeaders

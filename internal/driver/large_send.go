@@ -40,7 +40,7 @@ func (w *largeWatch) move(sent int) {
 }
 
 // sendLarge is send for a payload over MaxPayload. It does not wait. Without a watch the payload is copied.
-func (r *Region) sendLarge(id string, payload []byte, corr uint64, w *askWaiter, watch *largeWatch,
+func (r *Region) sendLarge(id string, payload []byte, corr uint64, a *asking, watch *largeWatch,
 	h *Headers) (*large, error) {
 	if len(payload) > r.d.cfg.MaxMessage {
 		return nil, r.d.bounds.tooLarge(r, len(payload))
@@ -49,7 +49,7 @@ func (r *Region) sendLarge(id string, payload []byte, corr uint64, w *askWaiter,
 	if err := r.d.large.add(l, payload); err != nil {
 		return nil, err
 	}
-	if err := r.place(l, w, h); err != nil {
+	if err := r.place(l, a, h); err != nil {
 		r.d.large.close(l)
 		return nil, err
 	}
@@ -58,16 +58,16 @@ func (r *Region) sendLarge(id string, payload []byte, corr uint64, w *askWaiter,
 
 // place puts the envelope that stands for l in its place among the messages to its shard: into the host's queue when
 // the shard lives here, else into the slot, where all that is sent later stays behind it.
-func (r *Region) place(l *large, w *askWaiter, h *Headers) error {
+func (r *Region) place(l *large, a *asking, h *Headers) error {
 	ref := slotRef{r, l.shard}
 	s := ref.slot()
 	for {
 		e := s.route.Load()
 		var env wire.Envelope
-		r.envelope(&env, l.shard, e, l.corr, wire.AppendU64(nil, l.key), w, h)
+		r.envelope(&env, l.shard, e, l.corr, wire.AppendU64(nil, l.key), a, h)
 		env.Flags |= wire.FlagBulk
 		if e != nil && e.host != nil {
-			if w != nil && !w.goes(l.corr, e) {
+			if a != nil && !a.goes(r.d.asks, l.corr, e) {
 				return nil // sweep ends it
 			}
 			if err := r.d.large.copyOwn(l); err != nil { // not under the host's lock
@@ -78,8 +78,8 @@ func (r *Region) place(l *large, w *askWaiter, h *Headers) error {
 			}
 			continue
 		}
-		if w != nil {
-			w.stays()
+		if a != nil {
+			a.stays(r.d.asks, l.corr)
 		}
 		now := r.d.now()
 		s.mu.Lock()

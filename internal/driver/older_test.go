@@ -97,7 +97,7 @@ func TestRefusalsOfAnOlderNode(t *testing.T) {
 	r := p.at[entity.Blocking]
 	want := &RefusedError{Peer: old, Type: r.typ.Name, Reason: route.MailboxFull}
 
-	w, corr, err := p.a.asks.begin(patience, r, 0, nil, nil)
+	w, corr, err := begun(p.a.asks.begin(patience, r, 0, nil, nil))
 	require.NoError(t, err)
 	w.goes(corr, &routeEntry{remote: p.a.remote(old, 0)})
 	require.True(t, p.a.asks.conclude(corr, route.MailboxFull, nil))

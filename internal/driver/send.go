@@ -26,6 +26,32 @@ func (r *Region) TellWith(h *Headers, id string, payload []byte) error {
 	return r.send(entity.HashID(bytesOf(id)), id, payload, 0, nil, h)
 }
 
+// asking is what a sender has of an ask that has begun. Of one whose answer calls a function nobody waits: its waiter
+// may be over, and another ask's, while it is being sent, so that what the sender needs of it is copied.
+type asking struct {
+	w       *askWaiter
+	limit   uint32 // from when on its envelope says that nobody waits; limited
+	limited bool   // else its time is so long that its envelope says nothing
+	called  bool   // the answer calls a function
+}
+
+// goes is askWaiter.goes, also where the waiter may be another ask's by now.
+func (a *asking) goes(t *askTable, corr uint64, e *routeEntry) bool {
+	if a.called {
+		return t.goes(corr, e)
+	}
+	return a.w.goes(corr, e)
+}
+
+// stays is askWaiter.stays, also where the waiter may be another ask's by now.
+func (a *asking) stays(t *askTable, corr uint64) {
+	if a.called {
+		t.stays(corr)
+		return
+	}
+	a.w.stays()
+}
+
 // shardAt is route.ShardOf by the hash of an id, which is needed for more than that.
 func shardAt(hash uint64, shards uint32) route.ShardID {
 	return route.ShardID((hash >> 32) * uint64(shards) >> 32)
@@ -39,9 +65,9 @@ func (r *Region) shardOf(id string) (hash uint64, sh route.ShardID) {
 
 // send takes the fast path while the home is known: one atomic load, one append under the link's lock, where the route
 // is compared again. hash is that of the id.
-func (r *Region) send(hash uint64, id string, payload []byte, corr uint64, w *askWaiter, h *Headers) error {
+func (r *Region) send(hash uint64, id string, payload []byte, corr uint64, a *asking, h *Headers) error {
 	if h != nil || !r.fit(id, payload) {
-		if over, err := r.unusual(id, payload, corr, w, h); over {
+		if over, err := r.unusual(id, payload, corr, a, h); over {
 			return err
 		}
 	}
@@ -50,19 +76,19 @@ func (r *Region) send(hash uint64, id string, payload []byte, corr uint64, w *as
 	for {
 		e := c.route.Load()
 		if e == nil {
-			if again, err := r.park(sh, id, payload, corr, w, h, 0); !again {
+			if again, err := r.park(sh, id, payload, corr, a, h, 0); !again {
 				return err
 			}
 			continue
 		}
-		if w != nil && !w.goes(corr, e) {
+		if a != nil && !a.goes(r.d.asks, corr, e) {
 			return nil // its time is over already, and somebody has said so
 		}
 		l, stamp := c.link.Load(), c.stamp.Load()
 		if l == nil {
 			var env wire.Envelope
-			r.envelope(&env, sh, e, corr, payload, w, h)
-			if stale, err := r.sendHere(c, e, &env, hash, id, w != nil && w.fn == nil); !stale {
+			r.envelope(&env, sh, e, corr, payload, a, h)
+			if stale, err := r.sendHere(c, e, &env, hash, id, a != nil && !a.called); !stale {
 				return err
 			}
 			continue
@@ -74,8 +100,8 @@ func (r *Region) send(hash uint64, id string, payload []byte, corr uint64, w *as
 		}
 		var env wire.Envelope // field by field, as r.envelope does
 		size := wire.EnvelopeSize + len(id) + len(payload)
-		if w != nil || h != nil {
-			size += more(&env, w, h)
+		if a != nil || h != nil {
+			size += more(&env, a, h)
 		}
 		b, err := l.Reserve(size)
 		if err != nil {
@@ -114,10 +140,10 @@ func putOther(l *transport.Link, b []byte, env *wire.Envelope, id string) {
 }
 
 // unusual is send for what may not fit a frame, or has headers. over means that there is nothing left to do.
-func (r *Region) unusual(id string, payload []byte, corr uint64, w *askWaiter, h *Headers) (over bool, err error) {
+func (r *Region) unusual(id string, payload []byte, corr uint64, a *asking, h *Headers) (over bool, err error) {
 	err = r.check(id, payload, h)
 	if err == errLarge {
-		_, err = r.sendLarge(id, payload, corr, w, nil, h)
+		_, err = r.sendLarge(id, payload, corr, a, nil, h)
 		return true, err
 	}
 	return err != nil, err
@@ -126,7 +152,7 @@ func (r *Region) unusual(id string, payload []byte, corr uint64, w *askWaiter, h
 // envelope writes the header of a message to a shard under a route into env, which is empty; e may be nil for one that
 // is parked. It writes field by field: a literal is built elsewhere and copied, and the copy waits for its stores.
 func (r *Region) envelope(env *wire.Envelope, sh route.ShardID, e *routeEntry, corr uint64, payload []byte,
-	w *askWaiter, h *Headers) {
+	a *asking, h *Headers) {
 	env.Type, env.Shard, env.Corr, env.Payload = uint32(r.id), uint32(sh), corr, payload
 	if e != nil {
 		env.Term, env.Epoch = e.term, e.epoch
@@ -134,19 +160,19 @@ func (r *Region) envelope(env *wire.Envelope, sh route.ShardID, e *routeEntry, c
 	if corr != 0 {
 		env.Flags = wire.FlagAsk
 	}
-	if w != nil || h != nil {
-		more(env, w, h)
+	if a != nil || h != nil {
+		more(env, a, h)
 	}
 }
 
 // park is the slow path: it keeps the message until the home is known. again means that it has become known.
-func (r *Region) park(sh route.ShardID, id string, payload []byte, corr uint64, w *askWaiter,
+func (r *Region) park(sh route.ShardID, id string, payload []byte, corr uint64, a *asking,
 	h *Headers, flags uint8) (again bool, err error) {
-	if w != nil {
-		w.stays()
+	if a != nil {
+		a.stays(r.d.asks, corr)
 	}
 	var env wire.Envelope
-	r.envelope(&env, sh, nil, corr, payload, w, h)
+	r.envelope(&env, sh, nil, corr, payload, a, h)
 	env.Flags |= flags
 	now, s := r.d.now(), slotOf(r, sh)
 	s.mu.Lock()
@@ -202,11 +228,12 @@ func (r *Region) AskWith(ctx context.Context, h *Headers, id string, payload []b
 		return nil, route.NotRun(err)
 	}
 	hash := entity.HashID(bytesOf(id))
-	w, corr, err := r.d.asks.begin(limit, r, shardAt(hash, r.shards), nil, nil)
+	a, corr, err := r.d.asks.begin(limit, r, shardAt(hash, r.shards), nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.send(hash, id, payload, corr, w, h); err != nil {
+	w := a.w
+	if err := r.send(hash, id, payload, corr, &a, h); err != nil {
 		r.d.asks.abandon(w, corr, false)
 		return nil, route.NotRun(err)
 	}
@@ -256,10 +283,11 @@ func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, p
 		return into[:0], route.NotRun(err)
 	}
 	hash, sh := r.shardOf(id)
-	w, corr, err := r.d.asks.begin(d, r, sh, into, nil)
+	a, corr, err := r.d.asks.begin(d, r, sh, into, nil)
 	if err != nil {
 		return into[:0], err
 	}
+	w := a.w
 	if by != nil {
 		w.by.Store(by)
 		if exec.Overdue(by) {
@@ -267,7 +295,7 @@ func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, p
 			return into[:0], route.NotRun(route.ReplyError(route.ShardStopping, []byte(plane.LetGo)))
 		}
 	}
-	if err := r.send(hash, id, payload, corr, w, h); err != nil {
+	if err := r.send(hash, id, payload, corr, &a, h); err != nil {
 		r.d.asks.abandon(w, corr, false)
 		return into[:0], route.NotRun(err)
 	}
@@ -285,11 +313,11 @@ func (r *Region) AskFuncWith(d time.Duration, h *Headers, id string, payload []b
 	}
 	r.d.exec.Waits.CallingOut()
 	hash := entity.HashID(bytesOf(id))
-	w, corr, err := r.d.asks.begin(d, r, shardAt(hash, r.shards), nil, f)
+	a, corr, err := r.d.asks.begin(d, r, shardAt(hash, r.shards), nil, f)
 	if err != nil {
 		return err
 	}
-	if err := r.send(hash, id, payload, corr, w, h); err != nil && r.d.asks.abandon(w, corr, true) {
+	if err := r.send(hash, id, payload, corr, &a, h); err != nil && r.d.asks.abandon(a.w, corr, true) {
 		return route.NotRun(err)
 	}
 	return nil
