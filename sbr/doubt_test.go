@@ -267,3 +267,73 @@ func TestComesBackInTime(t *testing.T) {
 		require.Equal(t, map[bool]string{false: "C", true: "A"}[again], find(began, eff).down)
 	}
 }
+
+// lateContact is a cluster in whose pictures C and D do not hear each other. B sleeps when there is no time left, and
+// stops; C falls silent for all, and A sleeps when B is about to decide. C is back when that wait is nearly over.
+func lateContact(t *testing.T) *rig {
+	r := newRig(t, 'B', seven)
+	r.see("A B C D", "", true, "")
+	for _, c := range []struct {
+		accusations, contact string
+		lasts                time.Duration
+		late                 []peer.ID
+	}{
+		{"C>D", "D", 5500 * time.Millisecond, nil},
+		{"C>D D>C", "D", 5500 * time.Millisecond, nil},
+		{"C>D D>C", "D", 1800 * time.Millisecond, nil}, // it has slept; 12.25 s are over at the end of that
+		{"A>C B>C C>D D>C", "D", 1900 * time.Millisecond, nil},
+		{"A>C B>C C>D D>C", "D", 1500 * time.Millisecond, []peer.ID{idOf('A')}},
+		{"A>C B>C C>D D>C", "D", 800 * time.Millisecond, nil},
+	} {
+		if r.now == 71*time.Second {
+			require.NoError(t, r.m.Do(r.now, SleptCommand{}))
+		}
+		r.see("A B C D", c.accusations, false, c.contact)
+		require.Zero(t, decided(r.lateFor(c.lasts, c.late...)), c.accusations)
+	}
+	return r
+}
+
+// TestContactLate: however late a member comes into contact with a node that has stopped, those who accuse it have the
+// time to take their word back. Found by storm 981126001113, in which that came a quarter of a second before a fixed
+// end, and a healthy member that had just slept went.
+func TestContactLate(t *testing.T) {
+	r := lateContact(t)
+	r.see("A B C D", "A>C C>D D>C", false, "CD")
+	require.Zero(t, decided(r.run(1500*time.Millisecond)), "A has had no time to take its word back")
+	r.see("A B C D", "C>D D>C", false, "CD")
+	require.Equal(t, peer.SetOf(idOf('C'), idOf('D')), firstOf(r.run(3*time.Second)).Down)
+
+	r = lateContact(t)
+	r.see("A B C D", "A>C C>D D>C", false, "CD")
+	require.Zero(t, decided(r.run(4*time.Second-1)))
+	d := firstOf(r.run(1))
+	require.Equal(t, peer.SetOf(idOf('A'), idOf('C'), idOf('D')), d.Down, "A stands by its word")
+}
+
+// TestContactLateEnds: one that comes into contact again and again does not put a decision off for ever.
+func TestContactLateEnds(t *testing.T) {
+	r, n := lateContact(t), 0
+	for ; n < 30; n++ {
+		r.see("A B C D", "A>C C>D D>C", false, "CD")
+		if decided(r.run(2*time.Second)) > 0 {
+			break
+		}
+		r.see("A B C D", "A>C B>C C>D D>C", false, "D")
+		if decided(r.run(time.Second)) > 0 {
+			break
+		}
+	}
+	require.Less(t, r.now, 60*time.Second+12250*time.Millisecond+r.m.Bound()+3*time.Second)
+	require.Greater(t, n, 2)
+}
+
+// firstOf returns the first decision among effects.
+func firstOf(eff []Effects) Decision {
+	for _, e := range eff {
+		if len(e.Decisions) > 0 {
+			return e.Decisions[0]
+		}
+	}
+	return Decision{}
+}

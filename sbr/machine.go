@@ -165,6 +165,8 @@ type words struct {
 	rowsAt  time.Duration // when an accusation last came or went
 	saidAt  time.Duration // when this node last accused somebody who may confirm that
 	worseAt time.Duration // when somebody was lost last, or a status changed
+	met     peer.Set      // of the accused, who has been in contact since somebody began to accuse it last
+	metAt   time.Duration // when the last of these came into contact first
 	blamed  bool          // in the present instability this node was accused, or had lost most of the others
 }
 
@@ -200,8 +202,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	case SeenCommand:
 		for _, id := range c.IDs {
 			if m.accused.Has(id) && !m.contact.Has(id) {
-				m.contact.Add(id)
-				m.contactAt = m.now
+				meets(m, id)
 				m.stray.look(m, nil, nil)
 			}
 			m.parting.confirms(m.view, id)

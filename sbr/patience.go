@@ -202,7 +202,7 @@ func lastAt(m *Machine, since time.Duration) time.Duration {
 	if calm := m.calm(); m.worseAt+calm/2 <= at {
 		at = max(at, m.movedAt+calm)
 		if len(m.contact) > 0 {
-			at = max(at, min(m.contactAt+m.takeBack(), m.movedAt+calm+m.most()))
+			at = max(at, min(m.contactAt+m.takeBack(), heardUntil(m, m.movedAt+calm)))
 		}
 	}
 	if m.unsure {
@@ -280,6 +280,13 @@ func restAt(m *Machine) time.Duration {
 	return m.quietAt
 }
 
+// heardUntil is until when a picture that came to rest then, with no time left, waits for what is said of those in
+// contact. Who has come late is given the time for its accusers to take their word back, for a node that has stopped is
+// in no hurry; but not for ever: one may go and come without end.
+func heardUntil(m *Machine, rest time.Duration) time.Duration {
+	return max(rest+m.most(), min(m.metAt+m.takeBack(), rest+m.Bound()))
+}
+
 // given is until when those who have something to say about a change have the time for that: most, or as much of it as
 // unrest leaves, but least in any case.
 func given(m *Machine, change, least, most time.Duration) time.Duration {
@@ -301,7 +308,7 @@ func (m *Machine) decideAt() time.Duration {
 	since, pressed := m.pressed()
 	switch _, ends := m.endsAt(); {
 	case pressed:
-		rows = min(rows, max(since, quiet)+m.most())
+		rows = min(rows, heardUntil(m, max(since, quiet)))
 	case !ends:
 		rows = min(rows, quiet+m.most())
 	}

@@ -187,6 +187,7 @@ func (m *Machine) forgetContact(was peer.Set, old, v *membership.View) {
 		rows = rows || fresh || m.now < m.rowsAt+m.spread()
 		came = came || a.Observer == m.self && (fresh || m.now < m.saidAt+m.spread())
 		m.contact.Remove(a.Subject)
+		m.met.Remove(a.Subject)
 	}
 	if rows || len(before) > 0 {
 		m.rowsAt = m.now
@@ -194,13 +195,19 @@ func (m *Machine) forgetContact(was peer.Set, old, v *membership.View) {
 	if came {
 		m.saidAt = m.now
 	}
-	kept := m.contact[:0]
-	for _, id := range m.contact {
-		if m.accused.Has(id) {
-			kept = append(kept, id)
-		}
+	past := func(id peer.ID) bool { return !m.accused.Has(id) }
+	m.contact, m.met = slices.DeleteFunc(m.contact, past), slices.DeleteFunc(m.met, past)
+}
+
+// meets notes that an accused member has come into contact. When this node has slept it comes again: that is no news
+// of it.
+func meets(m *Machine, id peer.ID) {
+	m.contact.Add(id)
+	m.contactAt = m.now
+	if !m.met.Has(id) {
+		m.met.Add(id)
+		m.metAt = m.now
 	}
-	m.contact = kept
 }
 
 // heal says that the reason of a suspension has gone: nobody is accused any more.
