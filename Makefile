@@ -107,7 +107,7 @@ rolling: build ## restart NODES=5 real processes in turn, ROUNDS=20 times, under
 	@$(BIN)/lab rolling --nodes=$(NODES) --rounds=$(ROUNDS) $(ARGS)
 
 planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
-	@$(GO) run ./internal/planted $(ARGS)
+	@$(GO) run ./internal/lab/planted $(ARGS)
 
 fuzz: ## run every fuzz target for FUZZTIME=10s, or 5000000x; PKG=./wire picks packages, TARGET=Hello targets
 	@GO="$(GO)" TARGET="$(TARGET)" PARALLEL="$(PARALLEL)" .ci/fuzz $(FUZZTIME) $(PKG)
@@ -167,7 +167,7 @@ charts: ## draw the charts of PERF.md anew from docs/perf; needs python3, and Py
 check: ## formatting, vet and the code rules, in seconds
 	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) test -count=1 ./internal/rules
+	$(GO) test -count=1 ./internal/lab/rules
 
 build: ## build bin/kith, bin/node, bin/lab and bin/loadgen
 	@mkdir -p $(BIN)

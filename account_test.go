@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/hello"
-	"github.com/kith-io/kith/internal/port"
+	"github.com/kith-io/kith/internal/base/port"
+	"github.com/kith-io/kith/internal/core/hello"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/core/node"
 )
 
 // differing is how the second of two nodes differs from the first in one entry of the list.

@@ -5,7 +5,7 @@ package kith
 import (
 	"context"
 
-	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/internal/runtime/driver"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/shard/strategy"
 )

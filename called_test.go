@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/incall"
+	"github.com/kith-io/kith/internal/base/incall"
 )
 
 // Whoever waits for the answer calls the handler: Ask, AskWithin, and Context.Ask of a Blocking handler. AskFunc waits

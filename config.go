@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/internal/runtime/driver"
 )
 
 // Config is the configuration of a node. The zero value is a cluster of one on a free loopback port. Name, MaxPayload,

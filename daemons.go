@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/internal/runtime/driver"
 	"github.com/kith-io/kith/shard/strategy"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/internal/runtime/driver"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"

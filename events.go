@@ -7,7 +7,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/internal/runtime/driver"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/shard"
 )

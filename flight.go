@@ -6,7 +6,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/internal/runtime/driver"
 )
 
 // FlightRecord says how much of the inputs of this node's control plane is kept, and where they are left (Config.

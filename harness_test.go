@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/port"
+	"github.com/kith-io/kith/internal/base/port"
 )
 
 // TestMain fails when a goroutine is left beside those that a package which gnet pulls in starts with the process.

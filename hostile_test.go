@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/hostile"
-	"github.com/kith-io/kith/internal/pki"
+	"github.com/kith-io/kith/internal/base/pki"
+	"github.com/kith-io/kith/internal/lab/hostile"
 )
 
 // besieged is a healthy pair that talks all the time, a third member, and the target that the first of them is.

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/port"
+	"github.com/kith-io/kith/internal/base/port"
 )
 
 // MEM-12: metadata and application versions reach every member.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/internal/runtime/driver"
 )
 
 // Node is a running node. All methods are safe for concurrent use. One that is given a context which has ended returns

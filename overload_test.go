@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/long"
+	"github.com/kith-io/kith/internal/base/long"
 )
 
 // paced is an entity that books what it gets, at the pace of a ticker if it has one.

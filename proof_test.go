@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/port"
+	"github.com/kith-io/kith/internal/base/port"
 )
 
 // SHD-9: a node is closed while a handler of it does not return. As long as that one runs, nobody else gets its shard,

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/pki"
-	"github.com/kith-io/kith/internal/port"
+	"github.com/kith-io/kith/internal/base/pki"
+	"github.com/kith-io/kith/internal/base/port"
 )
 
 // records is a slog handler that keeps what it is told.

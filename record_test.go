@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/port"
+	"github.com/kith-io/kith/internal/base/port"
 )
 
 // TestNextFencesOfALeaverWhoseClockWentBack: a node that leaves as the last of its cluster, and starts again in its

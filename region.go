@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/internal/runtime/driver"
 	"github.com/kith-io/kith/route"
 )
 

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/internal/runtime/driver"
 	"github.com/kith-io/kith/shard"
 )
 

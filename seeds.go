@@ -6,7 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 
-	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/internal/runtime/driver"
 )
 
 // DefaultName is the name of a cluster whose Config gives none.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/driver"
-	"github.com/kith-io/kith/internal/leases"
+	"github.com/kith-io/kith/internal/core/leases"
+	"github.com/kith-io/kith/internal/runtime/driver"
 	"github.com/kith-io/kith/shard/strategy"
 )
 

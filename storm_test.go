@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/pki"
-	"github.com/kith-io/kith/internal/port"
+	"github.com/kith-io/kith/internal/base/pki"
+	"github.com/kith-io/kith/internal/base/port"
 )
 
 // door forwards connections to a node. While it is wild it does things to chunks of bytes.

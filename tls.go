@@ -6,7 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 
-	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/internal/runtime/driver"
 )
 
 // TLS configures mutual TLS 1.3 between all nodes of a cluster: either files, or Load. The zero value is none.

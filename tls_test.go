@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/pki"
+	"github.com/kith-io/kith/internal/base/pki"
 )
 
 // TLS must be whole, and takes the place of Insecure.

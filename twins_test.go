@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/port"
+	"github.com/kith-io/kith/internal/base/port"
 )
 
 // loner is a process whose node has itself as its only seed and keeps no record, as in a first try: it says its

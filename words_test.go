@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/bootstrap/formation"
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/formation"
 	"github.com/kith-io/kith/gossip"
-	"github.com/kith-io/kith/internal/api"
+	"github.com/kith-io/kith/internal/lab/api"
 	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/shard/strategy"
@@ -94,8 +94,8 @@ var enumerations = map[string]func(*testing.T){
 }
 
 // TestAPIEnumerationsAreWords: every exported kind of number of which there are constants is marshalled as a word, and
-// its constants have words of their own. A new one gets String, MarshalText and UnmarshalText (internal/enum), and a
-// row above.
+// its constants have words of their own. A new one gets String, MarshalText and UnmarshalText (internal/base/enum), and
+// a row above.
 func TestAPIEnumerationsAreWords(t *testing.T) {
 	t.Parallel()
 	all, err := api.Public(".")

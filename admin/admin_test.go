@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/flight"
+	"github.com/kith-io/kith/internal/core/flight"
 )
 
 const token = "0123456789abcdef"

@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/refuse"
+	"github.com/kith-io/kith/internal/base/refuse"
 )
 
 // say writes an answer as JSON.

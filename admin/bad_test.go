@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/pki"
+	"github.com/kith-io/kith/internal/base/pki"
 )
 
 // refused is an answer that says why, as all errors do.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kith-io/kith/internal/localname"
-	"github.com/kith-io/kith/internal/logs"
+	"github.com/kith-io/kith/internal/base/localname"
+	"github.com/kith-io/kith/internal/base/logs"
 	"github.com/kith-io/kith/latency"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/base/door"
 )
 
 // Stats are the counters of one admin interface, as GET /v1/stats has them beside those of the node.

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/kith-io/kith/internal/localname"
-	"github.com/kith-io/kith/internal/refuse"
+	"github.com/kith-io/kith/internal/base/localname"
+	"github.com/kith-io/kith/internal/base/refuse"
 )
 
 // byName serves those who ask by a name of this interface.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/base/door"
 )
 
 // places are those of the streams that may be open at one time. When all are taken, a newcomer from an address that has

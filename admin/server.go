@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
-	"github.com/kith-io/kith/internal/localname"
-	"github.com/kith-io/kith/internal/logs"
+	"github.com/kith-io/kith/internal/base/door"
+	"github.com/kith-io/kith/internal/base/localname"
+	"github.com/kith-io/kith/internal/base/logs"
 )
 
 // limits are the times and numbers of a server.

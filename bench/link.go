@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/hello"
-	"github.com/kith-io/kith/internal/loop"
-	"github.com/kith-io/kith/internal/transport"
-	"github.com/kith-io/kith/internal/trust"
+	"github.com/kith-io/kith/internal/core/hello"
+	"github.com/kith-io/kith/internal/runtime/loop"
+	"github.com/kith-io/kith/internal/runtime/transport"
+	"github.com/kith-io/kith/internal/runtime/trust"
 	"github.com/kith-io/kith/wire"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/formation"
-	"github.com/kith-io/kith/internal/pki"
+	"github.com/kith-io/kith/bootstrap/formation"
+	"github.com/kith-io/kith/internal/base/pki"
 )
 
 // website is a server at which every request has the same answer; it returns its address.

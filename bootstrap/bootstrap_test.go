@@ -23,10 +23,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/bootstrap/formation"
 	"github.com/kith-io/kith/discovery"
-	"github.com/kith-io/kith/formation"
-	"github.com/kith-io/kith/internal/pki"
-	"github.com/kith-io/kith/internal/port"
+	"github.com/kith-io/kith/internal/base/pki"
+	"github.com/kith-io/kith/internal/base/port"
 )
 
 // known is a discovery that a test fills.

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/bootstrap/formation"
 	"github.com/kith-io/kith/discovery"
-	"github.com/kith-io/kith/formation"
-	"github.com/kith-io/kith/internal/localname"
-	"github.com/kith-io/kith/internal/logs"
+	"github.com/kith-io/kith/internal/base/localname"
+	"github.com/kith-io/kith/internal/base/logs"
 	"github.com/kith-io/kith/peer"
 )
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/kith-io/kith/formation"
+	"github.com/kith-io/kith/bootstrap/formation"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )

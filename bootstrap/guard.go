@@ -9,8 +9,8 @@ import (
 	"mime"
 	"net/http"
 
-	"github.com/kith-io/kith/internal/localname"
-	"github.com/kith-io/kith/internal/refuse"
+	"github.com/kith-io/kith/internal/base/localname"
+	"github.com/kith-io/kith/internal/base/refuse"
 )
 
 // contentType is that of all bodies here.

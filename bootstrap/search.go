@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/bootstrap/formation"
 	"github.com/kith-io/kith/discovery"
-	"github.com/kith-io/kith/formation"
-	"github.com/kith-io/kith/internal/callback"
-	"github.com/kith-io/kith/internal/names"
+	"github.com/kith-io/kith/internal/base/callback"
+	"github.com/kith-io/kith/internal/base/names"
 	"github.com/kith-io/kith/peer"
 )
 

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/formation"
-	"github.com/kith-io/kith/internal/door"
-	"github.com/kith-io/kith/internal/refuse"
+	"github.com/kith-io/kith/bootstrap/formation"
+	"github.com/kith-io/kith/internal/base/door"
+	"github.com/kith-io/kith/internal/base/refuse"
 	"github.com/kith-io/kith/peer"
 )
 

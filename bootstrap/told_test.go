@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/formation"
-	"github.com/kith-io/kith/internal/port"
+	"github.com/kith-io/kith/bootstrap/formation"
+	"github.com/kith-io/kith/internal/base/port"
 )
 
 // A node that was told whom to join forms no cluster and joins no other, whatever look-ups show and whoever asks for

@@ -2,7 +2,7 @@
 
 package cluster
 
-import "github.com/kith-io/kith/internal/enum"
+import "github.com/kith-io/kith/internal/base/enum"
 
 // Status is where a member stands in its life. Numbers stand on the wire.
 type Status uint8

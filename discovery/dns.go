@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kith-io/kith/internal/names"
+	"github.com/kith-io/kith/internal/base/names"
 )
 
 // DNSConfig says what DNS looks up. Name is needed.

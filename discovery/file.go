@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/kith-io/kith/internal/files"
+	"github.com/kith-io/kith/internal/base/files"
 )
 
 // MaxFile is the largest file of targets in bytes.

@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kith-io/kith/internal/files"
+	"github.com/kith-io/kith/internal/base/files"
 )
 
 // serviceAccount is where a pod finds what it proves itself with.

@@ -12,7 +12,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/internal/base/invariant"
 	"github.com/kith-io/kith/route"
 )
 

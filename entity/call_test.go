@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/internal/base/invariant"
 	"github.com/kith-io/kith/route"
 )
 

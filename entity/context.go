@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kith-io/kith/internal/incall"
+	"github.com/kith-io/kith/internal/base/incall"
 	"github.com/kith-io/kith/route"
 )
 

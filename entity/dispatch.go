@@ -5,8 +5,8 @@ package entity
 import (
 	"time"
 
-	"github.com/kith-io/kith/internal/incall"
-	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/internal/base/incall"
+	"github.com/kith-io/kith/internal/base/invariant"
 )
 
 // CallFrame is what calls into Worker and Inline handlers need once for each goroutine: the Context of the call that is

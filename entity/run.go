@@ -5,7 +5,7 @@ package entity
 import (
 	"time"
 
-	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/internal/base/invariant"
 	"github.com/kith-io/kith/route"
 )
 

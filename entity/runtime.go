@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/kith-io/kith/internal/enum"
+	"github.com/kith-io/kith/internal/base/enum"
 	"github.com/kith-io/kith/route"
 )
 

@@ -10,7 +10,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/kith-io/kith/internal/enum"
+	"github.com/kith-io/kith/internal/base/enum"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard/strategy"
 )

@@ -5,7 +5,7 @@ package gossip
 import (
 	"slices"
 
-	"github.com/kith-io/kith/internal/enum"
+	"github.com/kith-io/kith/internal/base/enum"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )

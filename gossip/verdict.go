@@ -2,7 +2,7 @@
 
 package gossip
 
-import "github.com/kith-io/kith/internal/enum"
+import "github.com/kith-io/kith/internal/base/enum"
 
 // Verdict is the answer to a peer's status or version.
 type Verdict uint8

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 	"github.com/stretchr/testify/require"
 )
 

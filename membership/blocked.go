@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 	"github.com/kith-io/kith/peer"
 )
 

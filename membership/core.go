@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/gossip"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )

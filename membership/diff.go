@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 	"github.com/kith-io/kith/peer"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/enum"
+	"github.com/kith-io/kith/internal/base/enum"
 	"github.com/kith-io/kith/peer"
 )
 

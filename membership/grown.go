@@ -10,7 +10,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 )
 
 // ErrBadGrown is returned by NewGrown for members that no cluster could have, and by Begin for a node that is none of

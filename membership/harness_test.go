@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/contract"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/base/contract"
+	"github.com/kith-io/kith/internal/core/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )

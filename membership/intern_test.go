@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 )
 
 // life runs one cluster of nine through joining, a crash, a downing and a leave, and tells what each node published.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/fd"
-	"github.com/kith-io/kith/internal/invariant"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/base/invariant"
+	"github.com/kith-io/kith/internal/core/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 )
 
 // concurrent returns two versions of a state of n members that neither is newer than the other: on each side something

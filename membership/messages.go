@@ -6,7 +6,7 @@ package membership
 import (
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )

@@ -4,7 +4,7 @@ package membership
 
 import (
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 )
 
 // Intern is the pool of states that the machines of one simulation share; see Config.Intern.

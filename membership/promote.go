@@ -6,7 +6,7 @@ package membership
 import (
 	"errors"
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 	"time"
 )
 

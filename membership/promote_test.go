@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 	"github.com/kith-io/kith/peer"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/members"
+	"github.com/kith-io/kith/internal/core/members"
 )
 
 // pruned is a machine that is the leader and has just pruned: of the entries of 1, 2 and 3 its own and one are left.

@@ -29,9 +29,9 @@ type move struct {
 }
 
 // Watch makes spans of the moves that this node coordinates (kith.move, from begin to end), of the steps of a move that
-// happen on it as the owner that a shard leaves (kith.move-marked, kith.move-handed-over, kith.move-untaken; events of the
-// span when it is both), and of what its resolver decides (kith.resolver), until ctx or the node ends. It blocks: give it a goroutine.
-// A decision is told once; those that were made before Watch are told, too.
+// happen on it as the owner that a shard leaves (kith.move-marked, kith.move-handed-over, kith.move-untaken; events of
+// the span when it is both), and of what its resolver decides (kith.resolver), until ctx or the node ends. It blocks:
+// give it a goroutine. A decision is told once; those that were made before Watch are told, too.
 func (t *Tracer) Watch(ctx context.Context, n *kith.Node) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

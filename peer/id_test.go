@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/kith-io/kith/internal/spent"
+	"github.com/kith-io/kith/internal/base/spent"
 	"github.com/kith-io/kith/wire"
 )
 

@@ -3,7 +3,7 @@
 package peer
 
 import (
-	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/internal/base/invariant"
 	"github.com/kith-io/kith/wire"
 )
 

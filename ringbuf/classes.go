@@ -2,7 +2,7 @@
 
 package ringbuf
 
-import "github.com/kith-io/kith/internal/invariant"
+import "github.com/kith-io/kith/internal/base/invariant"
 
 // Source is where a Double takes its memory from. Get returns an empty buffer for at least n bytes, nil when there is
 // none to be had; Put takes it back, and whoever had it is done with it.

@@ -2,7 +2,7 @@
 
 package ringbuf
 
-import "github.com/kith-io/kith/internal/invariant"
+import "github.com/kith-io/kith/internal/base/invariant"
 
 // DoubleClass is the size in bytes with which a side of a Double starts; it doubles from there up to the limit.
 const DoubleClass = 16 << 10

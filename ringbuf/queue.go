@@ -5,7 +5,7 @@ package ringbuf
 import (
 	"encoding/binary"
 
-	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/internal/base/invariant"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kith-io/kith/internal/enum"
+	"github.com/kith-io/kith/internal/base/enum"
 )
 
 // Reason is why an envelope or an ask failed, as replies and refusals carry it. Zero is success.

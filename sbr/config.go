@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kith-io/kith/internal/enum"
+	"github.com/kith-io/kith/internal/base/enum"
 )
 
 // Strategy is the rule by which one side of a broken cluster is chosen to live.

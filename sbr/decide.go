@@ -3,7 +3,7 @@
 package sbr
 
 import (
-	"github.com/kith-io/kith/internal/enum"
+	"github.com/kith-io/kith/internal/base/enum"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kith-io/kith/internal/enum"
+	"github.com/kith-io/kith/internal/base/enum"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 )

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kith-io/kith/internal/enum"
-	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/internal/base/enum"
+	"github.com/kith-io/kith/internal/base/invariant"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/contract"
+	"github.com/kith-io/kith/internal/base/contract"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 )

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kith-io/kith/internal/sparse"
+	"github.com/kith-io/kith/internal/core/sparse"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard/strategy"
 )

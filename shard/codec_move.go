@@ -6,7 +6,7 @@ package shard
 import (
 	"slices"
 
-	"github.com/kith-io/kith/internal/loads"
+	"github.com/kith-io/kith/internal/core/loads"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"

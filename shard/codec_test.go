@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/loads"
-	"github.com/kith-io/kith/internal/spent"
+	"github.com/kith-io/kith/internal/base/spent"
+	"github.com/kith-io/kith/internal/core/loads"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard/strategy"

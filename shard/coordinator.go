@@ -13,8 +13,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kith-io/kith/internal/loads"
-	"github.com/kith-io/kith/internal/sparse"
+	"github.com/kith-io/kith/internal/core/loads"
+	"github.com/kith-io/kith/internal/core/sparse"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"

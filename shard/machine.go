@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kith-io/kith/internal/loads"
+	"github.com/kith-io/kith/internal/core/loads"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"

@@ -11,9 +11,9 @@
 // late, often or out of order it comes, and whatever has become of the teller:
 //
 // Call a member with an up-number that is Up or Leaving a voter. The leader gives up-numbers and removes only in a
-// state that every voter has seen (internal/members/rules.go), so a voter has had everyone who may own something in a
-// view of its own. The teller S speaks to the receiver R only if R had its up-number in a view in which S was a voter.
-// Let V be the last such view of S. A member X that owned something, and that R never had in a view, is
+// state that every voter has seen (internal/core/members/rules.go), so a voter has had everyone who may own something
+// in a view of its own. The teller S speaks to the receiver R only if R had its up-number in a view in which S was a
+// voter. Let V be the last such view of S. A member X that owned something, and that R never had in a view, is
 //
 //   - known to V: in it, or removed before. S tells of it: as a loss, on its roll, or not at all because its takeover
 //     time has passed. For S has had X in a view, or X was removed before S voted, and S is whole about that time.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kith-io/kith/internal/sparse"
+	"github.com/kith-io/kith/internal/core/sparse"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kith-io/kith/internal/enum"
+	"github.com/kith-io/kith/internal/base/enum"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard/strategy"

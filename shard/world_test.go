@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/contract"
+	"github.com/kith-io/kith/internal/base/contract"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/check"
-	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/internal/sim/check"
+	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sim/setup"
 )

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/kith-io/kith/internal/node"
-	"github.com/kith-io/kith/internal/proof"
-	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/sim/proof"
+	"github.com/kith-io/kith/internal/sim/world"
 )
 
 // TestFlappingMinority: for two minutes a minority stands still for 4 to 10 s again and again, with 1 to 6 s between,

@@ -4,8 +4,8 @@ package sim
 
 import (
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/check"
-	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/internal/sim/check"
+	"github.com/kith-io/kith/internal/sim/world"
 )
 
 // checks are the checkers of a world.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/flight"
+	"github.com/kith-io/kith/internal/core/flight"
 	"github.com/kith-io/kith/route"
 )
 

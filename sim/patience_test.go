@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/kith-io/kith/internal/check"
-	"github.com/kith-io/kith/internal/node"
-	"github.com/kith-io/kith/internal/proof"
-	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/sim/check"
+	"github.com/kith-io/kith/internal/sim/proof"
+	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/sim/setup"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/check"
-	"github.com/kith-io/kith/internal/node"
-	"github.com/kith-io/kith/internal/proof"
+	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/sim/check"
+	"github.com/kith-io/kith/internal/sim/proof"
 	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/sim/setup"
 )

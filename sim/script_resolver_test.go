@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/core/node"
 )
 
 // resolver=strategy[,role=name][,quorum=n][,stable=7s][,unstable=4s|never][,keepalone][,hold=3s]; a script without it

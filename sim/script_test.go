@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/check"
-	"github.com/kith-io/kith/internal/node"
-	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/sim/check"
+	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"

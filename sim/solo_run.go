@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/lifetime"
+	"github.com/kith-io/kith/internal/core/lifetime"
 	"github.com/kith-io/kith/route"
 )
 

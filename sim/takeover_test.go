@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/sim/setup"
 )

@@ -5,7 +5,7 @@ package stats
 import (
 	"time"
 
-	"github.com/kith-io/kith/internal/enum"
+	"github.com/kith-io/kith/internal/base/enum"
 )
 
 // Type is a snapshot of one type on this node. Counts are those since the node's start; what handlers did is up to

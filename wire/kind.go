@@ -5,7 +5,7 @@ package wire
 import (
 	"fmt"
 
-	"github.com/kith-io/kith/internal/enum"
+	"github.com/kith-io/kith/internal/base/enum"
 )
 
 // Kind names what a frame carries. Its number stands on the wire and in recorded traces.

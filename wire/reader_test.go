@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/kith-io/kith/internal/spent"
+	"github.com/kith-io/kith/internal/base/spent"
 )
 
 // sample appends one value of every primitive; readSample reads them back.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/base/long"
 	"github.com/kith-io/kith/internal/cli"
-	"github.com/kith-io/kith/internal/long"
 )
 
 func TestFlags(t *testing.T) {

@@ -138,7 +138,8 @@ func TestMissingPeersAreNamed(t *testing.T) {
 	require.NotContains(t, errs, "round 1")
 }
 
-// peerRuns is how often a peer is given the chance to deliver: now and then one loses an ask of its own, which is named.
+// peerRuns is how often a peer is given the chance to deliver: now and then one loses an ask of its own, which is
+// named.
 const peerRuns = 3
 
 // Every Go peer delivers; Erlang does too, or is named because it is not installed.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
-	"github.com/kith-io/kith/internal/storm"
+	"github.com/kith-io/kith/internal/sim/storm"
 )
 
 // accountsCmd is the flags of lab accounts.

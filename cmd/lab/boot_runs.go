@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kith-io/kith/internal/bootruns"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/lab/bootruns"
 )
 
 // bootstrapTestCmd is the flags of lab bootstrap-test.

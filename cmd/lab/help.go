@@ -7,10 +7,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/kith-io/kith/internal/bootruns"
-	"github.com/kith-io/kith/internal/chaos"
-	"github.com/kith-io/kith/internal/scale"
-	"github.com/kith-io/kith/internal/storm"
+	"github.com/kith-io/kith/internal/lab/bootruns"
+	"github.com/kith-io/kith/internal/lab/chaos"
+	"github.com/kith-io/kith/internal/sim/scale"
+	"github.com/kith-io/kith/internal/sim/storm"
 )
 
 // kindNames lists the faults of chaos.

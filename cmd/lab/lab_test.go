@@ -14,12 +14,12 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/command"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/env/envtest"
-	"github.com/kith-io/kith/internal/command"
-	"github.com/kith-io/kith/internal/storm"
+	"github.com/kith-io/kith/internal/sim/check"
+	"github.com/kith-io/kith/internal/sim/storm"
 )
 
 // TestMain lets the test binary be the laboratory, as its own children need, and the node binary.

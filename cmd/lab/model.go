@@ -12,7 +12,7 @@ import (
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
-	"github.com/kith-io/kith/internal/model"
+	"github.com/kith-io/kith/internal/sim/model"
 )
 
 // modelCmd is the flags of lab model.

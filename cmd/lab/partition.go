@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kith-io/kith/internal/chaos"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/lab/chaos"
 )
 
 // partitionCmd is the flags of lab partition-test.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/chaos"
+	"github.com/kith-io/kith/internal/base/long"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
-	"github.com/kith-io/kith/internal/long"
+	"github.com/kith-io/kith/internal/lab/chaos"
 )
 
 // The side that loses stops what it owns before the other one starts it, ends with the documented code, and the verbs

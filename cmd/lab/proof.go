@@ -10,7 +10,7 @@ import (
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
-	"github.com/kith-io/kith/internal/proof"
+	"github.com/kith-io/kith/internal/sim/proof"
 )
 
 // proofCmd is the flags of lab resolver-proof.

@@ -17,7 +17,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
-	"github.com/kith-io/kith/internal/rolling"
+	"github.com/kith-io/kith/internal/lab/rolling"
 )
 
 // rollingCmd is the flags of lab rolling.

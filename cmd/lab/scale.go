@@ -17,8 +17,8 @@ import (
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
-	"github.com/kith-io/kith/internal/scale"
-	"github.com/kith-io/kith/internal/shardscale"
+	"github.com/kith-io/kith/internal/lab/shardscale"
+	"github.com/kith-io/kith/internal/sim/scale"
 )
 
 // scaleCmd is the flags of lab scale.

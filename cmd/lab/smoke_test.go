@@ -8,12 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/bootruns"
+	"github.com/kith-io/kith/internal/base/long"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
-	"github.com/kith-io/kith/internal/long"
-	"github.com/kith-io/kith/internal/rolling"
-	"github.com/kith-io/kith/internal/shardscale"
+	"github.com/kith-io/kith/internal/lab/bootruns"
+	"github.com/kith-io/kith/internal/lab/rolling"
+	"github.com/kith-io/kith/internal/lab/shardscale"
 )
 
 // A killed process is unreachable to all others, who say when they learnt it (FD-1).

@@ -8,7 +8,7 @@ import (
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
-	"github.com/kith-io/kith/internal/starts"
+	"github.com/kith-io/kith/internal/sim/starts"
 )
 
 // startsCmd is the flags of lab starts.

@@ -20,7 +20,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
-	"github.com/kith-io/kith/internal/storm"
+	"github.com/kith-io/kith/internal/sim/storm"
 )
 
 // timersCmd is the flags of lab timers.

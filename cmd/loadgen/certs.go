@@ -9,7 +9,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/pki"
+	"github.com/kith-io/kith/internal/base/pki"
 )
 
 // clusterName is the name of the cluster of the worker processes.

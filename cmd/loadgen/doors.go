@@ -17,7 +17,7 @@ import (
 	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/discovery"
 	"github.com/kith-io/kith/internal/cli"
-	"github.com/kith-io/kith/internal/hostile"
+	"github.com/kith-io/kith/internal/lab/hostile"
 )
 
 // doorsCmd is the flags of loadgen doors.

@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
-	"github.com/kith-io/kith/internal/hostile"
+	"github.com/kith-io/kith/internal/lab/hostile"
 )
 
 const (

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/bench"
+	"github.com/kith-io/kith/internal/base/long"
 	"github.com/kith-io/kith/internal/cli"
-	"github.com/kith-io/kith/internal/long"
 )
 
 // TestMain lets the test binary be the program, as its own children need.

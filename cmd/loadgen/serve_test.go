@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/base/port"
 	"github.com/kith-io/kith/internal/cli"
-	"github.com/kith-io/kith/internal/port"
 )
 
 // serve starts a node that hosts entities, and returns its address and how to end it.

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/kith-io/kith/internal/command"
+	"github.com/kith-io/kith/internal/cli/command"
 )
 
 func main() { os.Exit(command.Main("node")) }

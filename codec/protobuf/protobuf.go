@@ -14,8 +14,8 @@ type Message[T any] interface {
 	proto.Message
 }
 
-// Codec returns a codec of the generated message T: Codec[pb.Order](). Fields may be added and removed as protobuf says.
-// Requests and replies are values of T, which must not be copied while they are in use, as with all of protobuf.
+// Codec returns a codec of the generated message T: Codec[pb.Order](). Fields may be added and removed as protobuf
+// says. Requests and replies are values of T, which must not be copied while they are in use, as with all of protobuf.
 func Codec[T any, M Message[T]]() kith.Codec[T] { return codec[T, M]{} }
 
 type codec[T any, M Message[T]] struct{}

@@ -1,5 +1,5 @@
-// Command check writes the schemas that Kubernetes publishes (swagger.json) in the form that kubeconform reads: one file
-// for each kind and version, strict: a field that is not described is a fault.
+// Command check writes the schemas that Kubernetes publishes (swagger.json) in the form that kubeconform reads: one
+// file for each kind and version, strict: a field that is not described is a fault.
 package main
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/port"
+	"github.com/kith-io/kith/internal/base/port"
 )
 
 // TestMain runs the program itself when the test started it as a child.

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kith-io/kith/internal/enum"
+	"github.com/kith-io/kith/internal/base/enum"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/internal/base/invariant"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )

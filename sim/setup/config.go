@@ -6,9 +6,9 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/kith-io/kith/internal/flow"
-	"github.com/kith-io/kith/internal/node"
-	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/internal/core/flow"
+	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/core/plane"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"

@@ -7,8 +7,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/kith-io/kith/internal/base/logs"
 	"github.com/kith-io/kith/internal/cli"
-	"github.com/kith-io/kith/internal/logs"
 )
 
 // The exit codes. Exit.Code has one of them where the program does not end with ExitOK or ExitFailed.

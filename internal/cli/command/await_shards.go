@@ -1,0 +1,146 @@
+// The end of kith dev: the senders stop, what is in flight is awaited and counted at the entities, the nodes leave.
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/ledger"
+)
+
+// settle stops the senders, waits for what is in flight, and fills the summary from what the entities noted.
+func (d *dev) awaitShards(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*drainLimit)
+	defer cancel()
+	all, err := d.status(ctx)
+	if err != nil {
+		return err
+	}
+	d.sum.Up = d.cmd.Nodes
+	for _, s := range all {
+		if d.sum.ShardsPerNode = append(d.sum.ShardsPerNode, s.Shards); !s.Left {
+			d.sum.Up = min(d.sum.Up, s.Up)
+		}
+	}
+	stopped := make([]stopReply, len(d.nodes))
+	err = each(d.nodes, func(i int, node *cli.Child) error { return node.Call(ctx, "stop", cli.None{}, &stopped[i]) })
+	if err != nil {
+		return err
+	}
+	d.sum.SendSeconds = seconds(d.began)
+	sent, err := d.gather(stopped)
+	if err != nil {
+		return err
+	}
+	if err := d.drain(ctx, ledger.Compare(sent).Sent); err != nil {
+		return err
+	}
+	reports := make([]ledger.Report, len(d.nodes))
+	err = each(d.nodes, func(i int, node *cli.Child) error { return node.Call(ctx, "report", cli.None{}, &reports[i]) })
+	if err != nil {
+		return err
+	}
+	if err := d.countMoves(ctx); err != nil {
+		return err
+	}
+	t := ledger.Compare(sent, reports...)
+	d.sum.Sent, d.sum.Delivered, d.sum.Lost = t.Sent, t.Delivered, t.Lost
+	d.sum.Reordered, d.sum.Duplicated, d.foreign = t.Reordered, t.Duplicated, t.Foreign
+	d.sum.Rate = float64(int64(float64(t.Sent) / max(d.sum.SendSeconds, 0.001)))
+	return nil
+}
+
+// countMoves adds up the moves that the nodes have led. Another build may not know of any, and then none began.
+func (d *dev) countMoves(ctx context.Context) error {
+	if d.cmd.Old != "" {
+		return nil
+	}
+	moves := make([]movesReply, len(d.nodes))
+	err := each(d.nodes, func(i int, node *cli.Child) error { return node.Call(ctx, "moves", cli.None{}, &moves[i]) })
+	for _, m := range moves {
+		d.sum.Moves += m.Done
+	}
+	return err
+}
+
+// gather merges what the senders of all nodes did, and their latencies.
+func (d *dev) gather(stopped []stopReply) (ledger.SentCounts, error) {
+	sent, latency := ledger.SentCounts{}, newLatency()
+	for i, s := range stopped {
+		maps.Copy(sent, s.Sent)
+		d.sum.Asks += s.Asks
+		d.sum.AskErrors += s.AskErrors
+		if s.FirstErr != "" {
+			d.progress.Printf("%s  first failed ask: %s", d.nodes[i].Name(), s.FirstErr)
+		}
+		if len(s.Latency) == 0 {
+			continue
+		}
+		h, err := hdrhistogram.Decode(s.Latency)
+		if err != nil {
+			return nil, fmt.Errorf("latencies of %s: %w", d.nodes[i].Name(), err)
+		}
+		latency.Merge(h)
+	}
+	if latency.TotalCount() > 0 {
+		d.sum.AskP50 = float64(latency.ValueAtQuantile(50)/100) / 10 // tenths of a microsecond
+		d.sum.AskP99 = float64(latency.ValueAtQuantile(99)/100) / 10
+	}
+	return sent, nil
+}
+
+// drain waits until as many messages have come as were sent, or none has come for drainQuiet.
+func (d *dev) drain(ctx context.Context, sent uint64) error {
+	limit := time.Now().Add(drainLimit)
+	var last uint64
+	moved := time.Now()
+	for time.Now().Before(limit) {
+		all, err := d.status(ctx)
+		if err != nil {
+			return err
+		}
+		var came uint64
+		for _, s := range all {
+			came += s.Delivered
+		}
+		if came != last {
+			last, moved = came, time.Now()
+		}
+		if came >= sent {
+			return nil
+		}
+		if time.Since(moved) > drainQuiet {
+			break
+		}
+		cli.Pause(ctx, 20*time.Millisecond)
+	}
+	d.progress.Printf("%d of %d messages did not arrive", sent-last, sent)
+	return nil
+}
+
+// leave lets the nodes leave one after another, the last that came first, and ends their processes.
+func (d *dev) leave(ctx context.Context) error {
+	begin := time.Now()
+	var errs []error
+	for i := len(d.nodes) - 1; i >= d.sum.Left; i-- {
+		node, one := d.nodes[i], time.Now()
+		limited, cancel := context.WithTimeout(ctx, leaveLimit)
+		err := node.Call(limited, "leave", cli.None{}, nil)
+		cancel()
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		d.progress.Printf("%s  left after %.1f s", node.Name(), seconds(one))
+	}
+	errs = append(errs, each(d.nodes, func(_ int, node *cli.Child) error { return node.Close(closeGrace) }))
+	d.sum.LeaveSeconds = seconds(begin)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,303 @@
+// The child of kith dev: one node process that answers its parent's calls.
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/admin"
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/ledger"
+	"github.com/kith-io/kith/latency"
+)
+
+// childCmd has no flags: everything comes by calls.
+type childCmd struct{}
+
+// Run answers calls until the parent is gone; then the process ends, however its node stands.
+func (*childCmd) Run(e *env.Env) error {
+	c := &childNode{e: e, ledger: newLedger()}
+	err := cli.Serve(e.Stdin, e.Stdout, cli.Ops{
+		"start": cli.Op(c.start), "ready": cli.Op(c.ready), "status": cli.Op(c.status), "send": cli.Op(c.send),
+		"stop": cli.Op(c.stop), "report": cli.Op(c.report), "leave": cli.Op(c.leave), "moves": cli.Op(c.moves),
+	})
+	if c.node != nil {
+		_ = c.node.Close()
+	}
+	return err
+}
+
+// childNode is the state of the process. start comes before every other call.
+type childNode struct {
+	e       *env.Env
+	ledger  *ledger.Ledger
+	node    *kith.Node
+	region  *kith.Region
+	left    atomic.Bool
+	refused atomic.Uint64 // messages that were accepted and came back as undelivered
+
+	mu      sync.Mutex
+	senders []*senders // each group was started by a call
+}
+
+// startArgs says how the node is started; startReply under which address. What other builds may not know is left out
+// when it is zero.
+type (
+	startArgs struct {
+		Name, Listen string
+		Seeds        []string
+		Shards       uint32
+		LeaveTimeout time.Duration
+		TLS          tlsFiles `json:",omitzero"`
+
+		Admin bool `json:",omitzero"` // serve an admin interface on a free port
+	}
+	startReply struct {
+		Addr  string
+		Admin string `json:",omitzero"` // where that is
+	}
+)
+
+func (c *childNode) start(ctx context.Context, a startArgs) (startReply, error) {
+	log := slog.New(slog.NewTextHandler(c.e.Stderr, nil))
+	times := latency.New()
+	node, err := kith.Start(ctx, kith.Config{Latency: times.Record,
+		TLS:  kith.TLS{CertFile: a.TLS.Cert, KeyFile: a.TLS.Key, CAFile: a.TLS.CA},
+		Name: a.Name, Listen: a.Listen, Seeds: a.Seeds, Logger: log,
+		LeaveTimeout: a.LeaveTimeout,
+		Undelivered:  func(u kith.Undelivered) { c.refused.Add(u.Count) }})
+	if err != nil {
+		return startReply{}, err
+	}
+	region, err := node.Register(demo(c.ledger, a.Shards))
+	if err != nil {
+		return startReply{}, errors.Join(err, node.Close())
+	}
+	c.node, c.region = node, region
+	r := startReply{Addr: node.Addr().String()}
+	if a.Admin { // it ends with the process, so that the page can say how the node ended
+		s, err := admin.Start(node, admin.Config{Listen: "127.0.0.1:0", Times: times, Logger: log})
+		if err != nil {
+			return startReply{}, errors.Join(err, node.Close())
+		}
+		r.Admin = s.Addr().String()
+	}
+	return r, nil
+}
+
+func (c *childNode) ready(ctx context.Context, _ cli.None) (cli.None, error) {
+	return cli.None{}, c.node.Ready(ctx)
+}
+
+// status is what the parent shows each second.
+type status struct {
+	Members, Up     int
+	Shards          int
+	Sent, Delivered uint64
+	Asks            uint64
+	Refused         uint64
+	Left            bool // gracefully: of the rest only messages count
+}
+
+func (c *childNode) status(context.Context, cli.None) (status, error) {
+	if err := c.node.Err(); err != nil && !c.left.Load() {
+		return status{}, err
+	}
+	v := c.node.View()
+	s := status{Members: len(v.Members), Up: v.CountUp(), Shards: c.hosted(), Delivered: c.ledger.Total(),
+		Refused: c.refused.Load(), Left: c.left.Load()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range c.senders {
+		s.Sent, s.Asks = s.Sent+g.sent.Load(), s.Asks+g.asks.Load()
+	}
+	return s, nil
+}
+
+// movesReply is what became of the moves that this node led.
+type movesReply struct{ Done, Aborted uint64 }
+
+func (c *childNode) moves(context.Context, cli.None) (movesReply, error) {
+	m := c.node.Stats().Sharding.Moves
+	return movesReply{m.Done, m.Aborted}, nil
+}
+
+// hosted returns how many demo shards live on this node.
+func (c *childNode) hosted() int {
+	n := 0
+	for _, t := range c.node.Stats().Types {
+		n += t.Hosted
+	}
+	return n
+}
+
+func (c *childNode) leave(ctx context.Context, _ cli.None) (cli.None, error) {
+	err := c.node.Leave(ctx)
+	if errors.Is(err, kith.ErrAbandoned) { // the ledgers show it, and Undelivered has told of it
+		err = nil
+	}
+	if err == nil {
+		c.left.Store(true)
+	}
+	return cli.None{}, err
+}
+
+func (c *childNode) report(context.Context, cli.None) (ledger.Report, error) {
+	return c.ledger.Report(), nil
+}
+
+// sendArgs says which senders this process runs from now on, beside those that it runs already. Rate is messages per
+// second of each; zero is as fast as accepted.
+type sendArgs struct {
+	Senders  []uint32
+	Entities int
+	Rate     float64
+}
+
+func (c *childNode) send(_ context.Context, a sendArgs) (cli.None, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &senders{region: c.region, args: a, ids: make([]string, a.Entities), cancel: cancel, counts: ledger.SentCounts{},
+		latency: newLatency()}
+	for i := range s.ids {
+		s.ids[i] = entityID(i)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.senders = append(c.senders, s)
+	s.start(ctx)
+	return cli.None{}, nil
+}
+
+// stopReply is what the senders did, all that ran here: messages accepted, asks answered and failed, and their
+// latencies as an encoded histogram in nanoseconds.
+type stopReply struct {
+	Sent      ledger.SentCounts
+	Asks      uint64
+	AskErrors uint64
+	FirstErr  string
+	Latency   []byte
+}
+
+func (c *childNode) stop(context.Context, cli.None) (stopReply, error) {
+	c.mu.Lock()
+	groups := slices.Clone(c.senders)
+	c.mu.Unlock()
+	r, latency := stopReply{Sent: ledger.SentCounts{}}, newLatency()
+	for _, s := range groups {
+		s.cancel()
+	}
+	for _, s := range groups {
+		s.wg.Wait()
+		maps.Copy(r.Sent, s.counts)
+		latency.Merge(s.latency)
+		r.Asks, r.AskErrors, r.FirstErr = r.Asks+s.asks.Load(), r.AskErrors+s.askErrors, cmp.Or(r.FirstErr, s.firstErr)
+	}
+	var err error
+	if latency.TotalCount() > 0 {
+		r.Latency, err = latency.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	}
+	return r, err
+}
+
+// newLatency returns a histogram from a microsecond to a minute in nanoseconds, three significant digits.
+func newLatency() *hdrhistogram.Histogram {
+	return hdrhistogram.New(int64(time.Microsecond), int64(time.Minute), 3)
+}
+
+// senders is the goroutines that send numbered messages, and one that asks.
+type senders struct {
+	region *kith.Region
+	args   sendArgs
+	ids    []string
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	sent   atomic.Uint64
+	asks   atomic.Uint64
+
+	mu        sync.Mutex
+	counts    ledger.SentCounts // filled when a sender ends
+	askErrors uint64            // these three are the asker's until wg is through
+	firstErr  string
+	latency   *hdrhistogram.Histogram
+}
+
+// askEvery is the pause between two asks of a process: they time the way, not their own queue.
+const askEvery = time.Millisecond
+
+func (s *senders) start(ctx context.Context) {
+	for _, n := range s.args.Senders {
+		s.wg.Go(func() { s.tell(ctx, n) })
+	}
+	if len(s.args.Senders) > 0 {
+		s.wg.Go(func() { s.ask(ctx) })
+	}
+}
+
+// tell sends numbered messages to entities picked at random until ctx ends. A number is used up only by a message that
+// was accepted.
+func (s *senders) tell(ctx context.Context, sender uint32) {
+	seqs := make([]uint64, len(s.ids))
+	r := rand.New(rand.NewPCG(uint64(sender), 0))
+	begin, n := time.Now(), 0
+	var buf [tellSize]byte
+	for ctx.Err() == nil {
+		if s.args.Rate > 0 {
+			due := begin.Add(time.Duration(float64(n) / s.args.Rate * float64(time.Second)))
+			if wait := time.Until(due); wait > time.Millisecond && !cli.Pause(ctx, wait) {
+				break
+			}
+		}
+		i := r.IntN(len(s.ids))
+		putTell(&buf, sender, seqs[i]+1)
+		if err := s.region.TellWait(ctx, s.ids[i], buf[:]); err != nil {
+			if ctx.Err() == nil && !cli.Pause(ctx, 10*time.Millisecond) { // not accepted: the same number again
+				break
+			}
+			continue
+		}
+		seqs[i]++
+		n++
+		s.sent.Add(1)
+	}
+	m := map[string]uint64{}
+	for i, n := range seqs {
+		if n > 0 {
+			m[s.ids[i]] = n
+		}
+	}
+	s.mu.Lock()
+	s.counts[sender] = m
+	s.mu.Unlock()
+}
+
+func (s *senders) ask(ctx context.Context) {
+	r := rand.New(rand.NewPCG(uint64(s.args.Senders[0]), 1))
+	var into [8]byte
+	for cli.Pause(ctx, askEvery) {
+		begin := time.Now()
+		_, err := s.region.AskWithin(5*time.Second, s.ids[r.IntN(len(s.ids))], nil, into[:0])
+		took := time.Since(begin)
+		switch {
+		case err == nil:
+			s.asks.Add(1)
+			_ = s.latency.RecordValue(int64(took)) // five seconds are within its range
+		case ctx.Err() == nil:
+			if s.askErrors++; s.firstErr == "" {
+				s.firstErr = err.Error()
+			}
+		}
+	}
+}

@@ -1,0 +1,67 @@
+// Package command is the node binary: it runs one kith node, or a local cluster of real processes, or asks a
+// running node. cmd/kith and cmd/node are the program.
+package command
+
+import (
+	"os"
+
+	"github.com/alecthomas/kong"
+	completion "github.com/jotaen/kong-completion"
+
+	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/operate"
+	"github.com/kith-io/kith/internal/cli/settings"
+)
+
+// commands is the command line. The field names are the names of the flags.
+type commands struct {
+	Run     runCmd     `cmd:"" group:"run" help:"${run_help}"`
+	Config  configCmd  `cmd:"" group:"run" help:"${configcmd_help}"`
+	Version versionCmd `cmd:"" group:"run" help:"Print version, commit, and the wire versions that it speaks."`
+
+	Completion completion.Completion `cmd:"" group:"run" help:"Print how bash, zsh or fish complete commands and flags."`
+
+	operate.Verbs `embed:"" group:"operate"`
+
+	Replay replayCmd `cmd:"" group:"operate" help:"Replay a flight record; print what its node saw and decided."`
+	Cert   certCmd   `cmd:"" group:"certificates" help:"Make a certificate authority and certificates of nodes, revoke or show them."`
+	Dev    devCmd    `cmd:"" group:"try" help:"Run a local cluster of real processes with demo entities, and count every message."`
+
+	Children children `embed:""`
+
+	env.Bounds
+}
+
+// children are the processes that commands start.
+type children struct {
+	Child childCmd `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
+}
+
+var groups = []kong.Group{{Key: "run", Title: "Run:"}, {Key: "operate", Title: "Operate a running node:"},
+	{Key: "certificates", Title: "Certificates:"}, {Key: "try", Title: "Try:"}}
+
+// Name is the name of the program.
+const Name = "kith"
+
+// Main runs the program with the arguments and streams of its process, under the name that it was built by. It returns
+// the exit code.
+func Main(program string) int { return execute(os.Args[1:], env.Of(program)) }
+
+// parserOf returns the parser of the whole command line.
+func parserOf(c *commands, program string, more ...kong.Option) (*kong.Kong, error) {
+	more = append(more, kong.Name(program), kong.Description(about()), kong.ExplicitGroups(groups), texts,
+		settings.Envs("run", "config"))
+	return kong.New(c, more...)
+}
+
+// execute parses args, runs the command and returns the exit code.
+func execute(args []string, e *env.Env) int {
+	parser := func(more ...kong.Option) (*kong.Kong, error) {
+		if env.IsChild(args) {
+			return kong.New(&children{}, append(more, kong.Name(e.Program))...)
+		}
+		return parserOf(&commands{}, e.Program, more...)
+	}
+	console := func() []any { return []any{&operate.Console{Out: e.Stdout, Clear: e.Clear}} }
+	return env.Execute(args, e, parser, console)
+}

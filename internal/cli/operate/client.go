@@ -1,0 +1,164 @@
+// One request to the admin interface of a running node, and its answer.
+
+package operate
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kith-io/kith/internal/base/files"
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// Asked are the flags that say which node is asked.
+type Asked struct {
+	Admin     string        `default:"127.0.0.1:7626" env:"KITH_ADMIN" help:"${admin_help}"`
+	CA        string        `name:"ca" type:"existingfile" placeholder:"FILE" help:"${adminca_help}"`
+	TokenFile string        `type:"existingfile" env:"KITH_TOKEN_FILE" placeholder:"FILE" help:"${tokenfile_help}"`
+	Timeout   time.Duration `default:"10s" help:"How long to wait for an answer."`
+	JSON      bool          `name:"json" help:"Print the answer as the node gives it."`
+}
+
+// Validate is called by the parser.
+func (f *Asked) Validate() error {
+	var late error
+	if f.Timeout <= 0 {
+		late = errors.New("--timeout must be more than zero")
+	}
+	return errors.Join(late, interfaceAt("--admin", f.Admin))
+}
+
+// interfaceAt returns why an address is none of an admin interface, host:port or a URL, or nil.
+func interfaceAt(flag, address string) error {
+	u, err := url.Parse(address)
+	if !strings.Contains(address, "://") {
+		return cli.Address(flag, address)
+	}
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return fmt.Errorf("%s: a URL with https is wanted, or host:port, not %.80q", flag, address)
+	}
+	return nil
+}
+
+// Bounds of what is read, in bytes.
+const (
+	maxAnswer = 4 << 20
+	maxToken  = 4 << 10
+	maxCA     = 1 << 20
+)
+
+// errAsked is wrapped by the error of a request that the node refused.
+var errAsked = errors.New("the node refuses")
+
+// request sends one request and returns its answer, which is not an error of the node.
+func (f *Asked) request(ctx context.Context, method, path string) (*http.Response, error) {
+	base := f.Admin
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	q, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(base, "/")+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("--admin: %w", err)
+	}
+	if f.TokenFile != "" {
+		token, err := files.Read(f.TokenFile, maxToken)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		q.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	client, err := clientFor(f.CA)
+	if err != nil {
+		return nil, fmt.Errorf("--ca: %w", err)
+	}
+	a, err := client.Do(q)
+	if err != nil {
+		return nil, fmt.Errorf("no answer of the admin interface (kith run --admin): %w", err)
+	}
+	return a, nil
+}
+
+// ask sends a request, and decodes its answer into v; with --json it is printed as it came.
+func (f *Asked) ask(to *Console, method, path string, v any) error {
+	raw, err := f.send(method, path, v)
+	if err == nil && f.JSON {
+		_, err = to.Out.Write(raw)
+	}
+	return err
+}
+
+// get returns an answer as it came, and decodes it into v. One whose status is in want is none that the node refuses.
+func (f *Asked) get(path string, v any, want ...int) ([]byte, error) {
+	return f.send("GET", path, v, want...)
+}
+
+func (f *Asked) send(method, path string, v any, want ...int) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), f.Timeout)
+	defer cancel()
+	a, err := f.request(ctx, method, path)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer+1))
+	if err != nil {
+		return nil, fmt.Errorf("the answer broke off: %w", err)
+	}
+	if len(body) > maxAnswer {
+		return nil, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	}
+	if a.StatusCode/100 != 2 && !slices.Contains(want, a.StatusCode) {
+		var p struct{ Error string }
+		if json.Unmarshal(body, &p) != nil || p.Error == "" {
+			p.Error = a.Status
+		}
+		return nil, fmt.Errorf("%w: %s", errAsked, cli.OneLine(p.Error))
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return nil, fmt.Errorf("the answer is none of this interface: %w", err)
+	}
+	return body, nil
+}
+
+// order sends a request that changes something, and prints what became of it.
+func (f *Asked) order(to *Console, path string) error {
+	var d struct{ Message string }
+	if err := f.ask(to, "POST", path, &d); err != nil || f.JSON {
+		return err
+	}
+	_, err := fmt.Fprintln(to.Out, cli.OneLine(d.Message))
+	return err
+}
+
+// clientFor returns a client of HTTP that believes the authority of a file, or with none those of the machine. It
+// follows no redirects: what it was sent with, a token, is for the node that was named.
+func clientFor(ca string) (*http.Client, error) {
+	stays := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if ca == "" {
+		return &http.Client{CheckRedirect: stays}, nil
+	}
+	pem, err := files.Read(ca, maxCA)
+	if err != nil {
+		return nil, err
+	}
+	certs, err := files.Certificates(pem)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ca, err)
+	}
+	pool := x509.NewCertPool()
+	for _, cert := range certs {
+		pool.AddCert(cert)
+	}
+	return &http.Client{CheckRedirect: stays,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}, nil
+}

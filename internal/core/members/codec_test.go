@@ -1,0 +1,166 @@
+// Tests of the encoding of states: golden bytes, hostile values, bounded allocation, fuzzing (GOS-8, CARD-4).
+
+package members
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/base/spent"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// Every state that a node can hold survives its codec.
+func TestStateCodecLaw(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := anyState().Draw(t, "s")
+		if i := rapid.IntRange(-1, 4).Draw(t, "seen"); i >= 0 {
+			s.Seen.Add(i)
+		}
+		got, err := readState(0, payload(s))
+		require.NoError(t, err)
+		require.Equal(t, s.canonical(), got.canonical())
+		require.Equal(t, s.Digest, got.Digest)
+		store := NewStore(1, nil)
+		v, err := NewStore(1, nil).Read(0, s.Digest, store.Pack(s.Version), nil)
+		require.NoError(t, err)
+		require.Equal(t, s.canonical(), v.canonical(), "packed")
+		_, err = NewStore(1, nil).Read(0, s.Digest+1, store.Pack(s.Version), nil)
+		require.ErrorIs(t, err, wire.ErrBadValue, "another digest than it says")
+	})
+}
+
+const goldenState = "03" + "1100000000000000" + "2200000000000000" + "05" + "00" + // format, ids, highest, pruned
+	"02" + "026462" + "03776562" + // roles
+	"03" + "00" + "00" + "020001" + "00" + "0101" + "03312e32" + // profiles: roles and version
+	"02" + "01040a000001bb1c" + "18" + "0100000000000000" + "0700000000000000" + // deciders
+	"03" + "01040a000001bb1c" + "04" + "04" + // members: addresses
+	"0100000000000000" + "0200000000000000" + "0300000000000000" + // incarnations
+	"01" + "00" + "04" + "00" + "03" + "06" + "01" + "02" + "00" + "0301" + // status, up-number, profile, verdict
+	"02" + "01040a000004bb1c" + "04" + "0400000000000000" + "0500000000000000" + "0304" + "0102" + // tombstones
+	"02" + "00" + "01" + "01" + "020000" + "00" + "03" + "01" + "020001" + // rows
+	"01" + "016b" + "0176" + "01" + "040a000001bb1c0100000000000000" + // metadata
+	"02" + "0000" + "ac0201" // clock
+
+const goldenDigest = "846b70647dc575f4"
+
+func TestStateGoldenBytes(t *testing.T) {
+	s := sample()
+	require.Equal(t, goldenState, hex.EncodeToString(payload(s)))
+	got, err := readState(wire.KindGossip, payload(s))
+	require.NoError(t, err)
+	require.Equal(t, s.Members, got.Members)
+	require.Equal(t, s.Tombs, got.Tombs)
+	require.Equal(t, s.Clock, got.Clock)
+	require.Equal(t, s.canonical(), got.canonical())
+	require.True(t, got.Reach.Accuses(ip(1), ip(3)))
+	require.Equal(t, uint64(3), got.Reach.VersionOf(ip(2)))
+	require.True(t, got.Reach.Quarantines(ip(2), ip(3)))
+	require.Equal(t, s.meta, got.meta)
+}
+
+func TestHostileStates(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *State)
+		err    error
+	}{
+		"no cluster":             {func(s *State) { s.Cluster = 0 }, wire.ErrBadValue},
+		"no birth":               {func(s *State) { s.Birth = 0 }, wire.ErrBadValue},
+		"status beyond Down":     {func(s *State) { s.Members[0].Status = cluster.Removed }, wire.ErrBadValue},
+		"up-number too high":     {func(s *State) { s.Members[0].UpNumber = 6 }, wire.ErrBadValue},
+		"Up without number":      {func(s *State) { s.Members[0].UpNumber = 0 }, wire.ErrBadValue},
+		"Joining with number":    {func(s *State) { s.Members[1].UpNumber = 2 }, wire.ErrBadValue},
+		"no incarnation":         {func(s *State) { s.Members[0].ID.Inc = 0 }, wire.ErrBadValue},
+		"member twice":           {func(s *State) { s.Members[1].ID = s.Members[0].ID }, wire.ErrBadOrder},
+		"members unsorted":       {func(s *State) { s.Members[0].ID, s.Members[1].ID = ip(2), ip(1) }, wire.ErrBadOrder},
+		"tombstone of a member":  {func(s *State) { s.Tombs[0].ID = ip(1) }, wire.ErrBadValue},
+		"tombstone of Up":        {func(s *State) { s.Tombs[0].Last = cluster.Up }, wire.ErrBadValue},
+		"self-accusation":        {func(s *State) { s.Reach[0].records[0].subject = ip(1) }, wire.ErrBadValue},
+		"record from the future": {func(s *State) { s.Reach[0].records[0].since = 9 }, wire.ErrBadValue},
+		"row without version":    {func(s *State) { s.Reach[1].version = 0 }, wire.ErrBadValue},
+		"row twice":              {func(s *State) { s.Reach[1].observer = ip(1) }, wire.ErrBadValue},
+		"empty clock entry":      {func(s *State) { s.Clock[0].N = 0 }, wire.ErrBadValue},
+		"clock of a stranger":    {func(s *State) { s.Clock[0].ID = ip(7) }, wire.ErrBadValue},
+		"status beyond Ready":    {func(s *State) { s.Members[0].Status = 9 }, wire.ErrBadValue},
+		"WeaklyUp with number":   {func(s *State) { s.Members[0].Status = cluster.WeaklyUp }, wire.ErrBadValue},
+		"Ready without number":   {func(s *State) { s.Members[1].Status = cluster.ReadyForShutdown }, wire.ErrBadValue},
+		"unknown cause":          {func(s *State) { s.Members[2].Cause = 7 }, wire.ErrBadValue},
+		"unknown record":         {func(s *State) { s.Reach[0].records[0].kind = 2 }, wire.ErrBadValue},
+		"version too long":       {func(s *State) { s.Members[1].AppVersion = strings.Repeat("1", 65) }, wire.ErrTooLarge},
+		"key too long":           {func(s *State) { s.meta[0].key = strings.Repeat("k", 65) }, wire.ErrTooLarge},
+		"value too long":         {func(s *State) { s.meta[0].value = strings.Repeat("v", 1025) }, wire.ErrTooLarge},
+		"key twice":              {func(s *State) { s.meta = append(s.meta, s.meta[0]) }, wire.ErrBadOrder},
+		"write without count":    {func(s *State) { s.meta[0].count = 0 }, wire.ErrBadValue},
+		"role too long":          {func(s *State) { s.Members[0].Roles[0] = strings.Repeat("a", 129) }, wire.ErrTooLarge},
+	} {
+		s := sample()
+		c.change(s)
+		core, _ := appendCore(nil, s.Version)
+		_, err := readState(wire.KindGossip, core)
+		require.ErrorIs(t, err, c.err, name)
+	}
+	s := sample()
+	_, err := readState(wire.KindGossip, append([]byte{1}, payload(s)[1:]...))
+	require.ErrorIs(t, err, wire.ErrBadWire)
+	idle := bytes.Replace(payload(s), []byte("\x02\x02db\x03web"), []byte("\x03\x02db\x03web\x01x"), 1)
+	_, err = readState(wire.KindGossip, idle)
+	require.ErrorIs(t, err, wire.ErrBadValue, "a role that nobody has: not the bytes of this state")
+	for name, counts := range map[string][]byte{"roles": {}, "versions": {0}, "deciders": {0, 0}, "members": {0, 0, 0},
+		"tombs": {0, 0, 0, 0}, "rows": {0, 0, 0, 0, 0}, "metadata": {0, 0, 0, 0, 0, 0}} {
+		bad := append(append(bytes.Clone(payload(s)[:19]), counts...), 0xff, 0xff, 0xff, 0x7f)
+		_, err = readState(wire.KindGossip, bad)
+		require.ErrorIs(t, err, wire.ErrTooLarge, "%s: a count over the limit allocates nothing", name)
+	}
+	huge := append(bytes.Clone(payload(s)[:19]), 0, 0xff, 0xff, 0xff, 0x7f)
+	_, err = readState(wire.KindGossip, huge)
+	require.ErrorIs(t, err, wire.ErrTooLarge, "a count over the limit allocates nothing")
+}
+
+// Ten thousand members with full clocks and ten thousand tombstones fit into one control frame, plain and packed; with
+// the longest host names they fit packed, as the names of one network share what is long about them.
+func TestLargestStateFits(t *testing.T) {
+	s := crowd(cluster.MaxMembers, cluster.MaxMembers, cluster.MaxMembers)
+	for i := range s.Clock {
+		s.Clock[i].N = 1 << 62
+	}
+	s.Seal()
+	c := coder{above: 1024}
+	t.Logf("10,000 members and tombstones: %d bytes, packed %d", len(payload(s)), len(c.packOf(s.Version).bytes))
+	require.Less(t, len(payload(s)), wire.MaxControlFrame)
+	require.Less(t, len(c.packOf(s.Version).bytes), wire.MaxControlFrame/16)
+	got, err := readState(wire.KindGossip, payload(s))
+	require.NoError(t, err)
+	require.Len(t, got.Members, cluster.MaxMembers)
+
+	suffix := strings.Repeat(".very-long-network-name", 10)
+	for i := range s.Members {
+		s.Members[i].ID.Addr = peer.MustAddr(fmt.Sprintf("a%05d%s:7355", i, suffix))
+	}
+	s.Clock, s.Tombs = nil, nil
+	s.Seal()
+	require.Less(t, len(payload(s)), maxStateSize)
+	require.Less(t, len((&coder{above: 1}).packOf(s.Version).bytes), wire.MaxControlFrame/16)
+}
+
+func FuzzState(f *testing.F) {
+	f.Add(payload(sample()))
+	f.Add(payload(bigState(3)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(b)) }()
+		s, err := readState(wire.KindGossip, b)
+		if err != nil {
+			return
+		}
+		require.Equal(t, b, s.canonical(), "one version, one encoding")
+		_ = mergeStates(s, sample())
+	})
+}

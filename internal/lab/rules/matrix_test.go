@@ -1,0 +1,315 @@
+// The import matrix: which of our own packages a package may import.
+
+package rules
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// root is the name of the module's root package in the matrix.
+const root = "root"
+
+// matrix is ARCHITECTURE.md's table of layers. Imports point down only. A package that does not exist yet keeps its
+// row, so that it is bound from its first line; internal/base/invariant and internal/base/enum are open to all.
+var matrix = map[string]string{
+	"wire": "", "ringbuf": "", "discovery": "internal/base/names internal/base/files",
+	"internal/base/invariant": "", "internal/base/enum": "",
+	"internal/base/callback": "", // calls functions of users
+	"internal/base/dues":     "", // many things that are due at some time
+	"internal/base/incall":   "", // which goroutine a call runs on
+	// clients that break the rules; it speaks of the counters of a node
+	"internal/lab/hostile": "root courier route peer wire internal/base/pki",
+	"internal/base/pki":    "internal/base/files", // certificates for commands, throw-away clusters and tests
+	"peer":                 "wire",
+	"route":                "peer wire",
+	"sparse":               "route",
+	"internal/core/loads":  "shard/strategy route", // what shards cost: meters at regions, pages at coordinators
+	"stats":                "peer",
+	"flow":                 "route peer stats wire ringbuf",
+	"entity":               "shard/strategy route peer ringbuf internal/base/incall",
+	"gossip":               "peer wire",
+	"fd":                   "peer",
+	"plane":                "flow route peer wire",
+	"lifetime":             "route",
+	"internal/core/leases": "route", // when a lease is asked for, confirmed, lost and given back
+	"courier":              "peer stats wire",
+	"sbr/leasetest":        "",   // the suite for leases; it may import testing
+	"fd/fdtest":            "fd", // the suite for detectors; it may import testing
+	// the suite for discovery; it may import testing
+	"discovery/discoverytest": "discovery",
+	"hello":                   "route peer wire",
+	"trust":                   "hello route internal/base/files internal/base/callback",
+	"loop":                    "route wire", // gnet's, as transport is
+	"transport":               "flow route peer stats wire ringbuf hello loop trust internal/base/names",
+	"cluster":                 "peer",
+	"members":                 "cluster gossip fd peer wire",
+	"membership":              "gossip fd peer wire cluster members",
+	"crdt":                    "gossip peer wire",
+	"sbr":                     "membership peer",
+	"singleton":               "membership peer wire",
+	"shard":                   "internal/core/loads shard/strategy membership flow sparse route peer wire",
+	"shard/strategy":          "cluster route peer wire",
+	"bootstrap/formation":     "peer wire",
+	"shutdown":                "membership route peer",
+	"node":                    "hello membership sbr singleton shard crdt courier route peer stats wire",
+	// what a node was given, in a ring, and given again
+	"internal/core/flight": "node membership fd shard shard/strategy route peer wire courier",
+	"sim/setup":            "node membership shard plane flow wire",
+	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow " +
+		"bootstrap/formation sparse " +
+		"internal/core/flight internal/core/leases route peer wire stats shard/strategy",
+	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
+	"storm": "sim/setup world check node sparse membership shard shard/strategy plane entity flow route peer wire " +
+		"internal/core/leases",
+	"sim":   "sim/setup world check membership lifetime entity route",
+	"exec":  "transport loop plane lifetime entity sparse route peer wire internal/base/callback internal/base/dues",
+	"scale": "membership members peer wire",
+	"proof": "sbr membership peer",
+	"model": "", // hand-off as a model of its own; it shares nothing with the code
+	// real nodes that find each other by DNS
+	"internal/lab/bootruns": "",
+	// starts of nodes that know nobody, simulated
+	"internal/sim/starts": "bootstrap/formation peer wire",
+	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
+		"internal/core/flight internal/core/leases stats wire ringbuf internal/base/feed internal/core/survey " +
+		"shard/strategy internal/base/logs " +
+		"internal/base/fileid internal/base/files internal/base/callback internal/base/incall",
+	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
+		"internal/core/leases",
+	"admin":    "root latency internal/base/localname internal/base/logs internal/base/refuse internal/base/door",
+	"examples": root,
+	"latency":  root,
+	"metrics":  "root stats",
+	"bootstrap": "root discovery bootstrap/formation peer wire internal/base/localname " +
+		"internal/base/logs internal/base/refuse internal/base/names internal/base/door internal/base/callback",
+	"bench": "root transport trust hello loop flow ringbuf wire",
+	// old commits beside this one; the program is compiled against them too
+	"bench/gate":         "internal/cli",
+	"bench/gate/program": "root",
+
+	// the node binary: two programs of one package, by the name that it has and by the one that it had
+	"cmd/kith": "internal/cli/command",
+	"cmd/node": "internal/cli/command",
+	"internal/cli/command": "root latency metrics admin bootstrap internal/cli internal/cli/env internal/cli/ledger " +
+		"internal/base/pki internal/cli/operate internal/cli/settings internal/core/flight discovery " +
+		"internal/base/logs internal/base/files",
+	// the laboratory: what proves and measures
+	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/lab/chaos internal/lab/rolling " +
+		"internal/lab/shardscale internal/sim/starts internal/lab/bootruns",
+
+	"internal/cli/env/envtest": "", // every flag of a program, for its tests
+
+	"internal/cli/operate":    "admin internal/cli internal/base/files", // the verbs that ask a running node
+	"internal/base/localname": "",                                       // names that a listener on loopback answers to
+	"internal/base/refuse":    "",                                       // requests over HTTP that no route is asked about
+	// who comes in at a port with HTTP, and what they cost
+	"internal/base/door":    "",
+	"internal/base/files":   "",                    // files that somebody gave a node
+	"internal/cli/settings": "internal/base/files", // flags from a file and the environment
+	"internal/base/fileid":  "",                    // a file, told from its copies
+	// names that are dialled, and what is remembered of them
+	"internal/base/names":     "",
+	"internal/lab/shardscale": "root internal/cli",
+	// rolling restarts
+	"internal/lab/rolling": "root internal/lab/chaos internal/cli internal/cli/ledger internal/base/port " +
+		"internal/base/pki",
+	"cmd/loadgen": "root bench admin metrics latency internal/cli internal/base/pki internal/lab/hostile bootstrap " +
+		"discovery",
+	"internal/cli/env": "internal/cli internal/base/logs", // streams, exit codes and command line of a program of commands
+	// what both commands share: child processes, last lines, statistics
+	"internal/cli": "root latency wire",
+	// real processes under faults: the harness and the child that it starts
+	"internal/lab/chaos":   "root admin internal/cli internal/base/logs internal/lab/bootruns",
+	"internal/cli/ledger":  "",                      // what entities have received, held against what was sent
+	"internal/core/survey": "shard route peer wire", // what all members have of a type
+	"internal/base/feed":   "",                      // events for readers, each at its own pace
+	"internal/base/logs":   "",                      // what waits for a logger, and who carries it there
+	"internal/lab/api":     "",                      // lists what packages export, for a test
+
+	"internal/lab/rules":     "",
+	"internal/lab/planted":   "",
+	"internal/base/spent":    "", // what tests allocate
+	"internal/base/long":     "", // tests that make test leaves out
+	"internal/base/port":     "", // ports for tests and for processes that come again
+	"internal/base/contract": "peer wire",
+
+	"shard/strategytest": "shard/strategy cluster route peer", // the suite for strategies; it may read the clock
+}
+
+// layers in the order of ARCHITECTURE.md, ground first.
+var layers = []string{
+	"ringbuf wire discovery discovery/discoverytest internal/base/invariant internal/base/enum internal/lab/rules " +
+		"internal/lab/planted " +
+		"internal/base/port internal/base/spent internal/base/pki internal/lab/api internal/base/feed " +
+		"internal/base/localname internal/base/refuse " +
+		"internal/base/incall internal/base/logs internal/base/long internal/base/names internal/base/fileid " +
+		"internal/base/door " +
+		"internal/base/files internal/base/callback internal/base/dues",
+	"entity flow route peer cluster stats sparse shard/strategy internal/core/loads",
+	"plane lifetime internal/core/leases transport fd fd/fdtest gossip courier internal/base/contract hello trust loop",
+	"membership crdt members",
+	"shard shard/strategytest sbr sbr/leasetest singleton bootstrap/formation shutdown",
+	"node exec internal/core/survey internal/core/flight",
+	"driver sim/setup world check storm sim scale proof model internal/sim/starts",
+	root,
+	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program",
+	"internal/cli internal/cli/env internal/cli/env/envtest internal/lab/bootruns " +
+		"internal/cli/ledger internal/lab/chaos internal/lab/rolling internal/lab/shardscale internal/cli/operate " +
+		"internal/cli/settings internal/cli/command cmd/kith cmd/node cmd/lab cmd/loadgen " +
+		"bench/gate",
+}
+
+// inside lists packages that no embedder imports and that go by their short names here, by their room under internal/.
+var inside = map[string]string{
+	"driver": "runtime", "exec": "runtime", "transport": "runtime", "trust": "runtime", "loop": "runtime",
+	"hello": "core", "plane": "core", "flow": "core", "courier": "core", "node": "core", "members": "core",
+	"lifetime": "core", "sparse": "core", "scale": "sim", "proof": "sim", "world": "sim", "check": "sim",
+	"storm": "sim", "model": "sim",
+}
+
+// short cuts internal/ and the room off the folder of a package inside it.
+func short(dir string) string {
+	rest, found := strings.CutPrefix(dir, "internal/")
+	room, rest, _ := strings.Cut(rest, "/")
+	if first, _, _ := strings.Cut(rest, "/"); found && rest != "" && inside[first] == room {
+		return rest
+	}
+	return dir
+}
+
+// folderOf is the folder of a package, which may go by its short name.
+func folderOf(pkgName string) string {
+	first, _, _ := strings.Cut(pkgName, "/")
+	if room := inside[first]; room != "" {
+		return "internal/" + room + "/" + pkgName
+	}
+	return pkgName
+}
+
+// packageOf returns the longest row of the matrix that covers a folder, or the folder itself. Of a package inside it
+// returns the short name.
+func packageOf(dir string) string {
+	if dir == "." {
+		return root
+	}
+	dir = short(dir)
+	for at := dir; at != ""; {
+		if _, ok := matrix[at]; ok {
+			return at
+		}
+		cut := strings.LastIndexByte(at, '/')
+		at = at[:max(cut, 0)]
+	}
+	return dir
+}
+
+// imports judges the own imports of one file. Tests may look upwards: an outside test of a package may run it in the
+// simulator.
+func imports(s *source) []finding {
+	if s.tests {
+		return nil
+	}
+	allowed, known := matrix[s.pkgName]
+	if !known {
+		return []finding{s.at(s.file.Package, "package %q has no row in the import matrix", s.pkgName)}
+	}
+	var found []finding
+	for _, spec := range s.file.Imports {
+		target := importPath(spec)
+		if target != module && !strings.HasPrefix(target, module+"/") {
+			continue
+		}
+		pkgName := root
+		if target != module {
+			pkgName = packageOf(strings.TrimPrefix(target, module+"/"))
+		}
+		open := pkgName == s.pkgName || pkgName == "internal/base/invariant" || pkgName == "internal/base/enum"
+		if !open && !slices.Contains(strings.Fields(allowed), pkgName) {
+			found = append(found, s.at(spec.Pos(), "%s may not import %s (allowed: %s)", s.pkgName, pkgName, allowed))
+		}
+	}
+	return found
+}
+
+// TestImportMatrix holds every import of the module against the matrix (CARD-2).
+func TestImportMatrix(t *testing.T) { judge(t, imports) }
+
+// TestMatrixPointsDown proves that the matrix itself has no cycle: every allowed import lies on a lower layer, or on
+// the same layer without a way back (CARD-2).
+func TestMatrixPointsDown(t *testing.T) {
+	layer := map[string]int{}
+	for i, pkgNames := range layers {
+		for _, pkgName := range strings.Fields(pkgNames) {
+			require.NotContains(t, layer, pkgName)
+			layer[pkgName] = i
+		}
+	}
+	for pkgName, allowed := range matrix {
+		require.Contains(t, layer, pkgName)
+		for _, below := range strings.Fields(allowed) {
+			require.Contains(t, matrix, below, "row of %s", pkgName)
+			require.LessOrEqual(t, layer[below], layer[pkgName], "%s imports %s", pkgName, below)
+		}
+	}
+	for pkgName := range matrix {
+		require.NoError(t, walk(pkgName, nil))
+	}
+}
+
+// TestLayersAreDrawn demands that the table of ARCHITECTURE.md has every package that there is once, and on its layer.
+func TestLayersAreDrawn(t *testing.T) {
+	text, err := os.ReadFile("../../../ARCHITECTURE.md")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(text), "## Layers\n")
+	table, _, _ = strings.Cut(table, "\nWhat no embedder imports")
+	drawn, layer := make([][]string, len(layers)), -1
+	for _, line := range strings.Split(table, "\n") {
+		if !strings.HasPrefix(line, "    ") {
+			continue
+		}
+		words := strings.Fields(line)
+		if n, err := strconv.Atoi(words[0]); err == nil {
+			layer, words = n-1, strings.Fields(line[20:]) // behind the number stands what the layer is for
+		}
+		require.GreaterOrEqual(t, layer, 0, line)
+		drawn[layer] = append(drawn[layer], words...)
+	}
+	for i, pkgNames := range layers {
+		var there []string
+		for _, pkgName := range strings.Fields(pkgNames) {
+			switch {
+			case pkgName == root:
+				there = append(there, "kith", "(root)")
+			case exists(pkgName):
+				there = append(there, pkgName)
+			}
+		}
+		require.ElementsMatch(t, there, drawn[i], "layer %d", i+1)
+	}
+}
+
+// exists reports whether a package of the matrix has been written.
+func exists(pkgName string) bool {
+	info, err := os.Stat("../../../" + folderOf(pkgName))
+	return err == nil && info.IsDir()
+}
+
+// walk follows every allowed import and returns an error when it comes back to where it was.
+func walk(pkgName string, path []string) error {
+	if slices.Contains(path, pkgName) {
+		return fmt.Errorf("cycle: %v", append(path, pkgName))
+	}
+	for _, below := range strings.Fields(matrix[pkgName]) {
+		if err := walk(below, append(slices.Clone(path), pkgName)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

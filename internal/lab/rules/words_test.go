@@ -1,0 +1,212 @@
+// Words and lengths: purpose comments, doc comments, function and file lengths, formatting, sleeps in tests.
+
+package rules
+
+import (
+	"bytes"
+	"go/ast"
+	"go/format"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+const (
+	maxFunction = 60  // lines, from func to the closing brace
+	maxFile     = 400 // lines
+	maxLine     = 120 // characters; a tab is one
+)
+
+// longFunctions and longFiles are the exceptions, each with the length it has today. They may only shrink: an entry
+// that is no longer exact, or no longer needed, fails too.
+var (
+	longFunctions = map[string]int{}
+	longFiles     = map[string]int{}
+)
+
+// sleepers are the packages whose tests wait for a real world.
+var sleepers = strings.Fields("transport driver internal/cli/command cmd/loadgen internal/cli")
+
+// purpose demands a comment before the package clause that says what the file is for.
+func purpose(s *source) []finding {
+	for _, group := range s.file.Comments {
+		if group.Pos() < s.file.Package && strings.TrimSpace(group.Text()) != "" {
+			return nil
+		}
+	}
+	return []finding{s.at(s.file.Package, "the file does not open with a purpose comment")}
+}
+
+// documented demands a doc comment on every exported name.
+func documented(s *source) []finding {
+	if s.tests || s.generated() {
+		return nil
+	}
+	var found []finding
+	for _, decl := range s.file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Name.IsExported() && exportedReceiver(d) && d.Doc.Text() == "" {
+				found = append(found, s.at(d.Pos(), "%s has no doc comment", d.Name.Name))
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				found = append(found, undocumented(s, d, spec)...)
+			}
+		}
+	}
+	return found
+}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	return d.Recv == nil || ast.IsExported(receiver(d))
+}
+
+// receiver returns the name of the type whose method d is, "" for a function.
+func receiver(d *ast.FuncDecl) string {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return ""
+	}
+	x := d.Recv.List[0].Type
+	for {
+		switch t := x.(type) {
+		case *ast.StarExpr:
+			x = t.X
+		case *ast.IndexExpr:
+			x = t.X
+		case *ast.IndexListExpr:
+			x = t.X
+		case *ast.ParenExpr:
+			x = t.X
+		case *ast.Ident:
+			return t.Name
+		default:
+			return ""
+		}
+	}
+}
+
+// undocumented judges one row of a type, const or var declaration. The comment of a group speaks for its constants and
+// variables, but each type needs its own.
+func undocumented(s *source, d *ast.GenDecl, spec ast.Spec) []finding {
+	group := d.Doc.Text()
+	var found []finding
+	switch v := spec.(type) {
+	case *ast.TypeSpec:
+		if d.Lparen.IsValid() {
+			group = ""
+		}
+		if v.Name.IsExported() && v.Doc.Text()+v.Comment.Text()+group == "" {
+			found = append(found, s.at(v.Pos(), "%s has no doc comment", v.Name.Name))
+		}
+	case *ast.ValueSpec:
+		for _, name := range v.Names {
+			if name.IsExported() && v.Doc.Text()+v.Comment.Text()+group == "" {
+				found = append(found, s.at(name.Pos(), "%s has no doc comment", name.Name))
+			}
+		}
+	}
+	return found
+}
+
+// lengths judges functions and the file against their bounds; list entries are the exceptions.
+func lengths(functions, files map[string]int) func(*source) []finding {
+	return func(s *source) []finding {
+		if s.tests || s.generated() {
+			return nil
+		}
+		found := ratchet(s, s.file.Package, s.path, "file", bytes.Count(s.text, []byte("\n")), maxFile, files)
+		for _, decl := range s.file.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok {
+				lines := s.fset.Position(d.End()).Line - s.fset.Position(d.Pos()).Line + 1
+				name := s.pkgName + "." + strings.TrimPrefix(receiver(d)+"."+d.Name.Name, ".")
+				found = append(found, ratchet(s, d.Pos(), name, "function", lines, maxFunction, functions)...)
+			}
+		}
+		return found
+	}
+}
+
+// ratchet judges one length: over its bound it needs an exact entry, within it must have none.
+func ratchet(s *source, pos token.Pos, name, what string, lines, most int, list map[string]int) []finding {
+	was, listed := list[name]
+	switch {
+	case !listed && lines > most:
+		return []finding{s.at(pos, "%s %s has %d lines, more than %d", what, name, lines, most)}
+	case listed && lines <= most:
+		return []finding{s.at(pos, "%s %s is within %d lines now: take it off the list", what, name, most)}
+	case listed && lines != was:
+		return []finding{s.at(pos, "%s %s has %d lines, the list says %d: it may only shrink", what, name, lines, was)}
+	}
+	return nil
+}
+
+// wide demands lines that fit on a screen, in tests too. The tag of a field cannot be broken.
+func wide(s *source) []finding {
+	if s.generated() {
+		return nil
+	}
+	var found []finding
+	tokens := s.fset.File(s.file.Pos())
+	for n, line := range bytes.Split(s.text, []byte("\n")) {
+		if long := utf8.RuneCount(line); long > maxLine && !bytes.HasSuffix(line, []byte("\"`")) {
+			found = append(found, s.at(tokens.LineStart(n+1), "the line has %d characters, more than %d", long, maxLine))
+		}
+	}
+	return found
+}
+
+// formatted demands what gofmt would write.
+func formatted(s *source) []finding {
+	want, err := format.Source(s.text)
+	if err != nil {
+		return []finding{s.at(s.file.Package, "does not format: %v", err)}
+	}
+	if !bytes.Equal(want, s.text) {
+		return []finding{s.at(s.file.Package, "is not gofmt clean")}
+	}
+	return nil
+}
+
+// sleepless forbids tests that wait by sleeping, outside the packages that must.
+func sleepless(s *source) []finding {
+	if !s.tests || slices.Contains(sleepers, s.pkgName) {
+		return nil
+	}
+	var found []finding
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if x, ok := n.(*ast.SelectorExpr); ok && x.Sel.Name == "Sleep" && s.pkg(x.X) == "time" {
+			found = append(found, s.at(x.Pos(), "a test sleeps: wait for the condition instead"))
+		}
+		return true
+	})
+	return found
+}
+
+// TestEveryFileHasAPurpose holds the first comment of each file.
+func TestEveryFileHasAPurpose(t *testing.T) { judge(t, purpose) }
+
+// TestEveryExportedNameIsDocumented holds the doc comments.
+func TestEveryExportedNameIsDocumented(t *testing.T) { judge(t, documented) }
+
+// TestLengths holds function and file lengths against their bounds and the ratchet lists.
+func TestLengths(t *testing.T) {
+	judge(t, lengths(longFunctions, longFiles))
+	all, _ := sources()
+	for name := range longFiles {
+		if !slices.ContainsFunc(all, func(s *source) bool { return s.path == name }) {
+			t.Errorf("%s is on the list and does not exist", name)
+		}
+	}
+}
+
+// TestLineWidth holds the length of every line.
+func TestLineWidth(t *testing.T) { judge(t, wide) }
+
+// TestFormatted holds gofmt cleanliness.
+func TestFormatted(t *testing.T) { judge(t, formatted) }
+
+// TestNoTestSleeps holds the ban on sleeping tests.
+func TestNoTestSleeps(t *testing.T) { judge(t, sleepless) }

@@ -1,0 +1,398 @@
+// Asks: package plane's tables of waiters, each under a lock of its own, and their states in atomic words.
+
+package driver
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/internal/base/callback"
+	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/internal/runtime/exec"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+)
+
+const (
+	askStripes = 8   // each with a lock of its own; a power of two
+	askChunk   = 256 // waiters made at a time
+
+	wheelTick = plane.WheelTick
+)
+
+// askWaiter is one ask under way. Between begin and free it belongs to the asker; the fields below the line are
+// written by whoever settles it, before wake is signalled.
+type askWaiter struct {
+	state  atomic.Uint64          // plane.AskState: whoever moves it from waiting to settled answers it
+	remote atomic.Pointer[remote] // the connection it was sent over; nil while it is parked, and for this node itself
+	dest   atomic.Pointer[routeEntry]
+	by     atomic.Pointer[exec.Host] // the shard of the handler that asks; nil: another asks
+	region *Region
+	shard  route.ShardID
+	wake   chan struct{} // capacity 1
+	fn     func(reply []byte, err error)
+
+	began time.Time // of an ask that is timed; zero: of one that is not
+
+	plane.Ask // guarded by the stripe's lock, but for the index, which never changes
+
+	// Written by the settler.
+	reply  []byte
+	reason route.Reason
+	err    error
+}
+
+// askTable holds all waiters of a node.
+type askTable struct {
+	stripes   [askStripes]askStripe
+	tick      atomic.Int64  // wheel ticks since start, as the ticker last said
+	at        func() int64  // the tick that it is now: exact, for the ticker may have stood still
+	late      atomic.Uint64 // answers that found nobody
+	foreign   atomic.Uint64 // answers of nodes that were not asked
+	full      *AsksFullError
+	every     int // one of so many is timed; zero: none
+	callbacks *callback.Guard
+}
+
+type askStripe struct {
+	mu     sync.Mutex
+	asks   plane.Asks
+	limit  int
+	timed  exec.Sampler
+	chunks []atomic.Pointer[[askChunk]askWaiter]
+	_      [64]byte // stripes are taken by different threads
+}
+
+// newAskTable returns a table of at most limit waiters, that times one of every so many; zero: none.
+func newAskTable(limit, every int) *askTable {
+	t := &askTable{full: &AsksFullError{Limit: limit}, every: every}
+	t.at = t.tick.Load
+	for i := range t.stripes {
+		s := &t.stripes[i]
+		s.limit = (limit + askStripes - 1 - i) / askStripes
+		s.chunks = make([]atomic.Pointer[[askChunk]askWaiter], (s.limit+askChunk-1)/askChunk)
+	}
+	return t
+}
+
+// begin takes a waiter whose time is over after d, or returns an *AsksFullError.
+func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into []byte,
+	fn func([]byte, error)) (asking, uint64, error) {
+	start, due := rand.Uint32(), t.at()+plane.WheelTicks(d)
+	for i := range uint32(askStripes) {
+		n := (start + i) % askStripes
+		s := &t.stripes[n]
+		s.mu.Lock()
+		if s.asks.Full() && !s.grow(n) {
+			s.mu.Unlock()
+			continue
+		}
+		w := s.at(s.asks.Begin(due).Index())
+		w.region, w.shard, w.fn, w.reply = r, shard, fn, into[:0]
+		limit, limited := plane.LimitOf(w.Due(), d)
+		corr := w.Corr()
+		w.state.Store(uint64(plane.Waiting(corr)))
+		if t.every > 0 && s.timed.Pick(t.every) {
+			w.began = time.Now()
+		}
+		s.mu.Unlock()
+		return asking{w, limit, limited, fn != nil}, corr, nil
+	}
+	return asking{}, 0, t.full
+}
+
+func (s *askStripe) grow(stripe uint32) bool {
+	made := s.asks.Made()
+	if made == s.limit {
+		return false
+	}
+	chunk := new([askChunk]askWaiter)
+	s.chunks[made/askChunk].Store(chunk)
+	for i := range min(len(chunk), s.limit-made) {
+		w := &chunk[i]
+		w.wake = make(chan struct{}, 1)
+		s.asks.Add(&w.Ask, uint32(made+i)*askStripes+stripe)
+	}
+	return true
+}
+
+// find returns the waiter of a correlation, which may have been used again since.
+func (t *askTable) find(corr uint64) *askWaiter {
+	index := plane.AskIndex(corr)
+	return t.stripes[index%askStripes].at(index)
+}
+
+// at returns a waiter of this stripe by its index, nil when there is none.
+func (s *askStripe) at(index uint32) *askWaiter {
+	n := int(index / askStripes)
+	if n >= s.limit {
+		return nil
+	}
+	if chunk := s.chunks[n/askChunk].Load(); chunk != nil {
+		return &chunk[n%askChunk]
+	}
+	return nil
+}
+
+// conclude answers an ask: the payload, valid during the call, is the reply or the text of the failure. It reports
+// whether somebody was waiting.
+func (t *askTable) conclude(corr uint64, reason route.Reason, payload []byte) bool {
+	w := t.find(corr)
+	if w == nil || !w.claim(corr) {
+		t.late.Add(1)
+		return false
+	}
+	t.finish(w, reason, payload, false)
+	return true
+}
+
+// answered is settle for the reply of another node, which must be the one that was asked: numbers can be guessed.
+func (t *askTable) answered(corr uint64, from peer.ID, reason route.Reason, payload []byte) bool {
+	w := t.claimFrom(corr, from)
+	if w != nil {
+		t.finish(w, reason, payload, false)
+	}
+	return w != nil
+}
+
+// claimFrom is awaiting for the one whose answer is taken: it returns a waiter that nobody else answers any more.
+func (t *askTable) claimFrom(corr uint64, from peer.ID) *askWaiter {
+	w := t.awaiting(corr, from)
+	if w != nil && !w.claim(corr) {
+		t.late.Add(1)
+		return nil
+	}
+	return w
+}
+
+// awaiting returns who waits for the answer of that node to an ask, nil when nobody does. One that waits for another's,
+// or for nobody's yet, is left waiting.
+func (t *askTable) awaiting(corr uint64, from peer.ID) *askWaiter {
+	w := t.find(corr)
+	if w != nil {
+		state := plane.AskState(w.state.Load()) // before whom it went to, which is the next ask's once this one is over
+		r := w.remote.Load()
+		asked := r != nil && r.id == from || mayAnswer(w.dest.Load(), from)
+		switch state.Judge(corr, asked) {
+		case plane.Due:
+			return w
+		case plane.Foreign:
+			if plane.AskState(w.state.Load()).Judge(corr, asked) == plane.Foreign { // else it was answered just now
+				t.foreign.Add(1)
+				return nil
+			}
+		}
+	}
+	t.late.Add(1)
+	return nil
+}
+
+// concludeWith answers an ask with a reply of that node that becomes the asker's own.
+func (t *askTable) concludeWith(corr uint64, from peer.ID, reply []byte) bool {
+	w := t.claimFrom(corr, from)
+	if w == nil {
+		return false
+	}
+	if w.fn == nil && cap(w.reply) < len(reply) {
+		w.reply, reply = reply, nil
+	}
+	t.finish(w, route.OK, reply, false)
+	return true
+}
+
+// waits reports whether somebody waits for the answer to an ask.
+func (t *askTable) waits(corr uint64) bool {
+	w := t.find(corr)
+	return w != nil && plane.AskState(w.state.Load()) == plane.Waiting(corr)
+}
+
+// claim moves w from waiting for the answer to an ask to settled; only one caller succeeds.
+func (w *askWaiter) claim(corr uint64) bool { return w.claimAs(plane.Waiting(corr)) }
+
+// claimAs is claim by the state of a waiter that waits.
+func (w *askWaiter) claimAs(state plane.AskState) bool {
+	return w.state.CompareAndSwap(uint64(state), uint64(state.Settled()))
+}
+
+// finish hands an answer to who waits. own: it is no answer but a failure that was found here, by the control goroutine
+// or the ticker perhaps, which no function of the embedder's may hold up: it gets a goroutine.
+func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte, own bool) {
+	w.reason = reason
+	if !w.began.IsZero() {
+		w.tellTime(t.callbacks, reason)
+	}
+	if plane.WrongHome(reason) {
+		if e := w.dest.Load(); e != nil {
+			w.region.d.doubt(slotRef{w.region, w.shard}, e)
+		}
+	}
+	failed := w.err
+	if reason != route.OK && failed == nil {
+		failed = w.failure(reason, payload)
+	}
+	if f := w.fn; f != nil {
+		fn := func(b []byte, err error) { _ = t.callbacks.Call("AskFunc", func() { f(b, err) }) }
+		t.free(w)
+		switch {
+		case reason == route.OK:
+			fn(payload, nil)
+		case own || reason == route.Stopped || reason == route.Crashed || reason == route.Abandoned:
+			// A shard answers so, for what it drops, under its lock, which user code must not run under.
+			go fn(nil, failed)
+		default:
+			fn(nil, failed)
+		}
+		return
+	}
+	if reason != route.OK {
+		w.err = failed
+	} else {
+		w.reply = append(w.reply, payload...)
+	}
+	w.wake <- struct{}{}
+}
+
+// free gives w back; its correlation is void from here on.
+func (t *askTable) free(w *askWaiter) {
+	s := &t.stripes[w.Index()%askStripes]
+	w.region, w.fn, w.reply, w.err = nil, nil, nil, nil
+	if !w.began.IsZero() {
+		w.began = time.Time{}
+	}
+	if w.by.Load() != nil {
+		w.by.Store(nil)
+	}
+	s.mu.Lock()
+	w.stays() // under the lock: its sender may still say whom it goes to
+	w.state.Store(0)
+	s.asks.End(&w.Ask)
+	s.mu.Unlock()
+}
+
+// goes notes whom an ask goes to, before it is sent there, and reports whether anybody waits for it still: else it must
+// not be sent, because who gives up and finds that it went nowhere says that it was not executed.
+func (w *askWaiter) goes(corr uint64, e *routeEntry) bool {
+	w.sentOver(e.remote)
+	w.dest.Store(e)
+	return plane.AskState(w.state.Load()) == plane.Waiting(corr)
+}
+
+// stays notes that an ask of one's own goes nowhere yet.
+func (w *askWaiter) stays() {
+	w.dest.Store(nil)
+	w.sentOver(nil)
+}
+
+// stays notes that an ask which waited in a link goes nowhere yet.
+func (t *askTable) stays(corr uint64) {
+	w := t.find(corr)
+	if w == nil {
+		return
+	}
+	s := &t.stripes[w.Index()%askStripes]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.Corr() == corr {
+		w.stays()
+	}
+}
+
+// goes notes whom a parked ask goes to, before it is sent there, and reports whether anybody waits for it still.
+func (t *askTable) goes(corr uint64, e *routeEntry) bool {
+	w := t.find(corr)
+	if w == nil {
+		return false
+	}
+	s := &t.stripes[w.Index()%askStripes]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return w.Corr() == corr && w.goes(corr, e) // else it was given up
+}
+
+// advance moves the wheels to tick and fails what is over.
+func (t *askTable) advance(tick int64) {
+	t.tick.Store(tick)
+	var over []uint64
+	for i := range t.stripes {
+		s := &t.stripes[i]
+		s.mu.Lock()
+		over = s.asks.Advance(tick, over[:0])
+		s.mu.Unlock()
+		for _, corr := range over {
+			t.failIfWaiting(corr, route.TimedOut)
+		}
+	}
+}
+
+// failIfWaiting fails an ask unless it has been answered meanwhile.
+func (t *askTable) failIfWaiting(corr uint64, reason route.Reason) { t.failWith(corr, reason, nil) }
+
+// failWith is settleQuietly with an error that matches the reason and tells more; nil: that of the reason.
+func (t *askTable) failWith(corr uint64, reason route.Reason, why error) {
+	if w := t.find(corr); w != nil && w.claim(corr) {
+		w.err = why
+		t.finish(w, reason, nil, true)
+	}
+}
+
+// abandon gives back a waiter whose message was not accepted. It reports false when somebody has settled it meanwhile
+// and so has called its function.
+func (t *askTable) abandon(w *askWaiter, corr uint64, byFunc bool) bool {
+	if w.claim(corr) {
+		t.free(w)
+		return true
+	}
+	if byFunc {
+		return false
+	}
+	<-w.wake
+	t.free(w)
+	return true
+}
+
+// lose fails every ask that was sent to n, if any.
+func (t *askTable) lose(n *remoteNode, reason route.Reason) {
+	if n == nil {
+		return
+	}
+	for _, r := range n.conns {
+		t.fail(r, reason)
+	}
+}
+
+// fail fails every ask that was sent over r; a nil r means all asks.
+func (t *askTable) fail(r *remote, reason route.Reason) {
+	for i := range t.stripes {
+		for j := range t.stripes[i].chunks {
+			chunk := t.stripes[i].chunks[j].Load()
+			if chunk == nil {
+				break
+			}
+			for k := range chunk {
+				w := &chunk[k]
+				// The state first: an ask that begins between the two loads has another generation, and is not claimed.
+				state := plane.AskState(w.state.Load())
+				if !state.Waits() || r != nil && (w.remote.Load() != r || wentOn(w.dest.Load())) {
+					continue
+				}
+				if w.claimAs(state) {
+					t.finish(w, reason, nil, true)
+				}
+			}
+		}
+	}
+}
+
+// underway counts the asks that wait.
+func (t *askTable) underway() int {
+	n := 0
+	for i := range t.stripes {
+		s := &t.stripes[i]
+		s.mu.Lock()
+		n += s.asks.Underway()
+		s.mu.Unlock()
+	}
+	return n
+}

@@ -1,0 +1,334 @@
+// Tests of the table of asks: generations, time limits, lost peers, bounds.
+
+package driver
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/core/flow"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+)
+
+// A reply counts only if it comes from the node that was asked: others may guess its number. The ask goes on waiting,
+// also where it is asked again of another (SEC-5).
+func TestRepliesOfOthersAreNotBelieved(t *testing.T) {
+	table := newAskTable(8, 0)
+	at := func(inc uint64) *remote {
+		return &remote{remoteNode: &remoteNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}}}
+	}
+	asked, next, other := at(1), at(2), at(3)
+	w, corr, err := begun(table.begin(time.Second, &Region{}, 0, nil, nil))
+	require.NoError(t, err)
+	require.False(t, table.answered(corr, asked.id, route.OK, []byte("too early")), "it waits for a home")
+	w.goes(corr, &routeEntry{remote: asked})
+	require.False(t, table.answered(corr, other.id, route.OK, []byte("forged")))
+	require.False(t, table.concludeWith(corr, other.id, []byte("forged")))
+	table.goes(corr, &routeEntry{remote: next})
+	require.False(t, table.answered(corr, asked.id, route.OK, []byte("no more")))
+	require.Nil(t, table.awaiting(corr, asked.id))
+	require.EqualValues(t, 5, table.foreign.Load())
+	require.True(t, table.answered(corr, at(2).id, route.OK, []byte("true")), "the node counts, not the connection")
+	<-w.wake
+	require.Equal(t, "true", string(w.reply))
+	require.False(t, table.answered(corr, next.id, route.OK, []byte("again")))
+	table.free(w)
+	require.False(t, table.concludeWith(corr, next.id, []byte("late")))
+	require.EqualValues(t, 2, table.late.Load())
+	require.EqualValues(t, 5, table.foreign.Load())
+	require.Zero(t, table.underway())
+}
+
+// An ask that was handed over is answered by the node that its shard has moved to since, of which this node was told;
+// by nobody else, and not by one to which it had moved before. The loss of who was asked first does not end it, once
+// the next home is known (transfer-names-asker, SEC-5).
+func TestAnswerOfTheNextOwner(t *testing.T) {
+	at := func(inc uint64) *remote {
+		return &remote{remoteNode: &remoteNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}}}
+	}
+	fence := func(epoch uint32) route.Fence { return route.MakeFence(1, 1, epoch) }
+	owner, next, last, stranger := at(1), at(2), at(3), at(4)
+	r := &Region{parking: flow.NewParking(0, 1<<20, time.Minute, nil)}
+	r.cells.Init(1)
+	table := newAskTable(8, 0)
+	ask := func() (*askWaiter, uint64) {
+		w, corr, err := begun(table.begin(time.Second, r, 0, nil, nil))
+		require.NoError(t, err)
+		w.goes(corr, &routeEntry{remote: owner, of: slotRef{r, 0}, fence: fence(5)})
+		return w, corr
+	}
+	r.heirs.add(0, fence(4), stranger.id) // it moved to that one, and on to the owner that was asked
+	w, corr := ask()
+	require.False(t, table.answered(corr, next.id, route.OK, nil))
+	r.heirs.add(0, fence(5), next.id)
+	r.heirs.add(0, fence(6), last.id)
+	require.False(t, table.answered(corr, stranger.id, route.OK, nil))
+	require.True(t, table.answered(corr, last.id, route.OK, []byte("true")))
+	<-w.wake
+	table.free(w)
+
+	w, _ = ask()
+	ref := slotRef{r, 0}
+	ref.slot().slot.Resolve(false, next.id, fence(6))
+	table.fail(owner, route.PeerLost)
+	require.EqualValues(t, 1, table.underway(), "it is not the owner that answers it")
+	table.fail(nil, route.Stopped)
+	<-w.wake
+	table.free(w)
+
+	w, corr = ask()
+	ref.slot().slot.Reset()
+	table.fail(owner, route.PeerLost)
+	<-w.wake
+	require.ErrorIs(t, w.err, route.ErrPeerLost)
+	table.free(w)
+	require.False(t, table.answered(corr, next.id, route.OK, nil))
+}
+
+func TestLateReplyFailsGeneration(t *testing.T) {
+	table := newAskTable(8, 0)
+	r := &Region{}
+	seen := map[uint64]bool{}
+	for i := range 1000 {
+		w, corr, err := begun(table.begin(time.Second, r, 0, nil, nil))
+		require.NoError(t, err)
+		require.NotZero(t, corr, "zero means a tell")
+		require.False(t, seen[corr], "a correlation came twice within %d asks", i)
+		seen[corr] = true
+		require.True(t, table.conclude(corr, route.OK, []byte("first")))
+		require.False(t, table.conclude(corr, route.OK, []byte("second")), "answered twice")
+		<-w.wake
+		require.Equal(t, "first", string(w.reply))
+		table.free(w)
+		require.False(t, table.conclude(corr, route.OK, []byte("late")))
+	}
+	require.EqualValues(t, 2000, table.late.Load())
+	require.False(t, table.conclude(0, route.OK, nil))
+	require.False(t, table.conclude(1<<63|99999, route.OK, nil))
+	require.Zero(t, table.underway())
+}
+
+func TestAskTableBound(t *testing.T) {
+	for _, limit := range []int{1, 7, 8, 9, 300, 5000} {
+		table := newAskTable(limit, 0)
+		var held []*askWaiter
+		for range limit {
+			w, _, err := begun(table.begin(time.Second, &Region{}, 0, nil, nil))
+			require.NoError(t, err, "limit %d after %d", limit, len(held))
+			held = append(held, w)
+		}
+		_, _, err := table.begin(time.Second, &Region{}, 0, nil, nil)
+		require.ErrorIs(t, err, route.ErrAsksFull)
+		require.Equal(t, limit, table.underway())
+		table.free(held[0])
+		_, _, err = table.begin(time.Second, &Region{}, 0, nil, nil)
+		require.NoError(t, err)
+	}
+}
+
+// The wheel never fires early, and late by less than two of its ticks, also beyond one turn and when it was not driven
+// for a while.
+func TestWheelFiresInTime(t *testing.T) {
+	const wheelTurn = 512 // ticks
+	table := newAskTable(4096, 0)
+	limits := []time.Duration{-1, 0, 1, wheelTick, wheelTick + 1, 3 * wheelTick, wheelTurn * wheelTick,
+		(wheelTurn + 1) * wheelTick, 3*wheelTurn*wheelTick + 5}
+	table.advance(1000)
+	type fired struct{ at, due int64 }
+	var got []fired
+	tick := int64(1000)
+	waiting := map[*askWaiter]int64{}
+	for _, d := range limits {
+		w, _, err := begun(table.begin(d, &Region{}, 0, nil, nil))
+		require.NoError(t, err)
+		waiting[w] = tick + int64((max(d, 0)+wheelTick-1)/wheelTick)
+	}
+	for tick = 1001; tick < 1000+4*wheelTurn; tick++ {
+		table.advance(tick)
+		for w, due := range waiting {
+			select {
+			case <-w.wake:
+				require.ErrorIs(t, w.err, route.ErrTimeout)
+				got = append(got, fired{tick, due})
+				delete(waiting, w)
+				table.free(w)
+			default:
+			}
+		}
+	}
+	require.Len(t, got, len(limits))
+	for _, f := range got {
+		require.GreaterOrEqual(t, f.at, f.due)
+		require.LessOrEqual(t, f.at, f.due+2)
+	}
+	over := make(chan struct{})
+	_, _, err := table.begin(time.Hour, &Region{}, 0, nil, func([]byte, error) { close(over) })
+	require.NoError(t, err)
+	tick += int64(2 * time.Hour / wheelTick)
+	table.advance(tick)
+	<-over // a wheel that stood still fires all that is over
+	require.Zero(t, table.underway())
+}
+
+// begun returns the waiter of an ask that has begun.
+func begun(a asking, corr uint64, err error) (*askWaiter, uint64, error) { return a.w, corr, err }
+
+// An ask by callback is over while its sender stands still in front of the link: the waiter is another ask's by then,
+// of which the sender says and reads nothing (API-2).
+func TestSenderLeavesTheWaiterOfAnotherAskAlone(t *testing.T) {
+	table := newAskTable(askStripes, 0)
+	type begins struct {
+		asking
+		corr uint64
+	}
+	old := map[*askWaiter]begins{}
+	var over sync.WaitGroup
+	over.Add(askStripes)
+	for range askStripes {
+		a, corr, err := table.begin(wheelTick, &Region{}, 0, nil, func([]byte, error) { over.Done() })
+		require.NoError(t, err)
+		old[a.w] = begins{a, corr}
+	}
+	table.advance(10)
+	over.Wait()
+	for range askStripes {
+		next, corr, err := table.begin(time.Hour, &Region{}, 0, nil, func([]byte, error) {})
+		require.NoError(t, err)
+		was := old[next.w]
+		require.NotEqual(t, corr, was.corr)
+		require.False(t, was.goes(table, was.corr, &routeEntry{}))
+		require.Nil(t, next.w.dest.Load())
+		here := &routeEntry{}
+		require.True(t, next.goes(table, corr, here))
+		was.stays(table, was.corr)
+		require.Same(t, here, next.w.dest.Load())
+		require.True(t, was.limited, "what the envelope says is the old ask's own")
+	}
+}
+
+func TestLostPeerFailsItsAsksOnly(t *testing.T) {
+	table := newAskTable(1000, 0)
+	gone, there := &remote{remoteNode: &remoteNode{}}, &remote{remoteNode: &remoteNode{}}
+	var lost, others atomic.Int64
+	for i := range 600 {
+		to, count := gone, &lost
+		if i%2 == 0 {
+			to, count = there, &others
+		}
+		w, corr, err := begun(table.begin(time.Hour, &Region{}, 0, nil, func(_ []byte, err error) {
+			require.ErrorIs(t, err, route.ErrPeerLost)
+			count.Add(1)
+		}))
+		require.NoError(t, err)
+		if i%3 == 0 {
+			table.goes(corr, &routeEntry{remote: to}) // parked before
+		} else {
+			w.goes(corr, &routeEntry{remote: to})
+		}
+	}
+	table.lose(nil, route.PeerLost)
+	require.Zero(t, lost.Load()+others.Load())
+	table.fail(gone, route.PeerLost)
+	eventually(t, func() bool { return lost.Load() == 300 })
+	require.Zero(t, others.Load())
+	table.fail(nil, route.PeerLost)
+	eventually(t, func() bool { return others.Load() == 300 })
+}
+
+// Replies, time limits and lost peers race for the same asks: each is settled once, and never with another's reply.
+func TestAskIsSettledOnce(t *testing.T) {
+	table := newAskTable(64, 0)
+	peer := &remote{remoteNode: &remoteNode{}}
+	stop := make(chan struct{})
+	var racers, askers sync.WaitGroup
+	corrs := make(chan uint64, 1024)
+	racers.Go(func() {
+		for tick := int64(1); ; tick++ {
+			select {
+			case <-stop:
+				return
+			default:
+				table.advance(tick)
+				runtime.Gosched()
+			}
+		}
+	})
+	racers.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				table.fail(peer, route.PeerLost)
+				runtime.Gosched()
+			}
+		}
+	})
+	for range 2 {
+		racers.Go(func() {
+			for corr := range corrs {
+				table.conclude(corr, route.OK, []byte{byte(corr), byte(corr >> 32)})
+			}
+		})
+	}
+	for range 4 {
+		askers.Go(func() {
+			for range 400 {
+				w, corr, err := begun(table.begin(wheelTick, &Region{}, 0, nil, nil))
+				if err != nil {
+					continue
+				}
+				w.goes(corr, &routeEntry{remote: peer})
+				corrs <- corr
+				<-w.wake
+				if w.err == nil && (w.reply[0] != byte(corr) || w.reply[1] != byte(corr>>32)) {
+					t.Errorf("somebody else's reply")
+				}
+				table.free(w)
+			}
+		})
+	}
+	askers.Wait()
+	close(corrs)
+	close(stop)
+	racers.Wait()
+	require.Zero(t, table.underway())
+}
+
+func TestAskAllocatesNothing(t *testing.T) {
+	table := newAskTable(64, 0)
+	into := make([]byte, 0, 16)
+	reply := []byte("reply")
+	ask := func() {
+		w, corr, _ := begun(table.begin(time.Second, nil, 0, into, nil))
+		table.conclude(corr, route.OK, reply)
+		<-w.wake
+		table.free(w)
+	}
+	ask()
+	require.Zero(t, testing.AllocsPerRun(200, ask))
+}
+
+// ACC-4: after a stall the table's tick is old until the ticker runs. An ask that begins before that has all its time.
+func TestAskAfterAStallIsNotEarly(t *testing.T) {
+	table := newAskTable(8, 0)
+	stall := int64(4 * time.Second / wheelTick)
+	now := stall
+	table.at = func() int64 { return now }
+	w, corr, err := begun(table.begin(time.Second, &Region{}, 0, nil, nil))
+	require.NoError(t, err)
+	for ; now < stall+int64(time.Second/wheelTick)+1; now++ {
+		table.advance(now)
+		require.True(t, table.waits(corr), "over after %d ticks", now-stall)
+	}
+	table.advance(now + 1)
+	require.False(t, table.waits(corr))
+	<-w.wake
+	require.Error(t, w.err)
+}

@@ -1,0 +1,147 @@
+// Health: where the node stands, for health checks that must have an answer even when the control goroutine is stuck.
+
+package driver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/runtime/exec"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/shutdown"
+	"github.com/kith-io/kith/stats"
+)
+
+// Health says where a node stands, since when and why; the root package documents it.
+type Health struct {
+	State   membership.NodeState
+	Since   time.Time
+	Reason  string
+	Waiting membership.Waiting
+	// Draining: everything moves away from this node, which stays.
+	Draining bool
+	// Leases are the singletons that wait here for their lease.
+	Leases []stats.LeaseWait
+	// Twins are the other clusters of this one's name, and other sides of this one, that were met lately.
+	Twins []membership.Twin
+	// Stalled is how long the control goroutine has not stepped, from stalledAfter on; Stuck: longer than the takeover
+	// time.
+	Stalled time.Duration
+	Stuck   bool
+}
+
+// stalledAfter is how long the control goroutine may not step before the node is sent no work: it steps each 500 ms
+// where nothing happens.
+const stalledAfter = 2 * time.Second
+
+// health is what the control goroutine last said of its node, and what outweighs that.
+type health struct {
+	said  atomic.Pointer[membership.Health]
+	twins atomic.Pointer[[]membership.Twin]
+	look  time.Duration            // when to look again what a node waits for; the control goroutine's
+	told  atomic.Pointer[[]string] // whom an operator has told the node to join
+
+	start  time.Time
+	gate   *exec.Gate
+	clock  func() time.Duration
+	ending *phases
+	ended  *atomic.Pointer[shutdown.EndedError]
+	counts *atomic.Pointer[node.Counts]
+	leases func() []stats.LeaseWait
+}
+
+func (h *health) init(d *Driver) {
+	h.start, h.gate, h.clock, h.ending, h.ended = d.start, &d.exec.Gate, d.now, d.phases, &d.err
+	h.counts, h.leases = &d.counts, func() []stats.LeaseWait { return leaseWaits(d) }
+	h.said.Store(&membership.Health{Reason: "it is being started"})
+	h.twins.Store(&[]membership.Twin{})
+}
+
+// note keeps what the node says, when that is news. What a node waits for is looked at twice a second. Control
+// goroutine.
+func (h *health) note(now time.Duration, n *node.Node) {
+	if met := node.Twins(n); !slices.Equal(met, *h.twins.Load()) {
+		h.twins.Store(&met)
+	}
+	said := h.said.Load()
+	waits := said.State == membership.StateStarting || said.State == membership.StateWaiting
+	same := n.State() == said.State && n.State() != membership.StateSuspended
+	if same && !(waits && now >= h.look) {
+		return
+	}
+	next := n.Health()
+	if next.State == said.State && next.Reason == said.Reason {
+		return
+	}
+	h.look = now + controlRest
+	h.said.Store(&next)
+}
+
+// Health says where the node stands. Any goroutine; it waits for nobody.
+func (h *health) Health() Health {
+	said, now := h.said.Load(), h.clock()
+	out := Health{State: said.State, Since: h.start.Add(said.Since), Reason: said.Reason, Waiting: said.Waiting,
+		Leases: h.leases(), Twins: slices.Clone(*h.twins.Load())}
+	if c := h.counts.Load(); c != nil {
+		out.Draining = c.Sharding.Draining
+	}
+	if why := h.ended.Load(); why != nil {
+		return Health{State: membership.StateEnded, Since: why.At, Reason: why.Error()}
+	}
+	if why := h.ending.reason(); why != "" && out.State < membership.StateSuspended {
+		out.State, out.Reason = membership.StateLeaving, "its shutdown runs: "+string(why)
+	}
+	h.stall(&out, now)
+	return out
+}
+
+// stall adds what the age of the last step says: others hold a node that does not step for lost, and may own all that
+// was its own once the takeover time, twice the limit of the gate, is over.
+func (h *health) stall(out *Health, now time.Duration) {
+	age := h.gate.StepAge(now)
+	if age < stalledAfter {
+		return
+	}
+	out.Stalled, out.Stuck = age, age > 2*h.gate.Limit()
+	out.Reason = fmt.Sprintf("the control goroutine has not stepped for %v", age.Round(time.Millisecond))
+	if h.gate.Held(now) {
+		out.Reason += ": nothing is handled until it has"
+		if out.State != membership.StateSuspended {
+			out.State, out.Since = membership.StateSuspended, h.start.Add(now-age)
+		}
+	}
+}
+
+// suspension is the node's account as statistics have it.
+func (h *health) suspension(s node.Suspensions) stats.Suspension {
+	out := stats.Suspension{Now: s.On, Reason: s.Why, Count: s.Count, Total: s.Total}
+	if s.On {
+		out.Since = h.start.Add(s.Since)
+		out.Total += h.clock() - s.Since
+	}
+	return out
+}
+
+// notReadyPatience is how long the control goroutine has to say what this node waits for.
+const notReadyPatience = time.Second
+
+// notReady is the error of a Ready whose time is over: it says what the node waits for.
+func notReady(d *Driver, why error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), notReadyPatience)
+	defer cancel()
+	w, err := asked(ctx, d, func(n *node.Node) membership.Waiting { return n.Waiting() })
+	switch {
+	case d.Err() != nil:
+		return d.Err()
+	case err != nil:
+		w.Detail = "the control goroutine does not answer"
+	case w.For == membership.WaitNothing:
+		w.Detail = "it is on its way in or out at this moment"
+	}
+	d.log.Warn("gave up waiting until this node is up", "node", d.self, "waits_for", w.For, "why", w.Detail, "error", why)
+	return &membership.NotReadyError{Waiting: w, Err: why}
+}

@@ -1,0 +1,118 @@
+// Inbound: what the transport's loops read goes to package exec, which asks here for what is the node's: the way back
+// to a sender, the table of asks, large messages, who is told of what was refused.
+
+package driver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/internal/core/survey"
+	"github.com/kith-io/kith/internal/runtime/exec"
+	"github.com/kith-io/kith/internal/runtime/transport"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// execution is how handlers are run on this node. The transport has made its loops.
+func (d *Driver) execution() {
+	cfg := exec.Config{
+		Workers: d.cfg.Workers, Loops: d.wires.Loops(), MaxPayload: d.cfg.MaxPayload, LocalBuffer: d.cfg.localBuffer(),
+		Backlog: d.cfg.backlog, Mailboxes: &d.mail, MailboxBudget: d.cfg.MailboxBudget,
+		MailboxUsed: func() int { return int(d.mail.used.Load()) }, Origin: &d.origin, LatencyEvery: d.cfg.LatencyEvery,
+		Incident: d.cfg.Incident, Callbacks: &d.count.callbacks, Logger: d.log,
+	}
+	if tell := d.cfg.Latency; tell != nil {
+		cfg.Latency = func(typ string, took time.Duration) { tell(HandlerTime, typ, took) }
+	}
+	d.exec.Init(cfg, exec.Needs{
+		Source: func(c *transport.InConn) *exec.Source {
+			n := d.remoteNode(c.From())
+			n.notices.Store(c.Version() >= node.NoticeSince)
+			return &n.conns[c.Link().Number()].source
+		},
+		Marked: func(from peer.ID, m wire.Marker) { d.inbox.post(func() { d.dispatch.marked(from, m) }) },
+		Reply:  d.reply, InvalidFrames: d.nonsense.note, Refused: d.refused, Large: d.large.take,
+		Room:      d.room.ringHere,
+		Stopped:   func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
+		Overdue:   d.asks.letGo,
+		Unhandled: d.unhandled,
+	})
+}
+
+// unhandled counts and tells what has ended at a shard here without a handler having got it; an asker has been told.
+func (d *Driver) unhandled(t *exec.Type, shard route.ShardID, id string, why route.Reason, ask bool) {
+	switch r := d.regionOf(t); {
+	case why == route.Abandoned:
+		d.abandon(r, shard, d.self, bytesOf(id), ask)
+	case !ask:
+		d.failed.add(r, shard, cause{peer: d.self, reason: why}, 1, bytesOf(id))
+	}
+}
+
+// regionOf returns the region of a type, nil for none.
+func (d *Driver) regionOf(t *exec.Type) *Region {
+	if t == nil {
+		return nil
+	}
+	return d.regions.Load().byID.At(t.ID())
+}
+
+// refused tells the sender of an envelope that it was not taken: an ask is answered, a tell is reported. t is nil when
+// the type is not registered here.
+func (d *Driver) refused(t *exec.Type, source *exec.Source, env *wire.Envelope, reason route.Reason) {
+	r, from := d.regionOf(t), remoteOf(source)
+	switch hearer := plane.HearerOf(env.Flags); {
+	case hearer == plane.HearsTransfer:
+		d.large.refuse(r, from, env, reason)
+	case hearer == plane.HearsAnswer && from == nil:
+		if reason == route.Abandoned {
+			d.abandon(r, route.ShardID(env.Shard), d.self, env.ID, true)
+		}
+		d.asks.failIfWaiting(env.Corr, reason)
+	case hearer == plane.HearsAnswer:
+		var text [64]byte
+		if err := from.answer(env.Corr, reason, d.bounds.appendLimit(text[:0], r, reason)); err != nil {
+			d.log.Debug("refusal not answered", "peer", from.id, "reason", reason, "error", err)
+		}
+	case from == nil && reason == route.Abandoned:
+		d.abandon(r, route.ShardID(env.Shard), d.self, env.ID, false)
+	case from == nil:
+		d.failed.add(r, route.ShardID(env.Shard), cause{d.self, reason, d.bounds.limitOf(r, reason)}, 1, env.ID)
+	default:
+		from.refuse(plane.KeyOf(env, reason), env.ID)
+	}
+}
+
+// reply takes an answer to an ask of this node.
+func (d *Driver) reply(from peer.ID, f []byte) {
+	status, corr, payload, err := wire.ParseReply(f)
+	if err == nil && !route.Reason(status).Known() {
+		err = fmt.Errorf("%w: status %d", wire.ErrBadValue, status)
+	}
+	if err != nil {
+		d.nonsense.note(from, wire.KindReply, err)
+		return
+	}
+	d.asks.answered(corr, from, route.Reason(status), payload)
+}
+
+// openSurveys makes what asks and answers, beside the control goroutine.
+func openSurveys(d *Driver) {
+	d.surveys = survey.NewOffice(survey.Needs{Self: d.self, Invalid: d.nonsense.note,
+		Look: func(ctx context.Context, typ route.TypeID) (*survey.Picture, bool) { return look(ctx, d, typ) },
+		Send: func(to peer.ID, kind wire.Kind, body []byte) { // it is asked for again
+			_ = d.wires.Send(peer.Mail{To: to, Kind: kind, Body: body})
+		}})
+}
+
+// serveSurveys runs that until the node's goroutines end.
+func serveSurveys(d *Driver) {
+	ctx, cancel := context.WithCancel(context.Background())
+	d.threads.Go(func() { d.surveys.Run(ctx) })
+	d.threads.Go(func() { <-d.tickerStop; cancel() })
+}

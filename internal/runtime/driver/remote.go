@@ -1,0 +1,364 @@
+// Remotes: other nodes as the data plane sees them, and the way of answers back to them.
+
+package driver
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kith-io/kith/internal/core/flow"
+	"github.com/kith-io/kith/internal/core/hello"
+	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/internal/core/survey"
+	"github.com/kith-io/kith/internal/runtime/exec"
+	"github.com/kith-io/kith/internal/runtime/transport"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// errStranger is the fault of what only members may say.
+var errStranger = errors.New("driver: from a node that is no member")
+
+// remoteNode is another node: its data connections, and what is refused of it until it is told.
+type remoteNode struct {
+	d        *links
+	id       peer.ID
+	conns    []*remote // by number of the connection
+	refusals refusals
+	listed   atomic.Bool // stands in links.telling
+	notices  atomic.Bool // it speaks a wire version in which refusals travel in segments
+	parted   atomic.Bool // it was removed, having gone in order: its last answers may be on their way
+}
+
+// parting reports whether the node goes in order, or has gone so.
+func (n *remoteNode) parting() bool {
+	m, member := n.d.view().Member(n.id)
+	return member && node.Parting(m.Status, m.Cause) || n.parted.Load()
+}
+
+// gone fails what was asked of a member that was removed, unless it went in order: then its last answers may be on
+// their way, and what is not answered fails when it is forgotten.
+func (t *links) gone(e *membership.Event) {
+	n := t.get(e.Member.ID)
+	if n == nil {
+		return
+	}
+	if node.Parting(e.Previous, e.Member.Cause) || node.Parting(e.Last, e.Member.Cause) {
+		n.parted.Store(true)
+		return
+	}
+	t.asks.lose(n, route.PeerLost)
+}
+
+// remote is one data connection to another node. It is the Origin of asks that are best answered over it: their frames
+// came on the loop that owns its link.
+type remote struct {
+	*remoteNode
+	link   *transport.Link
+	source exec.Source // of what came over it; its origin is the remote itself
+}
+
+// remoteOf returns the connection that a source is, nil for this node.
+func remoteOf(s *exec.Source) *remote {
+	if s == nil {
+		return nil
+	}
+	return s.Origin.(*remote)
+}
+
+// of returns the connection of a shard: always the same, so that its messages keep their order. Shards of one worker,
+// of which there are as many as the number of workers says, are spread over all connections too.
+func (n *remoteNode) of(shard route.ShardID) *remote { return n.conns[int(shard)%len(n.conns)] }
+
+// Reply answers an ask over the link to the asker.
+func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
+	if err := r.d.bounds.checkReply(payload); err != nil {
+		return err
+	}
+	if len(payload) > r.d.cfg.MaxPayload {
+		return r.replyLarge(corr, payload)
+	}
+	return r.answer(corr, reason, payload)
+}
+
+// sentOver notes the connection of an ask. A store costs ten loads, and asks of this node's own entities need none.
+func (w *askWaiter) sentOver(r *remote) {
+	if w.remote.Load() != r {
+		w.remote.Store(r)
+	}
+}
+
+// answer is Reply for a payload that fits a frame.
+func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error {
+	l := r.link
+	l.Lock()
+	b, err := l.Reserve(wire.ReplySize + len(payload))
+	if err != nil {
+		l.Unlock()
+		r.d.counts.repliesLost.Add(1)
+		return err
+	}
+	if reason != route.OK {
+		reason = reason.Spoken(l.Version())
+	}
+	wire.PutReply(b, uint16(reason), corr, payload)
+	l.Hurry()
+	wake := l.Commit()
+	l.Unlock()
+	if wake {
+		// On the link's own loop this costs no system call: a busy loop looks at its tasks when the pass ends.
+		l.Wake(nil)
+	}
+	return nil
+}
+
+// refuse notes a tell of this peer that was refused, so that it is told.
+func (n *remoteNode) refuse(k plane.RefusalKey, id []byte) {
+	n.refusals.add(k, id)
+	n.list()
+}
+
+// list has the node told what is gathered for it.
+func (n *remoteNode) list() {
+	if n.listed.CompareAndSwap(false, true) {
+		t := n.d
+		t.mu.Lock()
+		t.telling = append(t.telling, n)
+		t.mu.Unlock()
+	}
+}
+
+// moveWaiters are those who wait for the answers to moves that they have asked for, by nonce.
+type moveWaiters struct {
+	mu    sync.Mutex
+	nonce uint64
+	chans map[uint64]chan<- error
+}
+
+func (w *moveWaiters) add(answer chan<- error) (nonce uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.nonce++; w.chans == nil {
+		w.chans = map[uint64]chan<- error{}
+	}
+	w.chans[w.nonce] = answer
+	return w.nonce
+}
+
+func (w *moveWaiters) take(nonce uint64) chan<- error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	answer := w.chans[nonce]
+	delete(w.chans, nonce)
+	return answer
+}
+
+// links holds the other nodes by identity, and takes what the transport tells of connections to them. There are as many
+// as members, and those removed a moment ago. Methods are safe for concurrent use.
+type links struct {
+	mu      sync.Mutex
+	byID    map[peer.ID]*remoteNode
+	telling []*remoteNode  // those with refusals to be told
+	last    lastWords      // of peers, when this node ends
+	ending  *atomic.Bool   // it does
+	surveys *survey.Office // questions to all, and theirs
+	wanted  moveWaiters    // for moves that this node has asked for
+
+	log     *slog.Logger
+	cfg     *Config
+	wires   *transport.Transport
+	exec    *exec.Exec
+	inbox   *inbox
+	asks    *askTable
+	large   *largeTable
+	routes  *dispatch
+	room    *waitLine
+	failed  *undeliveredTable
+	bounds  *bounds
+	counts  *counters
+	regions *atomic.Pointer[regionTable]
+	strange func(peer.ID, wire.Kind, error) // counts a frame that makes no sense
+	view    func() *membership.View
+	command func(any) error           // has the node carry out a wish; control goroutine
+	removed func(*hello.RefusedError) // takes being refused as removed; control goroutine
+}
+
+func (t *links) init(d *Driver) {
+	t.log, t.cfg, t.exec, t.inbox, t.asks = d.log, &d.cfg, &d.exec, d.inbox, d.asks
+	t.large, t.routes = &d.large, &d.dispatch
+	t.room, t.failed, t.bounds, t.counts, t.regions = &d.room, &d.failed, &d.bounds, &d.count, &d.regions
+	t.ending = &d.stopping
+	t.view, t.command, t.removed, t.strange = d.View, d.command, d.refusedAsRemoved, d.nonsense.note
+}
+
+// get returns the node id, nil when it has no entry.
+func (t *links) get(id peer.ID) *remoteNode {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id]
+}
+
+// remoteNode returns the node id and makes its entry if there is none. One that is forgotten gets dead links, and no
+// place in the table: nothing would take it out again.
+func (t *links) remoteNode(id peer.ID) *remoteNode {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.byID[id]; n != nil {
+		return n
+	}
+	n := &remoteNode{d: t, id: id}
+	for _, l := range t.wires.Links(id) {
+		r := &remote{remoteNode: n, link: l}
+		r.source = exec.Source{ID: id, Origin: r}
+		n.conns = append(n.conns, r)
+	}
+	if n.conns[0].link.Err() == nil {
+		if t.byID == nil {
+			t.byID = map[peer.ID]*remoteNode{}
+		}
+		t.byID[id] = n
+	}
+	return n
+}
+
+// remote returns the connection to the node id over which messages of a shard go.
+func (t *links) remote(id peer.ID, shard route.ShardID) *remote { return t.remoteNode(id).of(shard) }
+
+// all returns the nodes that have an entry, in any order.
+func (t *links) all() []*remoteNode {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Values(t.byID))
+}
+
+func (t *links) drop(id peer.ID) *remoteNode {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byID[id]
+	delete(t.byID, id)
+	return n
+}
+
+// tellRefusals has the senders of what was refused told of it. The ticker; at the end of the node, over is set, and the
+// control goroutine, when nothing can be sent twice any more.
+func (t *links) tellRefusals(over bool) {
+	t.mu.Lock()
+	telling := t.telling
+	t.telling = nil
+	if over { // also those for whom a job of the control goroutine is never run
+		telling = slices.AppendSeq(telling, maps.Values(t.byID))
+	}
+	t.mu.Unlock()
+	slices.SortFunc(telling, func(a, b *remoteNode) int { return a.id.Compare(b.id) })
+	for _, n := range telling {
+		if n.notices.Load() && !over && t.inbox.post(func() { t.tellSurely(n) }) {
+			continue
+		}
+		n.listed.Store(false)
+		for list := range slices.Chunk(t.takeRefusals(n), plane.MaxRefusals) {
+			if err := t.sendRefusals(n, list); err != nil {
+				t.untold(n.id, list, err)
+			}
+		}
+		if !over {
+			continue
+		}
+		if words := n.refusals.takeWords(); len(words) > 0 { // else it takes what is refused for lost as well
+			_ = t.wires.Send(peer.Mail{To: n.id, Kind: wire.KindTaken, Body: flow.AppendTaken(nil, words)})
+		}
+	}
+}
+
+// tellSurely hands what was refused of a node to the courier, which sends it until it has arrived. What finds no room
+// there stays gathered, as does what is for one that is no member yet. Control goroutine.
+func (t *links) tellSurely(n *remoteNode) {
+	n.listed.Store(false)
+	for list := range slices.Chunk(t.takeRefusals(n), plane.MaxRefusals) {
+		again, err := t.notice(n, wire.KindRefusals, plane.AppendRefusals(nil, list, true))
+		switch {
+		case again:
+			n.refusals.giveBack(list)
+		case err != nil:
+			t.untold(n.id, list, err)
+		}
+	}
+	if words := n.refusals.takeWords(); len(words) > 0 {
+		if again, _ := t.notice(n, wire.KindTaken, flow.AppendTaken(nil, words)); again {
+			n.refusals.say(words...)
+		}
+	}
+}
+
+// notice posts a notice to a node, or has the node listed again: what was in it is to be kept then.
+func (t *links) notice(n *remoteNode, kind wire.Kind, body []byte) (again bool, err error) {
+	err = t.command(node.NoticeCommand{Mail: peer.Mail{To: n.id, Kind: kind, Body: body}})
+	_, member := t.view().Member(n.id)
+	if again = node.NoticeAgain(err, member, t.get(n.id) == n); again {
+		n.list()
+	}
+	return again, err
+}
+
+// takeRefusals returns what was refused of a node, with the bounds of this one.
+func (t *links) takeRefusals(n *remoteNode) []*plane.Refusal {
+	list, regions := n.refusals.take(), t.regions.Load()
+	for _, e := range list {
+		e.Limit = t.bounds.limitOf(regions.byID.At(e.Type), e.Reason)
+	}
+	return list
+}
+
+// untold counts refused messages whose sender is not told, or may not have been.
+func (t *links) untold(to peer.ID, list []*plane.Refusal, why error) {
+	n := plane.Counted(list)
+	t.counts.refusalsUntold.Add(n)
+	t.log.Debug("refusals not told", "peer", to, "messages", n, "error", why)
+}
+
+// noticeLost counts what was in a notice that may not have arrived. Control goroutine.
+func (t *links) noticeLost(m *peer.Mail) {
+	if list, err := plane.ParseRefusals(m.Kind, m.Body); err == nil { // else it is not ours
+		t.untold(m.To, list, node.ErrNoPeer)
+	}
+}
+
+// sendRefusals tells a peer what was refused of it, once: one of an early wire version in its words, and without limits
+// one of version 1.
+func (t *links) sendRefusals(n *remoteNode, list []*plane.Refusal) error {
+	if !n.notices.Load() {
+		list = plane.SpokenRefusals(list, node.NoticeSince-1)
+	}
+	err := t.wires.Send(peer.Mail{To: n.id, Kind: wire.KindRefusals, Body: plane.AppendRefusals(nil, list, true)})
+	if old := (*transport.VersionError)(nil); errors.As(err, &old) {
+		list = plane.SpokenRefusals(list, old.Speaks)
+		err = t.wires.Send(peer.Mail{To: n.id, Kind: wire.KindRefused, Body: plane.AppendRefusals(nil, list, false)})
+	}
+	return err
+}
+
+// selfOrigin is the Origin of asks of this node to entities of its own.
+type selfOrigin struct{ d *Driver }
+
+// Reply settles the ask. That nobody waits any more is no error, as it is none for an answer over a link.
+func (o *selfOrigin) Reply(corr uint64, reason route.Reason, payload []byte) error {
+	if err := o.d.bounds.checkReply(payload); err != nil {
+		return err
+	}
+	o.d.asks.conclude(corr, reason, payload)
+	return nil
+}
+
+// checkReply judges a reply before it goes to the asker.
+func (b *bounds) checkReply(payload []byte) error {
+	if len(payload) > b.cfg.MaxMessage {
+		return b.tooLarge(nil, len(payload))
+	}
+	return nil
+}

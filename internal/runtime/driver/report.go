@@ -1,0 +1,348 @@
+// Reports: undelivered messages and incidents of handlers, to the embedder's hooks and the log.
+
+package driver
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/internal/base/callback"
+	"github.com/kith-io/kith/internal/base/logs"
+	"github.com/kith-io/kith/internal/core/hello"
+	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/internal/runtime/exec"
+	"github.com/kith-io/kith/internal/runtime/transport"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shutdown"
+	"github.com/kith-io/kith/wire"
+)
+
+// reports are what a node tells its embedder: by records, which nobody waits for, and by hooks.
+type reports struct {
+	logged     *logs.Queue
+	hooks      chan struct{} // capacity 1: they are to be called
+	tickerStop chan struct{}
+}
+
+// maxUndelivered bounds the kinds of report kept by shard between two tellings, and then those kept by type.
+const maxUndelivered = 4096
+
+// undeliveredTable gathers reports for Config.Undelivered. It loses no count: what finds no entry of its own is counted
+// without its shard, and beyond maxUndelivered of these without its peer and limit, of which there are no more than
+// types and reasons.
+type undeliveredTable struct {
+	log  *slog.Logger
+	hook func(Undelivered) // nil for none
+
+	callbacks *callback.Guard
+
+	mu      sync.Mutex
+	entries map[undeliveredKey]*Undelivered
+}
+
+type undeliveredKey struct {
+	r     *Region // nil: not known
+	shard route.ShardID
+	why   cause
+}
+
+// cause is why messages were not delivered: at whom, zero when they have not left this node, and over which bound.
+type cause struct {
+	peer   peer.ID
+	reason route.Reason
+	limit  int
+}
+
+func (t *undeliveredTable) add(r *Region, shard route.ShardID, why cause, n uint64, id []byte) {
+	t.addAll(r, shard, why, n, []string{string(id)})
+}
+
+func (t *undeliveredTable) addAll(r *Region, shard route.ShardID, why cause, n uint64, ids []string) {
+	if n == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.entry(undeliveredKey{r, shard, why})
+	e.Count += n
+	for _, id := range ids {
+		if len(e.Samples) < plane.MaxRefusedSamples {
+			e.Samples = append(e.Samples, id)
+		}
+	}
+}
+
+// entry returns the entry that counts for k: its own while there is room. The lock is held.
+func (t *undeliveredTable) entry(k undeliveredKey) *Undelivered {
+	for _, key := range [...]undeliveredKey{k, {k.r, route.NoShard, k.why},
+		{k.r, route.NoShard, cause{reason: k.why.reason}}} {
+		if e := t.entries[key]; e != nil {
+			return e
+		}
+		k = key
+		if most := maxUndelivered; len(t.entries) < most || key.shard == route.NoShard && len(t.entries) < 2*most {
+			break
+		}
+	}
+	if t.entries == nil {
+		t.entries = map[undeliveredKey]*Undelivered{}
+	}
+	e := &Undelivered{Shard: k.shard, Reason: k.why.reason, Peer: k.why.peer, Limit: k.why.limit}
+	if k.r != nil {
+		e.Type = k.r.typ.Name
+	}
+	t.entries[k] = e
+	return e
+}
+
+func (t *undeliveredTable) take() []*Undelivered {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]*Undelivered, 0, len(t.entries))
+	for _, e := range t.entries {
+		list = append(list, e)
+	}
+	t.entries = nil
+	slices.SortFunc(list, func(a, b *Undelivered) int {
+		if c := strings.Compare(a.Type, b.Type); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Reason, b.Reason), a.Peer.Compare(b.Peer),
+			cmp.Compare(a.Limit, b.Limit))
+	})
+	return list
+}
+
+// tell calls the hook and logs. Ticker, and the end of the node.
+func (t *undeliveredTable) tell() {
+	for _, u := range t.take() {
+		shard := any(u.Shard)
+		if u.Shard == route.NoShard {
+			shard = "several"
+		}
+		t.log.Warn("messages not delivered", "type", u.Type, "shard", shard, "reason", u.Reason.String(),
+			"error", u.Err(), "count", u.Count, "samples", u.Samples)
+		if t.hook != nil {
+			_ = t.callbacks.Call("Undelivered", func() { t.hook(*u) })
+		}
+	}
+}
+
+// some reports whether there is something to tell.
+func (t *undeliveredTable) some() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.entries) > 0
+}
+
+// nonsenseEvery is how often frames that make no sense are logged.
+const nonsenseEvery = time.Second
+
+// badFrames counts frames that made no sense. Safe for concurrent use.
+type badFrames struct {
+	log    *slog.Logger
+	clock  *exec.Clock
+	count  atomic.Uint64
+	toldAt atomic.Int64  // when one was logged last; zero: never
+	toldN  atomic.Uint64 // its number
+}
+
+// note counts a frame that a peer sent, and logs it unless one was logged a moment ago: the record says how many were
+// not.
+func (c *badFrames) note(from peer.ID, kind wire.Kind, err error) {
+	n := c.count.Add(1)
+	now, last := int64(c.clock.Now()), c.toldAt.Load()
+	if last != 0 && now-last < int64(nonsenseEvery) || !c.toldAt.CompareAndSwap(last, now) {
+		return
+	}
+	skipped := max(0, int64(n-1-c.toldN.Swap(n)))
+	c.log.Warn("frame refused", "peer", from, "kind", kind, "error", err, "not_logged", skipped)
+}
+
+// logEvent turns a change of membership into a record.
+func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
+	switch e.Kind {
+	case membership.LeaderChanged:
+		log.Info("leader changed", "leader", leaderName(e.Leader), "view", v.Seq)
+	case membership.MetadataChanged:
+		log.Debug("metadata changed", "keys", len(v.Metadata), "view", v.Seq)
+	case membership.RoleLeaderChanged:
+		log.Debug("role leader changed", "role", e.Role, "leader", e.Leader, "view", v.Seq)
+	case membership.UnreachableMember:
+		log.Warn("member unreachable", "member", e.Member.ID, "status", e.Member.Status, "by", accusers(v, e.Member.ID),
+			"view", v.Seq)
+	case membership.MemberQuarantined:
+		log.Warn("member quarantined", "member", e.Member.ID, "status", e.Member.Status, "reason", e.Reason(), "view",
+			v.Seq)
+	case membership.SelfSuspected:
+		log.Error("this node gave up on most members and takes the fault for its own", "reason", e.Reason())
+	case membership.MemberDowned:
+		log.Warn("member downed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
+	case membership.MemberRemoved:
+		log.Info("member removed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
+	case membership.TwinCluster:
+		log.Error("another cluster of this name lives: end the nodes of one of them", "at", e.Twin.Via, "cluster",
+			clusterName(e.Twin.ClusterID), "birth", e.Twin.Birth, "ours", clusterName(v.ClusterID), "our_birth", v.Birth,
+			"why", e.Detail)
+	case membership.SplitCluster:
+		log.Error("two sides of this cluster live, which have removed each other: restart the nodes of one of them",
+			"met", e.By, "cluster", clusterName(e.Twin.ClusterID), "birth", e.Twin.Birth, "why", e.Detail)
+	case membership.FormingHeld:
+		log.Warn("no cluster is found, and this node forms none", "why", e.Detail)
+	case membership.NodeSuspended:
+		log.Warn("suspended: no message is handled until others confirm this node", "node", v.Self, "why", e.Detail)
+	case membership.NodeResumed:
+		log.Info("handling messages again", "node", v.Self, "why", e.Detail, "suspended", e.For)
+	case membership.NotUpYet:
+		log.Warn("this node is not up yet", "waits_for", e.Waiting.For, "why", e.Detail)
+	case membership.ClusterFormed:
+		log.Info("cluster formed", "cluster", clusterName(v.ClusterID), "birth", v.Birth, "because", e.Detail)
+	case membership.JoinPutOff:
+		log.Warn("a newcomer is put off: the link between it and a member is dead", "joiner", e.By, "why", e.Detail)
+	case membership.SettingsDiffer:
+		log.Warn("a join was let through with other settings", "difference", e.Detail)
+	case membership.ConvergenceBlocked:
+		log.Warn("no convergence: the leader cannot act", "for", e.Convergence.For, "members", e.Convergence.Blocking,
+			"blockers", fmt.Sprint(e.Convergence.Blockers), "view", v.Seq)
+	case membership.ConvergenceRestored:
+		log.Info("convergence is back", "after", e.Convergence.For, "view", v.Seq)
+	default:
+		about := []any{"event", e.Kind, "member", e.Member.ID, "status", e.Member.Status, "view", v.Seq}
+		if e.Previous != membership.Removed { // it was no member before
+			about = append(about, "was", e.Previous)
+		}
+		log.Info("member changed", about...)
+	}
+}
+
+func leaderName(id peer.ID) string {
+	if id.IsZero() {
+		return "none"
+	}
+	return id.String()
+}
+
+// accusers returns who holds a member unreachable.
+func accusers(v *membership.View, subject peer.ID) (by []string) {
+	for _, a := range v.Accusations {
+		if a.Subject == subject {
+			by = append(by, a.Observer.String())
+		}
+	}
+	return by
+}
+
+// clusterName writes the id of a cluster as all records and events do.
+func clusterName(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// logRefusal tells that a peer refuses this node. Another incarnation at the address of a member is what a restart
+// looks like from here; all else wants an operator.
+func logRefusal(log *slog.Logger, err *hello.RefusedError) {
+	switch id, birth, ok := err.Cluster(); {
+	case err.Reason == hello.RefusedIncarnation:
+		log.Info("another process answers at the address of a member", "member", err.Peer, "theirs", err.Theirs)
+	case ok:
+		ours, _ := strconv.ParseUint(err.Ours, 16, 64)
+		log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key,
+			"ours", clusterName(ours), "theirs", clusterName(id), "their_birth", birth)
+	default:
+		log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key, "ours", err.Ours,
+			"theirs", err.Theirs)
+	}
+}
+
+var shardEventNames = map[shard.EventKind]string{
+	shard.CoordinatorStarted: "coordinator started", shard.CoordinatorReady: "coordinator ready",
+	shard.CoordinatorStopped: "coordinator stopped", shard.ShardAllocated: "shard allocated",
+	shard.ShardReleased: "shard released", shard.StaleRefused: "stale order refused",
+	shard.MoveBegan: "move began", shard.MoveMarked: "move marked", shard.MoveHandedOver: "move handed over",
+	shard.MoveDone: "move done", shard.MoveAborted: "move aborted", shard.MoveReturned: "move returned",
+}
+
+// tellShards tells the log, and whoever reads, what has happened in sharding.
+func tellShards(d *Driver, events []shard.Event) {
+	types := d.regions.Load()
+	for i := range events {
+		logShard(d.log, d.start, types, &events[i])
+	}
+	d.events.publishShards(d.start.Add(d.now()), func(id route.TypeID) string {
+		if r := types.byID.At(id); r != nil {
+			return r.typ.Name
+		}
+		return ""
+	}, events)
+}
+
+// logShard turns a fact about sharding into a record: few are about coordinators and waits, many about single shards.
+// start is when the clock of the events began.
+func logShard(log *slog.Logger, start time.Time, types *regionTable, e *shard.Event) {
+	name := shardEventNames[e.Kind]
+	if name == "" {
+		name = "sharding event"
+	}
+	typ := any(uint32(e.Type))
+	if r := types.byID.At(e.Type); r != nil {
+		typ = r.typ.Name
+	}
+	switch e.Kind {
+	case shard.CoordinatorStarted, shard.CoordinatorReady, shard.CoordinatorStopped:
+		log.Info(name, "type", typ, "term", e.Term)
+	case shard.ShardsWait:
+		shards, why := any(e.Shards), "it may still serve them where nobody hears it: they live nowhere until then"
+		if e.Shards == 0 {
+			shards, why = "unknown", "nobody knows yet what it owned: no shard without a home gets one until then"
+		}
+		log.Warn("shards of a lost member wait", "type", typ, "member", e.Home, "shards", shards,
+			"until", start.Add(e.Until), "why", why)
+	case shard.MoveBegan, shard.MoveMarked, shard.MoveHandedOver, shard.MoveDone, shard.MoveAborted, shard.MoveReturned:
+		log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Number.Term, "move", e.Number.Seq, "home", e.Home,
+			"to", e.To, "fence", e.Fence)
+	case shard.MoveUntaken:
+		log.Warn("a shard that was to move stays: what is left of it is not taken", "type", typ, "shard", e.Shard, "move",
+			fmt.Sprintf("%d.%d", e.Number.Term, e.Number.Seq), "to", e.To, "error", e.Err)
+	case shard.StrategyFault:
+		log.Warn("the strategy of a type is wrong: the default gives its shards homes, and nothing moves for balance",
+			"type", typ, "times", e.Shards, "error", e.Err)
+	default:
+		log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Term, "home", e.Home, "fence", e.Fence)
+	}
+}
+
+// endedError is what a node leaves behind whose membership has ended.
+func endedError(d *Driver, end *membership.Ended) *shutdown.EndedError {
+	why := &shutdown.EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause}
+	if why.By == d.self {
+		why.By = peer.ID{}
+	}
+	if end.Kind == membership.EndTwin && end.Record != nil {
+		for _, a := range end.Record.Others {
+			why.Seeds = append(why.Seeds, a.String())
+		}
+	}
+	return why
+}
+
+// warnAlone warns of a cluster that was formed by a node that has no seed but itself, and keeps no record: nothing can
+// keep it from forming another one when it is started again.
+func (t *links) warnAlone(e *membership.Event) {
+	if e.Kind != membership.ClusterFormed || t.cfg.Directory != "" || len(t.cfg.Seeds) == 0 {
+		return
+	}
+	for _, s := range t.cfg.Seeds {
+		if a, err := peer.ParseAddr(s); err != nil || a != t.view().Self.Addr && !transport.Own(t.wires, a) {
+			return
+		}
+	}
+	t.log.Warn("this node is its own only seed and keeps no record: started again it forms a second cluster", "seeds",
+		fmt.Sprint(t.cfg.Seeds))
+}

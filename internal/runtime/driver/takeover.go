@@ -1,0 +1,56 @@
+// Takeover: how long the shards of a lost owner wait, which bounds how long messages wait for them.
+
+package driver
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/membership"
+)
+
+// takeover follows the takeover time as the cluster grows. What is not atomic belongs to the control goroutine.
+type takeover struct {
+	cfg *Config
+	log *slog.Logger
+
+	park     atomic.Int64 // how long a message may wait for a home, when that is derived
+	short    bool         // it was told that ParkTime is below the takeover time
+	outgrown bool         // it was told that TakeoverTime is too short for so many members
+}
+
+func (t *takeover) init(cfg *Config, log *slog.Logger) {
+	t.cfg, t.log = cfg, log
+	t.park.Store(int64(node.ParkTimeFor(cfg.node().Takeover(1))))
+}
+
+// parkTime is how long a message may wait for a home. Any goroutine.
+func (t *takeover) parkTime() time.Duration { return time.Duration(t.park.Load()) }
+
+// follow keeps the time that messages may wait for a home above the takeover time, or warns once that a fixed
+// one is below it. Control goroutine.
+func (t *takeover) follow(takeover time.Duration) {
+	need := node.ParkTimeFor(takeover)
+	t.park.Store(int64(need))
+	if t.short || t.cfg.Sharding.ParkTime == 0 || t.cfg.Sharding.ParkTime >= takeover {
+		return
+	}
+	t.short = true
+	t.log.Warn("ParkTime is below the takeover time: messages for a lost entity fail before it can live elsewhere",
+		"park_time", t.cfg.Sharding.ParkTime, "takeover_time", takeover, "needed", need)
+}
+
+// outgrow warns once when the cluster has become too large for a takeover time that was fixed. Control goroutine.
+func (t *takeover) outgrow(v *membership.View) {
+	if t.outgrown || t.cfg.Sharding.TakeoverTime == 0 || t.cfg.Resolver.Strategy == node.ResolverOff {
+		return
+	}
+	up := v.CountUp()
+	if need := t.cfg.node().DerivedTakeover(up); need > t.cfg.Sharding.TakeoverTime {
+		t.outgrown = true
+		t.log.Warn("TakeoverTime is too short for this cluster: a cut-off node may go on while its shards live elsewhere",
+			"takeover_time", t.cfg.Sharding.TakeoverTime, "needed", need, "members", up)
+	}
+}

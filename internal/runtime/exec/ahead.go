@@ -1,0 +1,175 @@
+// Ahead: looks a few frames ahead, so that the memory that their entities need is on its way while others are handled,
+// and then calls the handlers of those that are as foreseen, one after the other.
+
+package exec
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// aheadFrames is how many frames are looked at together: about as many waits for memory as a core keeps under way.
+const aheadFrames = 16
+
+// ahead is what one goroutine that runs handlers knows of the frames that come next.
+type ahead struct {
+	x         *Exec
+	queue     *execQueue       // whose shards this goroutine alone steps
+	cache     typeCache        // of the frame looked at last
+	callFrame entity.CallFrame // of these shards
+	fresh     bool             // frames come from the wire: their limits are not moments of this node's clock yet
+	arrived   uint32           // if so, when they came
+	n         int
+	at        int // how many of them were begun, for those of a worker
+	next      [aheadFrames]foreseen
+}
+
+// foreseen is one frame that was looked at.
+type foreseen struct {
+	frame []byte
+	kind  wire.Kind
+	bad   error // why it is no envelope though it is of that kind
+	env   wire.Envelope
+	hash  uint64 // of the id; zero: not known
+	h     *Host
+	e     *entity.Entity // whose it is, of h; nil: not known
+}
+
+// look takes up to aheadFrames whole frames, finds out whose they are, and returns the rest. Slots are looked at all at
+// once, then entities: the waits for memory overlap. What was found is looked at again, and judged, when its turn
+// comes.
+func (a *ahead) look(frames []byte) (rest []byte) {
+	at := 0
+	for a.n = 0; at < len(frames) && a.n < aheadFrames; a.n++ {
+		end := at + wire.SizeOf(frames[at:])
+		x := &a.next[a.n%aheadFrames]
+		x.frame = frames[at:end:end]
+		x.kind, x.hash, x.h, x.e = wire.KindOf(frames[at:]), 0, nil, nil
+		at = end
+		if x.kind == wire.KindEnvelope {
+			a.envelope(x)
+		}
+	}
+	for i := range a.next[:a.n] {
+		if x := &a.next[i]; x.h != nil && x.h.alone {
+			x.e = x.h.sh.Foresee(x.hash) // of others only under their lock
+		}
+	}
+	for i := range a.next[:a.n] {
+		if x := &a.next[i]; x.e != nil && !x.e.Is(x.env.ID) {
+			x.e = nil
+		}
+	}
+	return frames[at:]
+}
+
+// envelope looks at an envelope. Those of shards that another goroutine steps are left to it.
+func (a *ahead) envelope(x *foreseen) {
+	if a.fresh && x.frame[5]&wire.FlagLimit != 0 {
+		wire.Arrive(x.frame, a.arrived)
+	}
+	if x.bad = wire.ParseEnvelope(x.frame, &x.env); x.bad != nil {
+		return
+	}
+	t := a.cache.typeOf(a.x, &x.env)
+	if t == nil || x.env.Shard >= t.shards || t.lapsed != nil { // the last: the long way looks at the lease
+		return
+	}
+	h := t.hosts.Find(route.ShardID(x.env.Shard)).Load()
+	if h == nil || h.callFrame == nil || h.alone && h.queue != a.queue || h.term != x.env.Term || h.epoch != x.env.Epoch ||
+		len(x.env.Payload) > a.x.cfg.MaxPayload || x.env.Flags&wire.FlagBulk != 0 {
+		return // hostOf says why, when its turn comes
+	}
+	x.h, x.hash = h, entity.HashID(x.env.ID)
+}
+
+// run calls the handlers of the frames from at on, up to end, as long as they are as foreseen and the gate is open. It
+// returns the first frame that it has not dealt with, which is at when that is the one.
+func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
+	ex := a.x
+	next = at
+	a.callFrame.Bind()
+	defer func() {
+		if v := recover(); v != nil {
+			x := &a.next[next-1]
+			x.h.callFrame.Recovered(v)
+			x.h.follow()
+			x.exit(now)
+		}
+	}()
+	for clock := ex.Clock.slewed.Load(); next < end; {
+		x := &a.next[next]
+		h, e := x.h, x.e
+		if h == nil || ex.Gate.Closed() || h.closed.Load() {
+			return next
+		}
+		more := x.env.Flags&(wire.FlagLimit|wire.FlagHeaders) != 0
+		if more && x.env.Flags&wire.FlagLimit != 0 && plane.Over(x.env.Limit, max(now, ex.Clock.Ticked())) {
+			return next // the long way says so
+		}
+		if e == nil {
+			if e = h.enter(now, x); e == nil {
+				return next
+			}
+		}
+		var origin entity.Origin
+		if x.env.Flags&wire.FlagAsk != 0 {
+			origin = ex.originOf(from)
+		}
+		if more {
+			h.with(now, x)
+		}
+		next++ // also when it panics
+		a.at = next
+		ok, quiet := h.sh.Dispatch(now, e, origin, x.env.Corr, x.env.Payload)
+		if !ok {
+			x.exit(now)
+			return next - 1
+		}
+		if t := ex.Clock.slewed.Load(); t != clock {
+			h.sh.Took(e, time.Duration(t-clock))
+			clock, now = t, ex.Clock.Fresh(now)
+		}
+		if !quiet || !h.upToDate(clock) {
+			h.follow()
+		}
+		if x.e == nil {
+			x.exit(now)
+		}
+	}
+	return next
+}
+
+// with has the next call know what only some envelopes have.
+func (h *Host) with(now time.Duration, x *foreseen) {
+	var m entity.Message
+	h.x.more(now, &x.env, &m)
+	h.callFrame.With(m.Limit, m.Headers)
+}
+
+// enter tries for the lock of an Inline host that several loops step, and looks up the frame's entity. Without both it
+// returns nil and has no lock; so it does for other hosts.
+func (h *Host) enter(now time.Duration, x *foreseen) *entity.Entity {
+	if h.alone || !h.mu.TryLock() {
+		return nil
+	}
+	h.workLeft(now) // what was left before comes first
+	h.callFrame.Bind()
+	if e := h.sh.Foresee(x.hash); e != nil && e.Is(x.env.ID) {
+		return e
+	}
+	x.exit(now)
+	return nil
+}
+
+// exit gives the lock of such a host up; of others there is nothing to give up.
+func (x *foreseen) exit(now time.Duration) {
+	if !x.h.alone {
+		x.h.mu.Unlock()
+		x.h.pickUp(now)
+	}
+}

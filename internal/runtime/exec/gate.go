@@ -1,0 +1,139 @@
+// The gate: while the node is suspended no handler is called and nothing is consumed (MEM-10).
+//
+// Two things close it. The node orders it, on its control goroutine. And the age of the control goroutine's last step
+// does, which the data plane compares once for each batch: after a sleep loops, workers and the goroutines of entities
+// may run before the control goroutine does, and must not handle what waits on the word of a node that slept. Neither
+// costs the fast path a write: the bits change with the suspension, the stamp with the steps of the control goroutine.
+//
+// Loops keep what they read, up to a bound, and do not give its credit back; workers and the goroutines of entities
+// wait at the gate. The ticker lets all of them go on.
+
+package exec
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/core/plane"
+)
+
+// Gate stands where handlers are called. bits and limit are read for every batch or message, hence a line of their own.
+// Methods are safe for concurrent use.
+type Gate struct {
+	_     [64]byte
+	bits  atomic.Uint32 // plane.Gate
+	limit int64         // nanoseconds that the last step may be old
+	_     [48]byte
+
+	clock   *Clock
+	closes  func()       // is told when the gate, which was open, has been closed; nil: nobody is
+	stepped atomic.Int64 // when the control goroutine last stepped, nanoseconds since the node's start
+	some    atomic.Bool  // somebody waits
+	mu      sync.Mutex
+	bell    chan struct{} // closed when the gate opens; nil while nobody waits
+	resting map[*entity.Entity]struct{}
+	over    bool // the node has ended: nobody waits any more, abandoned hosts take nothing
+}
+
+// Init sets how old the last step may be before the gate counts as closed; before anything else.
+func (g *Gate) Init(limit time.Duration) { g.limit = int64(limit) }
+
+// Limit returns how old the last step may be.
+func (g *Gate) Limit() time.Duration { return time.Duration(g.limit) }
+
+// Closed reports whether the gate was closed by the node, or by somebody who noticed a gap.
+func (g *Gate) Closed() bool { return g.bits.Load() != 0 }
+
+// Held reports whether handlers may not be called at now.
+func (g *Gate) Held(now time.Duration) bool {
+	return plane.Gate(g.bits.Load()).Held(g.StepAge(now), time.Duration(g.limit))
+}
+
+// End closes the gate for good: what others send from here on is left as it is, unconsumed.
+func (g *Gate) End() { g.bits.Or(uint32(plane.GateEnded)) }
+
+// Step notes a step of the control goroutine. Notice comes before.
+func (g *Gate) Step(now time.Duration) { g.stepped.Store(int64(now)) }
+
+// StepAge returns how long before now the control goroutine last stepped.
+func (g *Gate) StepAge(now time.Duration) time.Duration { return now - time.Duration(g.stepped.Load()) }
+
+// Notice closes the gate when the last step is too long ago. It is called with the time of a step of the control
+// goroutine, before its stamp is renewed, and by the ticker.
+func (g *Gate) Notice(now time.Duration) {
+	if n := plane.Gate(0).Noticed(g.StepAge(now), time.Duration(g.limit)); n != 0 {
+		g.shut(n)
+	}
+}
+
+// shut closes the gate.
+func (g *Gate) shut(why plane.Gate) {
+	if was := g.bits.Or(uint32(why)); was == 0 && g.closes != nil {
+		g.closes()
+	}
+}
+
+// Gap closes the gate until the node has judged a gap that somebody noticed.
+func (g *Gate) Gap() { g.shut(plane.GateNoticed) }
+
+// Noticed reports whether there is a gap to be judged.
+func (g *Gate) Noticed() bool { return plane.Gate(g.bits.Load())&plane.GateNoticed != 0 }
+
+// Order closes the gate as the node says.
+func (g *Gate) Order() { g.shut(plane.GateOrdered) }
+
+// Judge follows a verb of the node: it has seen the gap, if there was one, and says whether the gate is closed. untold
+// is whether the node has not been told yet of a sleep.
+func (g *Gate) Judge(closed, untold bool) {
+	is := g.bits.Load()
+	if want := uint32(plane.Judged(closed, untold)); is != want {
+		g.bits.CompareAndSwap(is, want) // else something was noticed just now, which the next step judges
+	}
+}
+
+// wait returns when the gate is open, or the node has ended. e is the entity whose goroutine waits, nil for none.
+func (g *Gate) wait(e *entity.Entity) {
+	for {
+		g.mu.Lock()
+		if g.over || !g.Held(g.clock.Now()) {
+			g.mu.Unlock()
+			return
+		}
+		if g.bell == nil {
+			g.bell = make(chan struct{})
+			g.resting = map[*entity.Entity]struct{}{}
+			g.some.Store(true)
+		}
+		if e != nil {
+			g.resting[e] = struct{}{}
+		}
+		bell := g.bell
+		g.mu.Unlock()
+		<-bell
+	}
+}
+
+// goOn is asked between two calls into handlers: it waits while the gate is closed.
+func (g *Gate) goOn(e *entity.Entity) {
+	if g.bits.Load() != 0 {
+		g.wait(e)
+	}
+}
+
+// Release lets everybody at the gate look again: the ticker, when the gate is open, and the end of the node (over),
+// after which nobody waits any more.
+func (g *Gate) Release(over bool) {
+	if !over && !g.some.Load() {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = g.over || over
+	if g.bell != nil {
+		close(g.bell)
+		g.bell, g.resting = nil, nil
+		g.some.Store(false)
+	}
+}

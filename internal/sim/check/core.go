@@ -1,0 +1,399 @@
+// Availability: a healthy core, which no fault has touched, goes on where the strategy of the resolver obliges it to.
+
+package check
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/sim/world"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/sbr"
+)
+
+// What is no disturbance: see core.
+const (
+	GoodLoss  = 0.01                    // of packets, repaired as TCP does
+	goodDelay = 50 * time.Millisecond   // one way
+	Brief     = 2500 * time.Millisecond // a pause that nobody may hold against a process
+)
+
+// Steady is for how long a cluster has been well before anything is demanded of it: its detectors have learned again
+// what is regular, and what was decided before is over.
+const Steady = 4 * time.Second
+
+// ProgressBound is how long, beyond the takeover time, a core may take that was left alone: until the others are
+// removed from its views.
+const ProgressBound = 10 * time.Second
+
+// askedAgain is within what time who is suspended asks anew a coordinator that has said nothing.
+const askedAgain = 3 * time.Second
+
+// Core remembers a cluster that was well, and what faults have touched since. It was well when all who ran were Up,
+// agreed and handled messages, and nothing was cut. A member is healthy as long as nobody stopped it, killed it or
+// asked it to leave, and as long as it hears everybody to whom a path leads from it: nobody can take it for indirectly
+// connected. Twins are two who have heard each other all the time. Whatever becomes of all the others, none of a group
+// of healthy twins may be suspected. If the strategy obliges it to live, whoever of the others counts, all of it has to
+// live.
+//
+// One thing excuses: a picture that goes on changing until one of them has to end all for instability.
+type Core struct {
+	c     *Checker
+	on    bool // the storm tells of its faults: see watch
+	set   bool
+	fed   time.Duration                  // since when nothing has disturbed a cluster that is well; negative: it is not
+	procs []*world.Process               // its members
+	sound []bool                         // by host: its process is one of these, and untouched
+	naps  []bool                         // by host: it has stood still, so briefly that it counts as untouched
+	leave []bool                         // by host: it was asked to leave, and that is all
+	twins [][]bool                       // by two hosts
+	news  []*world.Process               // processes that were started since
+	moved time.Duration                  // when something was disturbed last
+	dirty bool                           // something was, since the cluster was taken for well
+	still map[peer.ID]time.Duration      // by process, when its picture changed last
+	rows  map[peer.ID]time.Duration      // by process, when one more began or ceased to accuse somebody who lives
+	back  map[membership.Accusation]bool // taken back, though others still accuse the subject
+	waits map[peer.ID]bool               // by process, whether what it decided last waits for the lease
+	// Steadfast says that nobody goes for instability: all that changes is who of a minority stands still.
+	Steadfast bool
+	asked     bool          // whether it has come to rest was asked after the last disturbance
+	fell      time.Duration // when one of an obliged core saw somebody downed last
+
+	Bases    int // how often a cluster was well
+	Tested   int // of these, in how many a group was obliged after somebody else was lost for it
+	Progress int // in how many of these it came to rest
+	tested   bool
+}
+
+// Watch begins it all.
+func (k *Core) Watch(c *Checker) { k.c, k.on = c, true }
+
+// stirs notes a disturbance of any kind.
+func (k *Core) stirs() { k.moved, k.fed, k.asked, k.dirty = k.c.w.Now, -1, false, true }
+
+// touch notes that a fault has met a process.
+func (k *Core) touch(p *world.Process) {
+	if !k.on {
+		return
+	}
+	k.stirs()
+	if k.set && slices.Contains(k.procs, p) {
+		k.leave[p.Index] = k.sound[p.Index] && p.Leaving
+		k.sound[p.Index] = false
+	}
+}
+
+// pauses notes that a process stands still for d.
+func (k *Core) pauses(p *world.Process, d time.Duration) {
+	switch {
+	case d > Brief:
+		k.touch(p)
+	case k.on && k.set:
+		k.naps[p.Index] = true
+	}
+}
+
+// resumes notes that one goes on that was stopped: one of a pause that nobody may hold against it stirs nothing.
+func (k *Core) resumes(p *world.Process) {
+	if k.on && !(k.set && slices.Contains(k.procs, p) && k.sound[p.Index]) {
+		k.stirs()
+	}
+}
+
+// ends is told of every process whose membership is over.
+func (k *Core) ends(p *world.Process, e *membership.Ended) {
+	if e.Kind != membership.EndLeft {
+		k.goes(p, e.By, 0, "it has ended, "+world.EndName(e.Kind))
+	}
+}
+
+// starts notes a new process.
+func (k *Core) starts(p *world.Process) {
+	if !k.on {
+		return
+	}
+	k.news = append(k.news, p)
+	heard := func(q *world.Process) bool { return k.sound[q.Index] && open(k.c.w.Net, p.Index, q.Index) }
+	if !k.set || slices.ContainsFunc(k.procs, heard) {
+		k.stirs()
+	}
+}
+
+// Spoil ends what is demanded until the cluster is well again.
+func (k *Core) Spoil() {
+	if k.on {
+		k.set = false
+		k.stirs()
+	}
+}
+
+// Links notes a change of the wires.
+func (k *Core) Links() {
+	if !k.on {
+		return
+	}
+	k.stirs()
+	if !k.set {
+		return
+	}
+	net, n := k.c.w.Net, len(k.c.w.Hosts)
+	for a := range n {
+		k.sound[a] = k.sound[a] && hearsAll(net, a)
+		k.leave[a] = k.leave[a] && hearsAll(net, a)
+		for b := range a {
+			k.twins[a][b] = k.twins[a][b] && open(net, a, b)
+			k.twins[b][a] = k.twins[a][b]
+		}
+	}
+}
+
+// hearsAll reports whether a host hears everybody to whom a path leads from it: nobody can be between it and another.
+func hearsAll(n *world.Net, a int) bool {
+	for b := range n.Cuts {
+		if b == a || !open(n, a, b) {
+			continue
+		}
+		for c := range n.Cuts {
+			if c != a && c != b && open(n, b, c) && !open(n, a, c) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Look takes the cluster as it is for one that is well, when it has been for long enough, and asks a core that was left
+// alone whether it has come to rest. It is called about once a second.
+func (k *Core) Look() {
+	if !k.on {
+		return
+	}
+	w := k.c.w
+	k.rests()
+	if !k.well() {
+		k.fed = -1
+		return
+	}
+	if k.fed < 0 {
+		k.fed = w.Now
+	}
+	if w.Now-k.fed >= Steady && (k.dirty || !k.set) {
+		k.take()
+	}
+}
+
+// take begins anew with the cluster as it is.
+func (k *Core) take() {
+	w := k.c.w
+	if k.set && k.tested && len(w.Running()) < len(k.procs) {
+		k.Progress++
+	}
+	k.set, k.procs, k.news, k.tested, k.asked = true, w.Running(), nil, false, true
+	k.Bases++
+	k.dirty = false
+	clear(k.back)
+	clear(k.rows)
+	n := len(w.Hosts)
+	k.sound, k.naps, k.leave, k.twins = make([]bool, n), make([]bool, n), make([]bool, n), make([][]bool, n)
+	for i := range n {
+		k.twins[i] = make([]bool, n)
+		for j := range n {
+			k.twins[i][j] = true
+		}
+	}
+	for _, p := range k.procs {
+		k.sound[p.Index] = true
+	}
+}
+
+// well reports whether all who run are Up, agree and handle messages, on a good network without cuts.
+func (k *Core) well() bool {
+	w := k.c.w
+	if !Good(w.Net) {
+		return false
+	}
+	for _, p := range w.Running() {
+		if p.Paused() || p.Stuck() || p.Leaving || p.Doomed || p.Held() || p.View == nil {
+			return false
+		}
+		if self, ok := p.View.SelfMember(); !ok || self.Status != membership.Up || !p.View.Converged {
+			return false
+		}
+	}
+	return len(w.Running()) > 1 && w.Converged()
+}
+
+// Good reports whether the network loses little, delays little and cuts nothing.
+func Good(n *world.Net) bool {
+	if n.Loss > GoodLoss || n.Raw.On() {
+		return false
+	}
+	for i := range n.Cuts {
+		if slices.Contains(n.Cuts[i], true) || slices.Max(n.Slow[i]) > goodDelay {
+			return false
+		}
+	}
+	return true
+}
+
+// open reports whether nothing between two hosts is cut.
+func open(n *world.Net, a, b int) bool { return !n.Cuts[a][b] && !n.Cuts[b][a] }
+
+// Obliged returns the healthy processes that have to live, nil when nobody has to.
+func (k *Core) Obliged() []*world.Process {
+	if !k.on || !k.set {
+		return nil
+	}
+	for _, p := range k.procs {
+		var group, leavers []*world.Process
+		for _, q := range k.procs {
+			switch {
+			case !k.twins[p.Index][q.Index]:
+			case k.sound[q.Index]:
+				group = append(group, q)
+			case k.leave[q.Index] && stillCounts(k.procs, q) && k.c.w.Config.Resolver.Strategy != sbr.LeaseMajority:
+				leavers = append(leavers, q)
+			}
+		}
+		if k.sound[p.Index] && k.mustLive(slices.Concat(group, leavers)) {
+			return group
+		}
+	}
+	return nil
+}
+
+// Quiet reports whether the cluster is taken for well, and nothing has disturbed it since.
+func (k *Core) Settled() bool { return k.set && !k.dirty }
+
+// LivesWithout reports whether the strategy obliges the others of a cluster that is well to live when nobody can count
+// on these hosts.
+func (k *Core) LivesWithout(hosts []int) bool {
+	return k.mustLive(slices.DeleteFunc(slices.Clone(k.procs), func(p *world.Process) bool {
+		return slices.Contains(hosts, p.Index)
+	}))
+}
+
+// mustLive reports whether the strategy obliges a group to live, whoever of the others counts: those who have come
+// since do in the worst case.
+func (k *Core) mustLive(group []*world.Process) bool {
+	r := &k.c.w.Config.Resolver
+	others := slices.Concat(k.procs, k.news)
+	votes, total := k.voters(group), k.voters(others)
+	switch r.Strategy {
+	case sbr.KeepMajority:
+		return 2*len(votes) > len(total) || 2*len(votes) == len(total) && len(votes) > 0 && votes[0] == total[0]
+	case sbr.StaticQuorum:
+		return len(votes) >= r.QuorumSize && len(total) <= 2*r.QuorumSize-1
+	case sbr.KeepOldest:
+		return slices.Contains(group, k.oldest()) && (len(group) > 1 || r.KeepAlone)
+	case sbr.LeaseMajority:
+		owner := k.c.w.Lease.Owner // who has it must be the one who will ask
+		alone := !slices.ContainsFunc(others, func(p *world.Process) bool {
+			return (p.Alive || p.Ended != nil) && !slices.Contains(group, p)
+		})
+		return alone && (owner.IsZero() || owner == votes[0].ID)
+	}
+	return false
+}
+
+// voters returns those of a list who count, the lowest address first.
+func (k *Core) voters(list []*world.Process) (votes []*world.Process) {
+	role := k.c.w.Config.Resolver.Role
+	for _, p := range list {
+		if role == "" || slices.Contains(k.c.w.Config.RolesOf(p.Index), role) {
+			votes = append(votes, p)
+		}
+	}
+	slices.SortStableFunc(votes, func(a, b *world.Process) int { return a.Index - b.Index })
+	return votes
+}
+
+// oldest returns the oldest of the cluster that was well.
+func (k *Core) oldest() (first *world.Process) {
+	least := uint32(0)
+	for _, p := range k.procs {
+		if m, ok := p.View.Member(p.ID); ok && (first == nil || m.UpNumber < least) {
+			first, least = p, m.UpNumber
+		}
+	}
+	return first
+}
+
+// goes is told that a process goes or stops, by whose word and why. One of an obliged core may not.
+func (k *Core) goes(p *world.Process, by peer.ID, cause membership.Cause, what string) {
+	group := k.Obliged()
+	if !slices.Contains(group, p) {
+		return
+	}
+	k.set = false
+	own := slices.ContainsFunc(group, func(q *world.Process) bool { return q.ID == by })
+	if cause == membership.CauseUnstable && own && k.c.w.Now-k.still[by] < k.standsStill() && !k.Steadfast {
+		return
+	}
+	names := ""
+	for _, q := range group {
+		names += " " + k.c.w.Name(q.ID)
+	}
+	k.c.Violate(p, "obliged", "%s, though no fault has touched%s since all was well, and the strategy obliges them "+
+		"to live", what, names)
+}
+
+// downed is told of whom a resolver has downed in the view of p. What those say who are lost themselves is the past.
+func (k *Core) downed(p *world.Process, m *membership.Member) {
+	if !k.set || !resolverDown(m) || !slices.Contains(k.Obliged(), p) {
+		return
+	}
+	k.fell = k.c.w.Now
+	if q := k.c.w.ProcessOf(m.ID); q != nil {
+		k.goes(q, m.By, m.Cause, "it is down for "+k.c.w.Name(p.ID))
+	}
+}
+
+// decided is told of every decision of a resolver.
+func (k *Core) decided(p *world.Process, d *node.Decision) {
+	if k.on {
+		k.waits[p.ID] = d.Lease == sbr.LeasePending
+	}
+	if !d.Lives {
+		k.goes(p, p.ID, d.Cause, "it decides to stop: "+d.Why)
+	}
+}
+
+// rests asks a core that was left alone for long enough whether those who are lost are gone from its views: nobody else
+// helps.
+func (k *Core) rests() {
+	w := k.c.w
+	group := k.Obliged()
+	if len(group) == 0 {
+		return
+	}
+	if !k.tested && slices.ContainsFunc(k.procs, func(p *world.Process) bool { return !slices.Contains(group, p) }) {
+		k.tested = true
+		k.Tested++
+	}
+	if k.asked || w.Now-k.moved < w.Takeover()+ProgressBound {
+		return
+	}
+	held := func(p *world.Process) bool { return p.Held() }
+	if slices.ContainsFunc(group, held) && w.Now < k.fell+w.Takeover()+askedAgain {
+		return // a coordinator whose predecessor was downed says nothing before the takeover time is over
+	}
+	k.asked = true
+	for _, p := range group {
+		switch {
+		case p.Held():
+			k.c.Violate(p, "progress", "it is suspended %v after the last fault, which did not touch it", w.Now-k.moved)
+		case !p.View.Converged || len(p.View.Unreachable) > 0:
+			k.c.Violate(p, "progress", "%d members are unreachable (converged %t) %v after the last fault",
+				len(p.View.Unreachable), p.View.Converged, w.Now-k.moved)
+		default:
+			continue
+		}
+		return
+	}
+	if k.tested {
+		k.Progress++
+	}
+}

@@ -1,0 +1,261 @@
+// Tests of the rules of availability: whom a strategy obliges to live, what the checker says when they do not.
+
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/sim/world"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/sbr"
+	"github.com/kith-io/kith/sim/setup"
+)
+
+// watched returns n formed nodes that are well, and whose faults the checker is told of from now on.
+func watched(t *testing.T, n int, cfg setup.Config) *world.World {
+	w := formed(t, n, cfg)
+	checks(w).Core.Watch(checks(w))
+	checks(w).Core.take()
+	return w
+}
+
+// severs cuts hosts off from all others, numbered from 0.
+func severs(w *world.World, hosts ...int) {
+	for a := range w.Hosts {
+		for b := range w.Hosts {
+			for _, h := range hosts {
+				w.Net.Cuts[a][b] = w.Net.Cuts[a][b] || (a == h) != (b == h)
+			}
+		}
+	}
+	checks(w).Core.Links()
+}
+
+func crash(w *world.World, host int) { w.Hosts[host].Process.Crash(host%2 == 0) }
+
+func pair(w *world.World, a, b int) {
+	w.Net.Cuts[a][b] = true
+	checks(w).Core.Links()
+}
+
+// mended cuts two hosts off from each other and ends all cuts.
+func mended(w *world.World, a, b int) {
+	severs(w, a, b)
+	w.Net.Heal()
+	checks(w).Core.Links()
+}
+
+// leaves has a host leave until somebody knows that it exits.
+func leaves(w *world.World, host int) {
+	p := w.Hosts[host].Process
+	w.Leave(p)
+	w.Until(time.Minute, func() bool { return !stillCounts(checks(w).Core.procs, p) })
+}
+
+// TestWhomAStrategyObliges: healthy members who have heard each other all the time, when they live by the strategy
+// whoever of the others counts (MEM-10).
+func TestWhomAStrategyObliges(t *testing.T) {
+	strategy := func(s node.Strategy) node.Resolver { return node.Resolver{Strategy: s, QuorumSize: 3} }
+	majority := strategy(node.ResolverKeepMajority)
+	for name, k := range map[string]struct {
+		r    node.Resolver
+		do   func(w *world.World)
+		want string // hosts from 1
+	}{
+		"nothing happened":        {majority, func(*world.World) {}, "12345"},
+		"a crash":                 {majority, func(w *world.World) { crash(w, 1) }, "1345"},
+		"two crashes":             {majority, func(w *world.World) { crash(w, 1); crash(w, 4) }, "134"},
+		"three crashes":           {majority, func(w *world.World) { crash(w, 1); severs(w, 3, 4) }, ""},
+		"a cut":                   {majority, func(w *world.World) { severs(w, 0, 1) }, "345"},
+		"a cut that is mended":    {majority, func(w *world.World) { mended(w, 0, 1) }, "345"},
+		"a pair":                  {majority, func(w *world.World) { pair(w, 0, 1) }, "345"},
+		"somebody in between":     {majority, func(w *world.World) { pair(w, 0, 1); pair(w, 0, 2); pair(w, 0, 3) }, ""},
+		"a pause":                 {majority, func(w *world.World) { w.Hosts[0].Process.Pause(time.Minute) }, "2345"},
+		"a brief one":             {majority, func(w *world.World) { w.Hosts[0].Process.Pause(Brief) }, "12345"},
+		"who leaves":              {majority, func(w *world.World) { w.Leave(w.Hosts[2].Process) }, "1245"},
+		"a leave beside losses":   {majority, func(w *world.World) { severs(w, 0, 1); w.Leave(w.Hosts[2].Process) }, "45"},
+		"a leaver beside losses":  {majority, func(w *world.World) { severs(w, 0, 1); crash(w, 2) }, ""},
+		"a leave behind a cut":    {majority, func(w *world.World) { severs(w, 0, 1, 2); w.Leave(w.Hosts[2].Process) }, ""},
+		"who has left":            {majority, func(w *world.World) { leaves(w, 2); severs(w, 0, 1) }, ""},
+		"who comes back counts":   {majority, func(w *world.World) { w.Start(1, nil); severs(w, 0, 1) }, ""},
+		"a quorum":                {strategy(node.ResolverStaticQuorum), func(w *world.World) { severs(w, 0, 1) }, "345"},
+		"too many for the quorum": {strategy(node.ResolverStaticQuorum), func(w *world.World) { w.Start(1, nil) }, ""},
+		"beside the oldest":       {strategy(node.ResolverKeepOldest), func(w *world.World) { severs(w, 2, 3, 4) }, "12"},
+		"without the oldest":      {strategy(node.ResolverKeepOldest), func(w *world.World) { crash(w, 0) }, ""},
+		"the lease for the last":  {strategy(node.ResolverLeaseMajority), func(w *world.World) { crash(w, 4) }, "1234"},
+		"the lease for somebody":  {strategy(node.ResolverLeaseMajority), func(w *world.World) { severs(w, 4) }, ""},
+		"all go":                  {strategy(node.ResolverDownAll), func(w *world.World) { severs(w, 4) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := watched(t, 5, setup.Config{Resolver: k.r})
+			k.do(w)
+			var names strings.Builder
+			for _, p := range checks(w).Core.Obliged() {
+				fmt.Fprint(&names, p.Index+1)
+			}
+			require.Equal(t, k.want, names.String())
+		})
+	}
+}
+
+// ownWord has a process stop just before others could have confirmed its word about one who is dead, whom another has
+// accused before, or nobody.
+func ownWord(w *world.World, a, dead *world.Process, another bool) {
+	dead.Crash(false)
+	v, was := *a.View, *a.View
+	if another {
+		was.Unreachable = peer.SetOf(dead.ID)
+	}
+	v.Unreachable = peer.SetOf(dead.ID)
+	v.Accusations = append(slices.Clone(v.Accusations), membership.Accusation{Observer: a.ID, Subject: dead.ID})
+	checks(w).Core.hears(a, &v, &was)
+	w.Now += checks(w).Core.spread(a) - 1
+	checks(w).Core.still[a.ID] = w.Now - 8*time.Second
+	a.Suspend(&node.Suspend{On: true, Why: "that one may confirm it"})
+}
+
+// TestAvailabilityCriesOut: a healthy majority that stops, goes or stands still breaks a rule, whatever brought it
+// there (MEM-10, AVL-1).
+func TestAvailabilityCriesOut(t *testing.T) {
+	stops := func(cause membership.Cause) *node.Decision { return &node.Decision{Cause: cause} }
+	for name, k := range map[string]struct {
+		want []string
+		do   func(w *world.World, a, lost *world.Process)
+	}{
+		"it stops": {[]string{"obliged"}, func(w *world.World, a, _ *world.Process) {
+			checks(w).Core.decided(a, stops(membership.CauseResolver))
+		}},
+		"who is lost stops": {nil, func(w *world.World, _, lost *world.Process) {
+			checks(w).Core.decided(lost, stops(membership.CauseResolver))
+		}},
+		"it suspends": {[]string{"obliged"}, func(w *world.World, a, _ *world.Process) {
+			checks(w).Core.still[a.ID] = w.Now - 6*time.Second
+			a.Suspend(&node.Suspend{On: true, Why: "a reason"})
+		}},
+		"it suspends while somebody who lives may confirm": {nil, func(w *world.World, a, lost *world.Process) {
+			w.Until(time.Minute, func() bool { return a.View.Unreachable.Has(lost.ID) })
+			w.Advance(2 * time.Second)
+			checks(w).Core.still[a.ID] = w.Now - 8*time.Second
+			v, was := *a.View, *a.View
+			v.Accusations = append(slices.Clone(v.Accusations), membership.Accusation{Observer: lost.ID, Subject: lost.ID})
+			checks(w).Core.hears(a, &v, &was)
+			w.Now += checks(w).Core.spread(a) - 1
+			a.Suspend(&node.Suspend{On: true, Why: "one more does not hear it"})
+		}},
+		"it suspends behind its own word": {nil, func(w *world.World, a, lost *world.Process) {
+			ownWord(w, a, lost, true)
+		}},
+		"it suspends behind the first word about one who is dead": {[]string{"obliged"},
+			func(w *world.World, a, lost *world.Process) { ownWord(w, a, lost, false) }},
+		"it suspends while it may be indirectly connected": {nil, func(w *world.World, a, lost *world.Process) {
+			w.Until(time.Minute, func() bool { return a.View.Unreachable.Has(lost.ID) })
+			w.Advance(time.Second)
+			checks(w).Core.still[a.ID] = w.Now - 8*time.Second
+			checks(w).Core.back[membership.Accusation{Observer: w.Hosts[2].Process.ID, Subject: lost.ID}] = true
+			a.Suspend(&node.Suspend{On: true, Why: "another hears one who is lost"})
+		}},
+		"it suspends for a moment": {nil, func(w *world.World, a, _ *world.Process) {
+			checks(w).Core.still[a.ID] = w.Now - time.Second
+			a.Suspend(&node.Suspend{On: true, Why: "its picture has just changed"})
+		}},
+		"it suspends, having slept": {nil, func(w *world.World, a, _ *world.Process) {
+			checks(w).Core.still[a.ID] = w.Now - 8*time.Second
+			a.Pause(Brief)
+			a.Suspend(&node.Suspend{On: true, Why: "it overslept a decision"})
+		}},
+		"it is downed by its own": {[]string{"obliged"}, func(w *world.World, a, _ *world.Process) {
+			downs(w, w.Hosts[0].Process, a)
+		}},
+		"it is downed by the lost": {nil, func(w *world.World, a, lost *world.Process) { downs(w, lost, a) }},
+		"it ends": {[]string{"obliged"}, func(w *world.World, a, _ *world.Process) {
+			checks(w).Core.ends(a, &membership.Ended{Kind: membership.EndIsolated})
+		}},
+		"a picture that moves beside a minority that flaps": {[]string{"obliged"},
+			func(w *world.World, a, _ *world.Process) {
+				checks(w).Core.Steadfast = true
+				checks(w).Core.still[a.ID] = w.Now - time.Second
+				checks(w).Core.decided(a, stops(membership.CauseUnstable))
+			}},
+		"a picture that moves": {nil, func(w *world.World, a, _ *world.Process) {
+			checks(w).Core.still[a.ID] = w.Now - time.Second
+			checks(w).Core.decided(a, stops(membership.CauseUnstable))
+		}},
+		"a picture that stands still": {[]string{"obliged"}, func(w *world.World, a, _ *world.Process) {
+			checks(w).Core.still[a.ID] = w.Now - 6*time.Second
+			checks(w).Core.decided(a, stops(membership.CauseUnstable))
+		}},
+		"nobody decides": {[]string{"progress"}, func(w *world.World, _, _ *world.Process) {
+			w.Now += w.Takeover() + ProgressBound
+			checks(w).Core.Look()
+		}},
+		"it decides": {nil, func(w *world.World, _, _ *world.Process) {
+			w.Advance(w.Takeover() + ProgressBound)
+			checks(w).Core.Look()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := watched(t, 5, setup.Config{})
+			severs(w, 4)
+			w.Advance(6 * time.Second)
+			require.Empty(t, checks(w).Violations)
+			if k.want != nil && k.want[0] == "progress" {
+				for _, p := range w.Running() {
+					world.FeignDeaf(p) // no deadline comes any more
+				}
+			}
+			k.do(w, w.Hosts[1].Process, w.Hosts[4].Process)
+			var rules []string
+			for _, v := range checks(w).Violations {
+				rules = append(rules, v.Rule)
+			}
+			require.Equal(t, k.want, rules, "%v", checks(w).Violations)
+		})
+	}
+}
+
+// TestNobodyAsksForTheLease: who waits for the lease may stop when the one who was to ask is gone, and when nobody has
+// noticed that yet. Found by storm seed 3610.
+func TestNobodyAsksForTheLease(t *testing.T) {
+	for _, c := range []struct{ gone, waits, may bool }{{true, true, true}, {false, true, false}, {true, false, false}} {
+		w := watched(t, 5, setup.Config{Resolver: node.Resolver{Strategy: node.ResolverLeaseMajority}})
+		crash(w, 4)
+		w.Advance(2 * time.Second)
+		a := w.Hosts[1].Process
+		require.True(t, a.View.Unreachable.Has(w.Hosts[4].Process.ID))
+		if c.gone {
+			w.Hosts[0].Process.Crash(false)
+		}
+		if c.waits {
+			checks(w).Core.decided(a, &node.Decision{Lease: sbr.LeasePending, Lives: true})
+		}
+		checks(w).Core.still[a.ID] = w.Now - 8*time.Second
+		a.Suspend(&node.Suspend{On: true, Why: "nobody said who has the lease"})
+		require.Equal(t, c.may, len(checks(w).Violations) == 0, "%+v: %v", c, checks(w).Violations)
+	}
+}
+
+// TestTwoSurvivorsAtAnyTime: two sides that have downed each other are asked whether both live for as long as both run,
+// not only when the takeover time ends (MEM-10).
+func TestTwoSurvivorsAtAnyTime(t *testing.T) {
+	w := formed(t, 2, setup.Config{Resolver: world.ResolverOff})
+	a, b := w.Hosts[0].Process, w.Hosts[1].Process
+	a.Pause(w.Takeover() + 10*time.Second)
+	checks(w).buried[reportKey{a.ID, b.ID}], checks(w).buried[reportKey{b.ID, a.ID}] = true, true
+	w.After(w.Takeover(), func() { checks(w).bothLive(a, b) })
+	w.Net.Cuts[0][1], w.Net.Cuts[1][0] = true, true
+	w.Advance(w.Takeover() + 5*time.Second)
+	require.Empty(t, checks(w).Violations)
+	world.FeignAwake(a)
+	world.FeignSuspended(b, false)
+	w.Advance(sidesEvery)
+	require.Len(t, checks(w).Violations, 1)
+	require.Equal(t, "two-survivors", checks(w).Violations[0].Rule)
+}

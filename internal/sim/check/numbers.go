@@ -1,0 +1,103 @@
+// The check of up-numbers: a number is the term of a coordinator, so nobody may ever bear that of another.
+
+package check
+
+import (
+	"slices"
+
+	"github.com/kith-io/kith/internal/sim/world"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+// upKey is an up-number of one cluster: no two members may ever have it.
+type upKey struct {
+	cluster uint64
+	number  uint32
+}
+
+// claim is an up-number that one process has shown so far.
+type claim struct {
+	number uint32
+	by     peer.ID
+}
+
+// distinct: no view gives one number to two members, not even the view of one who is Down elsewhere.
+func (c *Checker) distinct(p *world.Process, v *membership.View) {
+	c.numbers = c.numbers[:0]
+	for i := range v.Members {
+		if n := v.Members[i].UpNumber; n != 0 {
+			c.numbers = append(c.numbers, n)
+		}
+	}
+	slices.Sort(c.numbers)
+	for i := 1; i < len(c.numbers); i++ {
+		if c.numbers[i] == c.numbers[i-1] {
+			c.Violate(p, "up-number", "two members of one view bear number %d", c.numbers[i])
+		}
+	}
+}
+
+// number: up-numbers are unique over the whole history, and never change while anybody lives who knows of them: a
+// number whose last witness is gone may be given anew to its bearer, as another one.
+func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Member) {
+	if m.UpNumber == 0 {
+		if m.Status == membership.Up {
+			c.Violate(p, "up-number", "%s is up without a number", c.w.Name(m.ID))
+		}
+		return
+	}
+	if _, gone := c.gone[p.ID]; gone {
+		return // what a leader that is Down elsewhere still gives, others have skipped; who hears of it is checked
+	}
+	before := reportKey{p.ID, m.ID}
+	again := c.shown[before] == m.UpNumber
+	c.shown[before] = m.UpNumber
+	own := memberKey{v.ClusterID, m.ID}
+	if old, ok := c.upOf[own]; ok && old == m.UpNumber {
+		if !slices.Contains(c.knows[own], p) {
+			c.knows[own] = append(c.knows[own], p)
+		}
+		return
+	} else if ok && again {
+		return // it claims nothing new: it may be the rest of a side that has lost
+	} else if ok && c.saidByTheLost(p, m) {
+		c.unique(p, v, m) // it came with the state of one that has lost, and goes when it meets the others
+		return
+	} else if ok && slices.ContainsFunc(c.knows[own], func(q *world.Process) bool {
+		w, member := v.Member(q.ID) // who was lost may have known it: that is why it was skipped
+		return q.Alive && member && w.Status != membership.Down
+	}) {
+		c.Violate(p, "up-number", "%s had number %d and has %d now", c.w.Name(m.ID), old, m.UpNumber)
+		return
+	}
+	// A number that only its giver knows, and that dies with it, was never given.
+	if p.ID != m.ID && (c.claimed[m.ID].number != m.UpNumber || c.claimed[m.ID].by == p.ID) {
+		c.claimed[m.ID] = claim{m.UpNumber, p.ID}
+		return
+	}
+	c.unique(p, v, m)
+	c.upOf[own], c.knows[own] = m.UpNumber, []*world.Process{p}
+}
+
+// unique: a number belongs to one member for ever.
+func (c *Checker) unique(p *world.Process, v *membership.View, m *membership.Member) {
+	key := upKey{v.ClusterID, m.UpNumber}
+	if other, ok := c.ups[key]; ok && other != m.ID {
+		c.Violate(p, "up-number", "number %d of %s was given to %s", m.UpNumber, c.w.Name(other), c.w.Name(m.ID))
+	}
+	c.ups[key] = m.ID
+}
+
+// saidByTheLost reports whether one that is lost for others, and holds p for a member, gives m the number that p shows:
+// whom such a one lets in takes over what it says, and the others have skipped the number and given another one.
+func (c *Checker) saidByTheLost(p *world.Process, m *membership.Member) bool {
+	return slices.ContainsFunc(c.w.Processes, func(q *world.Process) bool {
+		if _, lost := c.gone[q.ID]; !lost || q == p || q.View == nil {
+			return false
+		}
+		_, ours := q.View.Member(p.ID)
+		theirs, _ := q.View.Member(m.ID)
+		return ours && theirs.UpNumber == m.UpNumber
+	})
+}

@@ -1,0 +1,63 @@
+// Tests of the check of up-numbers.
+
+package check
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/sim/world"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/sim/setup"
+)
+
+// TestNumberGivenByTheLost: a leader behind a cut gives the last number to its joiner, is downed before anybody hears
+// of it, and lets in a newcomer. The others have skipped that number and given the next one. The newcomer shows the
+// first until it meets them; nobody else may, and no other member may bear it (MEM-5).
+func TestNumberGivenByTheLost(t *testing.T) {
+	for name, k := range map[string]struct {
+		lost, ours bool
+		number     uint32 // that the lost one says
+		taken      bool   // by another member
+		want       int
+	}{
+		"let in by the lost":         {true, true, 50, false, 0},
+		"the giver is not lost":      {false, true, 50, false, 1},
+		"not let in by it":           {true, false, 50, false, 1},
+		"it says another number":     {true, true, 51, false, 1},
+		"the number is another's":    {true, true, 50, true, 1},
+		"others know of no other so": {true, true, 0, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := formed(t, 3, setup.Config{})
+			giver, joiner, other := w.Hosts[0].Process, w.Hosts[1].Process, w.Hosts[2].Process
+			if k.lost {
+				downs(w, other, giver)
+			}
+			fresh := &world.Process{World: w, ID: peer.ID{Addr: other.ID.Addr, Inc: other.ID.Inc + 1}}
+			v := *giver.View
+			v.Members = slices.Clone(v.Members)
+			var shown membership.Member
+			for i := range v.Members {
+				if m := &v.Members[i]; m.ID == joiner.ID {
+					m.UpNumber = k.number
+					shown = *m
+				}
+			}
+			if k.ours {
+				v.Members = append(v.Members, membership.Member{ID: fresh.ID, Status: membership.Joining})
+				slices.SortFunc(v.Members, func(a, b membership.Member) int { return a.ID.Compare(b.ID) })
+			}
+			giver.View, shown.UpNumber = &v, 50
+			if k.taken {
+				checks(w).ups[upKey{v.ClusterID, 50}] = other.ID
+			}
+			require.Empty(t, checks(w).Violations)
+			checks(w).number(fresh, &v, &shown)
+			require.Len(t, checks(w).Violations, k.want, "%v", checks(w).Violations)
+		})
+	}
+}

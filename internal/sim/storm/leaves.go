@@ -1,0 +1,66 @@
+// Leaves at the end of a storm: a member leaves while another one stands still, for less than anybody takes for a loss.
+// Its states must move (SHD-9).
+
+package storm
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/sim/world"
+)
+
+const (
+	bearable   = 4400 * time.Millisecond // a pause that no detector of a storm takes for a loss
+	leaveBound = 20 * time.Second        // how long a leave beside such a pause takes at most
+)
+
+// planLeaves decides whether the storm ends with leaves.
+func planLeaves(s *storm) {
+	rng, ok := s.draw(OffPartings, 2)
+	cfg := &s.w.Config
+	hindered := s.mixed != "" || s.strategies || s.heavy != nil || cfg.Network.Rate != 0 ||
+		cfg.Data.OldCredit // a version without moves
+	if ok && !hindered {
+		s.partings = rng
+	}
+}
+
+// leaveBesidePauses has some members leave, one after the other, each beside one that pauses. Everything is well
+// before.
+func leaveBesidePauses(s *storm) {
+	for range 2 {
+		up := s.up()
+		if s.partings == nil || s.states == nil || len(up) < 3 || s.check.Total > 0 {
+			return
+		}
+		s.partings.Shuffle(len(up), func(i, j int) { up[i], up[j] = up[j], up[i] })
+		leaveBeside(s, up[0], up[1])
+	}
+}
+
+// leaveBeside has a process leave while another one pauses, and demands that it leaves in time and that no state of its
+// entities stays behind for want of somebody who could be given the shard.
+func leaveBeside(s *storm, p, bystander *world.Process) {
+	w, pause := s.w, between(s.partings, 200*time.Millisecond, bearable)
+	first := between(s.partings, -20*time.Millisecond, time.Second) // below zero it pauses in the middle of the moves
+	s.note("n%d leaves, n%d pauses for %v, %v before", p.Index+1, bystander.Index+1, pause, first)
+	w.After(max(0, -first), func() { bystander.Pause(pause) })
+	w.After(max(0, first), func() { w.Leave(p) })
+	if !w.Until(leaveBound, func() bool { return !p.Alive }) {
+		s.check.Violate(p, "leave", "has not left %v after it was told to, beside a pause of %v", leaveBound, pause)
+	}
+	if n := s.states.stayed[p.ID]; n > 0 && successors(s, p) {
+		s.check.Violate(p, "state", "%d states stay behind with a node that leaves beside a pause of %v", n, pause)
+	}
+	w.Until(time.Minute, w.Converged)
+}
+
+// successors reports whether of each type that lives on a process somebody else may be given the shards.
+func successors(s *storm, p *world.Process) bool {
+	for _, r := range p.Regions {
+		if r.Refused == nil && !s.hostable(r.ID, s.up()) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,279 @@
+// Leases of singletons: the store that all processes reach, slowly at times, and what a process does with its lease.
+
+package world
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/core/leases"
+	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/route"
+)
+
+// LeaseUse is how a type uses a lease, and how the store treats its calls.
+type LeaseUse struct {
+	leases.Config
+	// Keep is how long the store keeps a lease for an owner after it was last acquired.
+	Keep time.Duration
+	// Fate draws what becomes of a call, nil: all go well.
+	Fate func() LeaseFate
+}
+
+// LeaseFate is what becomes of one call of the store.
+type LeaseFate struct {
+	There, Back time.Duration // it takes effect so much later, and its answer comes so much later
+	Lost        bool          // it has no effect, and ends with an error
+	Blind       bool          // it has its effect, and ends with an error
+	Taken       bool          // before it, an operator takes the lease from whoever has it
+}
+
+// leaseOwner is who holds a lease in the store: a process under a fence.
+type leaseOwner struct {
+	p     *Process
+	fence route.Fence
+}
+
+// leaseRow is one lease in the store.
+type leaseRow struct {
+	owner leaseOwner
+	until time.Duration
+}
+
+// LeaseStore is the store of all leases of singletons.
+type LeaseStore struct {
+	rows map[route.TypeID]*leaseRow
+
+	Acquired, Lost, Refused int // as processes have seen it
+}
+
+func (s *LeaseStore) row(id route.TypeID) *leaseRow {
+	if s.rows == nil {
+		s.rows = map[route.TypeID]*leaseRow{}
+	}
+	if s.rows[id] == nil {
+		s.rows[id] = &leaseRow{}
+	}
+	return s.rows[id]
+}
+
+// Holds reports whether a process has a lease under a fence, as the store knows.
+func (s *LeaseStore) Holds(now time.Duration, id route.TypeID, p *Process, f route.Fence) bool {
+	r := s.row(id)
+	return r.owner == leaseOwner{p, f} && now < r.until
+}
+
+// leaseDesk is the lease of one type on one process.
+type leaseDesk struct {
+	r       *Region
+	holder  *leases.Holder
+	guard   leases.Guard
+	watched bool // overdue is planned
+	stopped map[route.Fence]func()
+	nth     uint64 // counts plans
+}
+
+// leased returns the desk of a type that needs a lease.
+func leased(r *Region) *leaseDesk {
+	if r.decl.Lease == nil {
+		return nil
+	}
+	return &leaseDesk{r: r, holder: leases.New(r.decl.Lease.Config), stopped: map[route.Fence]func(){}}
+}
+
+func (d *leaseDesk) begins(f route.Fence) {
+	d.holder.Begin(leaseClock(d.r.Process), f)
+	d.carry()
+}
+
+func (d *leaseDesk) ends(f route.Fence, tell func()) {
+	d.stopped[f] = tell
+	d.holder.End(leaseClock(d.r.Process), f)
+	d.carry()
+}
+
+// carry carries out what the holder wants, and plans its next deadline.
+func (d *leaseDesk) carry() {
+	p, e := d.r.Process, d.holder.Drain()
+	again := d.guard.Follow(d.holder.Valid())
+	d.watch()
+	if h := d.lives(); h != nil {
+		switch {
+		case e.Withhold:
+			p.World.Leases.Lost++
+			h.withhold()
+			h.order(h.lookAtLease)
+		case e.Permit || again:
+			p.World.Leases.Acquired++
+			h.permit.allowed = h.permit.withheld
+			h.order(h.lookAtLease)
+		}
+	}
+	if e.Op != nil {
+		d.call(*e.Op)
+	}
+	for _, f := range e.Freed {
+		tell := d.stopped[f]
+		delete(d.stopped, f)
+		if tell != nil {
+			p.Later(0, tell)
+		}
+	}
+	d.plan()
+}
+
+// watch has the ticker, which goes on while the control loop is stuck, look whether the lease has ended.
+func (d *leaseDesk) watch() {
+	p, until := d.r.Process, d.guard.Until()
+	if until > 0 && !d.watched {
+		d.watched = true
+		p.Later(max(until-leaseClock(d.r.Process), plane.ClockTick), d.overdue)
+	}
+}
+
+// overdue is what the ticker does then.
+func (d *leaseDesk) overdue() {
+	d.watched = false
+	d.lapse()
+	d.watch()
+}
+
+// lapse ends the lease if its time is over.
+func (d *leaseDesk) lapse() {
+	if !d.guard.Tick(leaseClock(d.r.Process)) {
+		return
+	}
+	if h := d.lives(); h != nil {
+		h.withhold()
+	}
+}
+
+// lives returns the shard, if it lives here.
+func (d *leaseDesk) lives() *hosted {
+	if h := d.r.shards.Peek(0); h != nil && !h.over && !h.silent {
+		return h
+	}
+	return nil
+}
+
+// plan has the control loop look at the next deadline.
+func (d *leaseDesk) plan() {
+	at, ok := d.holder.Next()
+	if !ok {
+		return
+	}
+	p := d.r.Process
+	d.nth++
+	nth := d.nth
+	p.Later(max(at-leaseClock(d.r.Process), 0), func() {
+		if nth == d.nth {
+			d.onLoop(func() { d.due() })
+		}
+	})
+}
+
+// onLoop runs on the control loop of the process, when that is not stuck.
+func (d *leaseDesk) onLoop(run func()) {
+	if p := d.r.Process; p.Stuck() {
+		p.Later(leaseDelay, func() { d.onLoop(run) })
+		return
+	}
+	run()
+}
+
+// due does what is due.
+func (d *leaseDesk) due() {
+	if at, ok := d.holder.Next(); ok && at <= leaseClock(d.r.Process) {
+		d.holder.Tick(leaseClock(d.r.Process))
+		d.carry()
+		return
+	}
+	d.plan()
+}
+
+// leasesDue comes before the gate of a process may open: what has lost its lease meanwhile is not called again.
+func leasesDue(p *Process) {
+	for _, r := range p.Regions {
+		if r.lease != nil {
+			r.lease.due()
+		}
+	}
+}
+
+// call makes a call of the store.
+func (d *leaseDesk) call(op leases.Op) {
+	p, use := d.r.Process, d.r.decl.Lease
+	w, owner, fate := p.World, leaseOwner{p, op.Fence}, LeaseFate{There: leaseDelay, Back: leaseDelay}
+	if use.Fate != nil {
+		fate = use.Fate()
+	}
+	w.After(fate.There, func() { // also when the process is no more
+		row, ok := w.Leases.row(d.r.ID), false
+		if fate.Taken {
+			*row = leaseRow{}
+		}
+		free := row.owner == leaseOwner{} || w.Now >= row.until || row.owner == owner
+		switch {
+		case fate.Lost:
+		case op.Release:
+			if ok = true; row.owner == owner {
+				*row = leaseRow{}
+			}
+		case free:
+			*row, ok = leaseRow{owner, w.Now + use.Keep}, true
+		default:
+			w.Leases.Refused++
+		}
+		r := leases.Result{ID: op.ID, OK: ok}
+		if fate.Lost || fate.Blind {
+			r = leases.Result{ID: op.ID, Err: "as the dice fell"}
+		}
+		p.Later(fate.Back, func() {
+			d.onLoop(func() {
+				d.holder.Answer(leaseClock(d.r.Process), r)
+				d.carry()
+			})
+		})
+	})
+}
+
+// permit says whether the entity that is kept alive may live. It is what counts; orders only have the host look at it.
+type permit struct{ withheld, count, allowed int }
+
+// withhold has the entity that is kept alive live no more, from now on.
+func (h *hosted) withhold() {
+	h.permit.count++
+	h.permit.withheld = h.permit.count
+	h.life.Withhold()
+}
+
+// lookAtLease carries out what was said of the lease.
+func (h *hosted) lookAtLease() {
+	h.bar()
+	if w := h.permit.withheld; w != 0 && w == h.permit.allowed && !h.over && !h.silent {
+		h.step(func(now time.Duration) { entity.Permit(h.shard, now) })
+		h.permitted()
+	}
+}
+
+// barred reports whether the entity that is kept alive may not live, by the clock as it is now.
+func (h *hosted) barred() bool {
+	if h.r.lease != nil {
+		h.r.lease.lapse()
+	}
+	return h.permit.withheld != 0
+}
+
+// bar ends it if so.
+func (h *hosted) bar() {
+	if h.barred() && !h.over && !h.silent && !entity.Withheld(h.shard) {
+		h.step(func(now time.Duration) { entity.Withhold(h.shard, now, h.r.decl.Keep) })
+	}
+}
+
+// permitted notes that it may live, if that was carried out and nobody has said otherwise since.
+func (h *hosted) permitted() {
+	if h.permit.allowed == h.permit.withheld && !entity.Withheld(h.shard) {
+		h.permit.withheld = 0
+	}
+}

@@ -1,0 +1,398 @@
+// The data plane of one process: regions with their route slots, parking, links. It rides package flow bare: the same
+// values that the driver puts under locks.
+
+package world
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/core/flow"
+	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/internal/core/sparse"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shard/strategy"
+	"github.com/kith-io/kith/wire"
+)
+
+// EntityType is a registered type, and the hosts that do not register it.
+type EntityType struct {
+	entity.Type
+	Absent []int
+	RoleAt func(*Process) string // nil: all processes register it with the same role
+	Keep   *entity.Keep          // of which entities are kept alive; nil: none
+	Lease  *LeaseUse             // without which they do not live; nil: none. The type has one shard then.
+	// Placing makes the strategy of one process, nil: all go by Type.Strategy.
+	Placing func(*Process) strategy.Strategy
+	// OnLost is told of each state that nobody takes up from a process; nil: nobody is.
+	OnLost func(p *Process, id string, why error)
+}
+
+// Region is one type on one process.
+type Region struct {
+	Process *Process
+	Type    *entity.Type
+	ID      route.TypeID
+	slots   sparse.Table[*flow.Slot]
+	park    *flow.Parking
+	shards  sparse.Table[*hosted]    // nil where the shard does not live here
+	stopped []*hosted                // of which the node is told in a moment
+	left    map[route.ShardID][]byte // what shards that have stopped last handed over
+	heirs   map[route.ShardID]*plane.Heirs
+
+	decl    *EntityType
+	lease   *leaseDesk // nil: it needs none
+	Refused error      // why the cluster does not have this type: others have registered it with other settings
+}
+
+// Slot returns the route slot of a shard of the type.
+func (r *Region) Slot(n route.ShardID) *flow.Slot {
+	at := r.slots.At(n)
+	if *at == nil {
+		s := flow.MakeSlot(r.park)
+		*at = &s
+	}
+	return *at
+}
+
+// dataPlane is what a process has beside its node.
+type dataPlane struct {
+	leaveBy   time.Duration // when a leave is forced, on its clock
+	Regions   []*Region
+	links     connTable
+	inbound   []*inbound
+	asks      asks
+	parked    *flow.Pool
+	mailbox   *entity.Pool
+	agenda    plane.Agenda[flowSlot]
+	removed   plane.Removed
+	forgotten map[peer.ID]bool // members that were removed and are not talked to any more
+	looks     lookout
+	reports   []*refusedOf
+	flights   map[peer.ID]*flow.Flights
+	reporting bool // a report is on its way
+	workers   []*workQueue
+	retrying  bool
+	loop      *workQueue // Inline: messages of the process itself, and orders
+	tasks     []*task
+	running   *task // the coroutine that runs now
+	gate      gate
+	bulk      bulks
+	waiting   []*waiter
+	trying    bool // all who wait will try again
+	strained  []*backTalk
+	dropped   [32]uint64 // messages by reason that were not delivered, as this process counts them
+	told      [32]uint64 // reports of refusals by reason, that came from others
+}
+
+// flowSlot names a slot of a region.
+type flowSlot struct {
+	r     *Region
+	shard route.ShardID
+}
+
+func (s flowSlot) slot() *flow.Slot { return s.r.Slot(s.shard) }
+
+func (p *Process) open() {
+	p.parked = &flow.Pool{Limit: p.World.Config.Data.ParkTotal}
+	p.mailbox = p.World.newBudget()
+	p.bulk.room.Limit = p.World.Config.Data.BulkRoom
+	p.forgotten = map[peer.ID]bool{}
+	p.flights = map[peer.ID]*flow.Flights{}
+	p.openQueues()
+	p.gate.limit = p.World.Node().GapLimit()
+}
+
+// register makes a type known to the process.
+func (p *Process) register(t *EntityType) {
+	if slices.Contains(t.Absent, p.Index) {
+		return
+	}
+	d := p.World.Config.Data
+	park := flow.NewParking(d.ParkRecords, d.ParkBytes, d.ParkWait, p.parked)
+	if d.ParkWait == 0 {
+		park.Follow(func() time.Duration { return node.ParkTimeFor(p.Node.Takeover()) })
+	}
+	r := &Region{Process: p, Type: &t.Type, ID: route.TypeOf(t.Name), slots: sparse.NewTable[*flow.Slot](t.Shards),
+		park: park, shards: sparse.NewTable[*hosted](t.Shards), decl: t}
+	r.lease = leased(r)
+	p.Regions = append(p.Regions, r)
+	slices.SortFunc(p.Regions, func(a, b *Region) int { return int(int64(a.ID) - int64(b.ID)) })
+	register(p, t)
+	if t.Keep != nil || t.Remembered != nil {
+		p.Do(shard.EagerCommand{Type: r.ID})
+	}
+}
+
+// Kept reports whether entities of each shard live without messages.
+func (r *Region) Kept() bool { return r.decl.Keep != nil || r.decl.Remembered != nil }
+
+// Region returns the type on the process, nil when it has not registered it.
+func (p *Process) Region(id route.TypeID) *Region {
+	for _, r := range p.Regions {
+		if r.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// Send takes one message, as Region.Tell and Ask do: to its home, or into the parking queue. corr is zero for a tell.
+func (r *Region) Send(id string, payload []byte, corr uint64) (to peer.ID, err error) {
+	return r.SendWith(nil, id, payload, corr)
+}
+
+// SendWith is Send with headers.
+func (r *Region) SendWith(headers []byte, id string, payload []byte, corr uint64) (to peer.ID, err error) {
+	return r.send(headers, id, payload, corr, 0)
+}
+
+// send is SendWith for an envelope that has flags.
+func (r *Region) send(headers []byte, id string, payload []byte, corr uint64, flags uint8) (to peer.ID, err error) {
+	p := r.Process
+	if !p.Alive || p.Ended != nil {
+		return peer.ID{}, route.ErrStopped
+	}
+	if p.Held() {
+		return peer.ID{}, plane.Closed(false).Err()
+	}
+	if err := route.CheckID(id); err != nil {
+		return peer.ID{}, err
+	}
+	if len(payload) > p.World.Config.Data.BulkRoom {
+		return peer.ID{}, route.ErrTooLarge
+	}
+	if len(payload) > p.World.Config.Data.MaxPayload {
+		return peer.ID{}, r.sendLarge(headers, id, payload, corr)
+	}
+	n := route.ShardOf(id, r.Type.Shards)
+	s := r.Slot(n)
+	p.World.Book.sends(payload, n, corr != 0, false)
+	e := wire.Envelope{Type: uint32(r.ID), Shard: uint32(n), Flags: flags, Corr: corr, Payload: payload}
+	if corr != 0 {
+		e.Flags |= wire.FlagAsk
+	}
+	p.more(&e, headers)
+	switch e.Term, e.Epoch = s.Fence().Term(), s.Fence().Epoch(); s.State() {
+	case flow.Local:
+		p.goes(corr, p.ID, s.Fence())
+		frame := make([]byte, wire.SizeEnvelope(len(id), len(payload))+e.More())
+		wire.PutEnvelope(frame, &e, id)
+		return p.ID, p.here(r, n, frame)
+	case flow.Remote:
+		return r.sendThere(n, &e, id)
+	}
+	if err := r.closedTo(corr != 0); err != nil {
+		return peer.ID{}, err
+	}
+	next, err := plane.Park(s, p.clock(), &e, id)
+	if err != nil {
+		return peer.ID{}, err
+	}
+	r.follow(n, next)
+	p.bounds()
+	return peer.ID{}, nil
+}
+
+// closedTo returns why a message may not wait for a home: others have the type with other settings, or it is an ask and
+// no member may host the type.
+func (r *Region) closedTo(ask bool) error {
+	if ask && shard.NoHost(r.Process.View, r.decl.role(r.Process)) {
+		return route.ErrNoHost
+	}
+	return r.Refused
+}
+
+// sendThere is send to an entity of another process.
+func (r *Region) sendThere(n route.ShardID, e *wire.Envelope, id string) (to peer.ID, err error) {
+	p, s := r.Process, r.Slot(n)
+	l := p.linkOf(s.Home(), uint32(n))
+	if l.conn.forgotten {
+		p.World.Plane.DeadEnds++
+		r.rehome(n, s.Home(), s.Fence())
+		return peer.ID{}, fmt.Errorf("to %s: %w", p.World.Name(s.Home()), ErrDeadEnd)
+	}
+	if e.Flags&wire.FlagWait != 0 {
+		if err := l.fullThere(r, n, id); err != nil {
+			return peer.ID{}, err
+		}
+	}
+	room, err := l.flow.Reserve(wire.SizeEnvelope(len(id), len(e.Payload)) + e.More())
+	if err != nil {
+		return peer.ID{}, fmt.Errorf("to %s: %w", p.World.Name(s.Home()), err)
+	}
+	l.flow.Put(room, e, id)
+	l.flow.Timed()
+	p.goes(e.Corr, s.Home(), s.Fence())
+	l.wake()
+	l.bounds()
+	return s.Home(), nil
+}
+
+// ErrDeadEnd is the error of a send whose route leads to a member that was removed here: the next home is asked for.
+var ErrDeadEnd = fmt.Errorf("a member that was removed: %w", route.ErrPeerLost)
+
+// Routed takes a change of a shard's route: parked messages go first, then the slot opens.
+func (p *Process) Routed(c shard.RouteChange) {
+	r := p.Region(c.Type)
+	if r == nil || uint32(c.Shard) >= r.Type.Shards {
+		p.World.Watcher.Violate(p, "route", "route of %s, which is not registered here", p.World.ShardName(c.Type, c.Shard))
+		return
+	}
+	home := plane.Home{At: c.Home, Fence: c.Fence}
+	switch c.State {
+	case shard.RouteMoving:
+		home = plane.Home{Moving: true}
+		r.inherits(c)
+	case shard.RouteLocal:
+		h := r.shards.Peek(c.Shard)
+		home.At, home.Local = p.ID, true
+		home.Gone = h == nil || h.shard.Fence() != c.Fence || h.shard.Stopping()
+	case shard.RouteRemote:
+		home.Gone = p.forgotten[c.Home]
+	default:
+		home = plane.Home{}
+	}
+	if s := r.Slot(c.Shard); c.State == shard.RouteUnknown && p.World.OnUnknown != nil && !s.IsLocal() {
+		p.World.OnUnknown(r, c.Shard)
+	}
+	p.wakeWaiting()
+	next := plane.Move(r.Slot(c.Shard), home)
+	if next == plane.Forget {
+		p.World.Plane.LateHomes++
+		r.rehome(c.Shard, c.Home, c.Fence)
+	}
+	r.follow(c.Shard, next)
+}
+
+// follow does what a verb on a slot has called for.
+func (r *Region) follow(n route.ShardID, next plane.Next) {
+	switch next {
+	case plane.Flush:
+		r.drain(n)
+	case plane.LookUp:
+		r.Process.want(flowSlot{r, n})
+	}
+}
+
+// drain sends what was parked, in order. A full link leaves the slot draining until there is room.
+func (r *Region) drain(n route.ShardID) {
+	p, s := r.Process, r.Slot(n)
+	if s.State() != flow.Draining {
+		return
+	}
+	home, f := s.Home(), s.Fence()
+	step := plane.Drain(s, func(e *wire.Envelope, frame []byte) plane.Step { return r.forward(n, e, frame) })
+	switch step {
+	case plane.NoRoom:
+		p.World.Plane.Stalled++
+		p.agenda.Stall(p.clock(), flowSlot{r, n})
+		p.attend()
+	case plane.NoHome:
+		p.World.Plane.DeadEnds++
+		r.rehome(n, home, f)
+	}
+}
+
+// forward sends one message that was parked to the home of its shard.
+func (r *Region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.Step {
+	p, s := r.Process, r.Slot(n)
+	if e.Flags&wire.FlagBulk != 0 {
+		if !s.IsLocal() {
+			return r.forwardLarge(n, e)
+		}
+		if l := p.largeOf(peer.ID{}, e.Payload); l != nil && l.life.Recall() {
+			l.cancel() // its shard lives here now
+		}
+	}
+	if e.Flags&wire.FlagAsk != 0 {
+		if !p.waitsFor(e.Corr) {
+			p.World.expires(p, e.Payload)
+			p.failed(peer.ID{}, frame, route.Expired, "nobody waits for the answer")
+			return plane.Stale
+		}
+		p.goes(e.Corr, s.Home(), s.Fence())
+	}
+	if s.IsLocal() {
+		return r.forwardHere(n, e, slices.Clone(frame))
+	}
+	l := p.linkOf(s.Home(), uint32(n))
+	if l.conn.forgotten {
+		return plane.NoHome
+	}
+	room, err := l.flow.Reserve(len(frame))
+	if err != nil {
+		return plane.NoRoom
+	}
+	copy(room, frame)
+	l.flow.Count(room)
+	l.flow.Timed()
+	l.wake()
+	return plane.Sent
+}
+
+// rehome has the next home looked for when one is gone for good. It is done in a turn of its own: this one may be
+// carrying out what the node said.
+func (r *Region) rehome(n route.ShardID, home peer.ID, f route.Fence) {
+	r.Process.Later(0, func() { r.nextHome(n, home, f.Term(), f.Epoch()) })
+}
+
+// nextHome has the node forget a home, closes the slot if it leads there still, and asks again for what waits.
+func (r *Region) nextHome(n route.ShardID, at peer.ID, term, epoch uint32) {
+	p := r.Process
+	p.forgetHome(r.ID, n, route.MakeFence(0, term, epoch))
+	if p.Alive {
+		r.follow(n, plane.Rehome(r.Slot(n), at, term, epoch))
+		p.watch(flowSlot{r, n})
+	}
+}
+
+// failed is a message that this process accepted and cannot deliver: counted, and an ask is answered.
+// to is where the link leads that held it, zero for what no link held.
+func (p *Process) failed(to peer.ID, frame []byte, why route.Reason, words string) {
+	var e wire.Envelope
+	switch plane.GiveUp(frame, &e) {
+	case plane.UnsentOther:
+		if wire.KindOf(frame) == wire.KindMarker {
+			return // it goes again, or its reader is gone
+		}
+		p.World.Watcher.Violate(p, "frame", "a frame that was kept is no message")
+	case plane.UnsentReply: // whoever asked has a time limit
+	case plane.UnsentLarge:
+		if l := p.largeOf(to, e.Payload); l != nil {
+			p.endLarge(l, why, FateFailed, words)
+		}
+	case plane.UnsentAsk:
+		p.dropped[why]++
+		p.World.Fate(e.Payload, FateFailed, why, words)
+		p.answered(e.Corr, why, nil)
+	case plane.UnsentTell:
+		p.dropped[why]++
+		p.World.Fate(e.Payload, FateFailed, why, words)
+		p.World.Book.undeliveredTell(p, &e, why)
+	}
+}
+
+// viewChanged notes members that were removed: what was asked of them fails, at once unless they went in order.
+func (p *Process) viewChanged(old *membership.View) {
+	if old == nil {
+		return
+	}
+	for i := range old.Members {
+		id := old.Members[i].ID
+		if _, ok := p.View.Member(id); ok || id == p.ID {
+			continue
+		}
+		if !node.Parting(old.Members[i].Status, old.Members[i].Cause) {
+			p.lostPeer(id)
+		}
+		p.removed.Add(p.clock(), id)
+		p.attend()
+	}
+}

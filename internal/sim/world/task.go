@@ -1,0 +1,149 @@
+// The coroutines of Blocking handlers: a handler that asks is put aside until its answer comes.
+
+package world
+
+import (
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/core/lifetime"
+)
+
+// killed unwinds a handler whose process is no more.
+type killed struct{}
+
+// task is the coroutine that runs one busy Blocking entity.
+type task struct {
+	p     *Process
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool
+	frame entity.RunFrame
+	over  bool
+}
+
+// spawn runs an entity that has messages, on a coroutine of its own.
+func (p *Process) spawn(h *hosted, e *entity.Entity) {
+	t := &task{p: p}
+	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		t.work(h, e)
+	})
+	p.tasks = append(p.tasks, t)
+	p.Later(0, func() { p.pass(t.resume) })
+}
+
+func (t *task) work(h *hosted, e *entity.Entity) {
+	p := t.p
+	other := entity.Withheld(h.shard) // it is not the one that is kept alive, or it would not begin
+	last := h.cut                     // else the run ends at the deadline of its shard's move
+	for ok := e.Begin(p.clock()); ok; {
+		e.Enter(&t.frame, 0) // the task may rest before the first call
+		for more := true; more; {
+			if !t.opens() { // whoever waited for an answer may have come back suspended
+				return
+			}
+			more = p.Alive && h.goesOn(last, other) && !entity.Spoiled(e) && e.Work()
+		}
+		if !p.Alive {
+			return
+		}
+		ok = h.endRun(e)
+		last, other = h.cut, entity.Withheld(h.shard)
+		ok = ok && e.Begin(p.clock())
+	}
+	t.over = true
+	h.follow()
+}
+
+// opens waits at the gate, and reports whether the coroutine goes on: not when its process is no more.
+func (t *task) opens() bool {
+	for t.p.Held() {
+		t.p.hold(t.resume)
+		if !t.yield(struct{}{}) {
+			return false
+		}
+	}
+	return true
+}
+
+// resume goes on with the coroutine until it waits or ends.
+func (t *task) resume() {
+	if t.over || !t.p.Alive {
+		return
+	}
+	w := t.p.World
+	before, acting := t.p.running, w.Acting
+	t.p.running, w.Acting = t, t.p
+	t.next()
+	t.p.running, w.Acting = before, acting
+	if t.over {
+		t.p.forget(t)
+	}
+}
+
+func (p *Process) forget(t *task) {
+	for i, o := range p.tasks {
+		if o == t {
+			p.tasks = append(p.tasks[:i], p.tasks[i+1:]...)
+			return
+		}
+	}
+}
+
+// killTasks unwinds every handler that is waiting: its process is gone.
+func (p *Process) killTasks() {
+	list := p.tasks
+	p.tasks = nil
+	for _, t := range list {
+		if t != p.running {
+			t.stop()
+		}
+	}
+}
+
+// Dawdle has the Blocking handler that runs now take d before it goes on; of any other it does nothing.
+func (p *Process) Dawdle(d time.Duration) {
+	t, done := p.running, false
+	if t == nil {
+		return
+	}
+	p.Later(d, func() {
+		done = true
+		t.resume()
+	})
+	for !done {
+		if !t.yield(struct{}{}) {
+			panic(killed{})
+		}
+	}
+}
+
+// askInside is an ask by a Blocking handler.
+func (p *Process) askInside(by *lifetime.Shard, headers []byte, d time.Duration, typ, id string,
+	payload []byte) ([]byte, error) {
+	t := p.running
+	if t == nil {
+		return nil, fmt.Errorf("%w: not in a handler", entity.ErrWouldBlock)
+	}
+	var reply []byte
+	var failed error
+	done := false
+	p.asks.by = by
+	err := p.AskWith(headers, d, typ, id, payload, func(b []byte, err error) {
+		reply, failed, done = b, err, true
+		t.resume()
+	})
+	p.asks.by = nil
+	if err != nil {
+		return nil, err
+	}
+	for !done {
+		if !t.yield(struct{}{}) {
+			panic(killed{})
+		}
+	}
+	return reply, failed
+}
