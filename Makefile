@@ -44,6 +44,17 @@ LONG = $(sort $(dir $(shell grep -rlF 'long.Test(t)' --include='*_test.go' .)))
 test-long: ## the tests that take minutes, or want the machine for themselves: benchmarks, releases, long storms, real clusters
 	KITH_LONG=1 $(GO) test -count=1 -p 1 -timeout $(LIMIT) -run '^TestLong' $(LONG)
 
+# What is decided by values alone: no socket, no process, no clock.
+PURE = ./wire ./ringbuf ./gossip ./fd/... ./membership ./cluster ./peer ./route ./sbr/... ./shutdown ./stats ./entity \
+	./shard/... ./bootstrap/formation ./internal/core/...
+.PHONY: quick gate
+quick: ## vet, and the tests of the pure packages: for the time between two edits
+	$(GO) vet ./...
+	$(GO) test -short -shuffle=on $(PURE)
+
+gate: ## all that has to hold before a change is merged, as CI runs it
+	@.ci/run
+
 race: ## run all tests under the race detector, with the costly invariant walks on
 	$(GO) test -race -shuffle=on -timeout 60m ./...
 
