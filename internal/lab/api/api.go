@@ -33,7 +33,7 @@ func Public(dir string) ([]*types.Package, error) {
 	for line := range strings.Lines(string(out)) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t") // path, compiled file, name, asked for or not, folder
 		compiled[f[0]] = f[1]
-		if f[2] == "main" || f[3] == "true" || internal(f[0]) {
+		if f[2] == "main" || f[3] == "true" || internal(f[0]) || f[1] == "" { // or it has nothing but tests
 			continue
 		}
 		public = append(public, f[0])
