@@ -45,7 +45,7 @@ func TestGoldenBytes(t *testing.T) {
 
 // The page docs/control-messages.md shows the first sample of each frame, byte by byte.
 func TestPageBytes(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "control-messages.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "control-messages.md"))
 	require.NoError(t, err)
 	p, c := samples()[0], acks()[0]
 	want := map[string][]byte{"segment": AppendSegment(nil, &p), "segment-ack": c.append(nil)}

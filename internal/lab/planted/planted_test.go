@@ -116,7 +116,7 @@ func TestReadsTheLastLine(t *testing.T) {
 func TestRealListIsWhole(t *testing.T) {
 	require.NoError(t, checkAll(bugs))
 	for i := range bugs {
-		_, _, err := bugs[i].mutate(filepath.Join("..", ".."))
+		_, _, err := bugs[i].mutate(filepath.Join("..", "..", ".."))
 		require.NoError(t, err)
 	}
 }
@@ -163,7 +163,7 @@ func TestEveryRuleIsPlanted(t *testing.T) {
 func checked(t *testing.T) (rules []string) {
 	t.Helper()
 	for _, folder := range []string{"check", "world", "storm"} {
-		files, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
+		files, err := filepath.Glob(filepath.Join("..", "..", "sim", folder, "*.go"))
 		require.NoError(t, err)
 		for _, file := range files {
 			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)

@@ -30,7 +30,7 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 	r := Prove(Options{Needs: Needs(), States: 1_000_000, Workers: 2})
 	require.Empty(t, r.Missed)
 	require.Equal(t, len(Rules()), r.BrokenRulesFound)
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "handoff.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "handoff.md"))
 	require.NoError(t, err)
 	for i, f := range r.Found {
 		require.NotEmpty(t, f.Steps, f.Name)
