@@ -98,7 +98,7 @@ var enumerations = map[string]func(*testing.T){
 // a row above.
 func TestAPIEnumerationsAreWords(t *testing.T) {
 	t.Parallel()
-	all, err := api.Public(".")
+	all, err := api.Public("../..")
 	require.NoError(t, err)
 	var found []string
 	for _, p := range all {
