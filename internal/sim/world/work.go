@@ -164,12 +164,16 @@ func (q *workQueue) call(do func()) {
 	q.calls = false
 }
 
+// mostToil bounds what the handlers of one step take together: a shard that begins with what was handed over calls
+// hundreds of them in one step, and a worker that stood still for minutes would outlast a run.
+const mostToil = 2 * time.Second
+
 // Toil has the handler that runs now take d: its worker, or the loop, goes on after that. Of a Blocking handler it does
 // nothing.
 func Toil(p *Process, d time.Duration) {
 	for _, q := range append(p.workers[:workers:workers], p.loop) {
 		if q.calls && p.running == nil {
-			q.toil += d
+			q.toil = min(q.toil+d, mostToil)
 		}
 	}
 }
