@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os/signal"
 	"syscall"
@@ -29,6 +30,7 @@ type doorsCmd struct {
 	Rate     float64       `default:"2000" help:"Asks per second, 1 to 1000000."`
 	Shards   uint32        `default:"16384" help:"Shards of each type, 1 to 1048576."`
 	Duration time.Duration `default:"15s" help:"How long the crowd stays, 1s to 10m; asks alone get a third of it."`
+	Limit    time.Duration `name:"probe-limit" default:"1s" help:"How long a probe waits for its answer, 100ms to 1m."`
 	TLS      bool          `name:"tls" help:"${tls_help}"`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
 }
@@ -48,13 +50,14 @@ func (c *doorsCmd) Validate() error {
 	check(c.Rate >= 1 && c.Rate <= 1e6, "--rate must be 1 to 1000000")
 	check(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
 	check(c.Duration >= time.Second && c.Duration <= 10*time.Minute, "--duration must be 1s to 10m")
+	check(c.Limit >= 100*time.Millisecond && c.Limit <= time.Minute, "--probe-limit must be 100ms to 1m")
 	return errors.Join(errs...)
 }
 
 // doorsLine is the last line of loadgen doors.
 type doorsLine struct {
 	Secure       bool    `json:"tls"`
-	Probes       uint64  `json:"probes"`        // of health, each on a connection of its own, with a second for the answer
+	Probes       uint64  `json:"probes"`        // of health, each on a connection of its own, and within the limit
 	ProbesFailed uint64  `json:"probes_failed"` // of them, those that were not answered with 200
 	ProbeP99     float64 `json:"probe_p99_ms"`
 	Joins        int     `json:"joins"`   // nodes that came by the contact point meanwhile
@@ -87,7 +90,7 @@ func (c *doorsCmd) Run(e *env) error {
 	if c.TLS {
 		files = keys.files()
 	}
-	m := &doors{cmd: c, tls: files}
+	m := &doors{cmd: c, tls: files, progress: progress}
 	if err := m.start(ctx, e); err != nil {
 		return err
 	}
@@ -109,10 +112,11 @@ func (c *doorsCmd) Run(e *env) error {
 
 // doors is the node that is crowded, and the one that sends to it.
 type doors struct {
-	cmd  *doorsCmd
-	tls  tlsFiles
-	crew *crew
-	at   startReply
+	cmd      *doorsCmd
+	tls      tlsFiles
+	progress *cli.Progress
+	crew     *crew
+	at       startReply
 }
 
 // start starts both.
@@ -200,10 +204,10 @@ func (m *doors) beside(ctx context.Context, line *doorsLine) error {
 	return err
 }
 
-// probePause and probeTime are those of an orchestrator's probes, which come more often here.
+// probePause is shorter than that of an orchestrator's probes; joinPause lies between two newcomers.
 const (
 	probePause = 50 * time.Millisecond
-	probeTime  = time.Second
+	joinPause  = time.Second
 )
 
 // probe asks for the node's health again and again, as an orchestrator does, from the address of the crowd.
@@ -212,7 +216,7 @@ func (m *doors) probe(quit <-chan struct{}, line *doorsLine, trips *bench.Latenc
 	if m.tls != (tlsFiles{}) {
 		scheme = "https://"
 	}
-	client := &http.Client{Timeout: probeTime, Transport: &http.Transport{DisableKeepAlives: true,
+	client := &http.Client{Timeout: m.cmd.Limit, Transport: &http.Transport{DisableKeepAlives: true,
 		TLSClientConfig: m.client()}}
 	for n := 0; ; n++ {
 		select {
@@ -221,13 +225,19 @@ func (m *doors) probe(quit <-chan struct{}, line *doorsLine, trips *bench.Latenc
 		case <-time.After(probePause):
 		}
 		began := time.Now()
-		a, err := client.Get(scheme + m.at.Admin + []string{"/health/ready", "/health/alive", "/health/started"}[n%3])
+		path := []string{"/health/ready", "/health/alive", "/health/started"}[n%3]
+		a, err := client.Get(scheme + m.at.Admin + path)
 		if err == nil {
+			says, _ := io.ReadAll(io.LimitReader(a.Body, 4096))
 			_ = a.Body.Close()
+			if a.StatusCode != http.StatusOK {
+				err = fmt.Errorf("%s: %s: %s", path, a.Status, says)
+			}
 		}
 		trips.Record(time.Since(began))
-		if line.Probes++; err != nil || a.StatusCode != http.StatusOK {
+		if line.Probes++; err != nil {
 			line.ProbesFailed++
+			m.progress.Printf("a probe failed after %.0f ms: %v", 1e3*time.Since(began).Seconds(), err)
 		}
 	}
 }
@@ -258,7 +268,7 @@ func (m *doors) joins(ctx context.Context, quit <-chan struct{}, line *doorsLine
 		select {
 		case <-quit:
 			return nil
-		case <-time.After(probeTime):
+		case <-time.After(joinPause):
 		}
 	}
 	return err

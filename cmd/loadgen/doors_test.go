@@ -16,12 +16,12 @@ func TestDoors(t *testing.T) {
 	for name, args := range map[string][]string{"plain": nil, "tls": {"--tls"}} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := program(t, append([]string{"doors", "--readers=10", "--streams=20", "--idle=400", "--silent=600",
-				"--rate=200", "--duration=3s", "--progress"}, args...)...)
+				"--rate=200", "--duration=3s", "--probe-limit=30s", "--progress"}, args...)...)
 			require.Equal(t, exitOK, code, errs)
 			var l doorsLine
 			require.NoError(t, cli.ParseLine([]byte(out), "doors", &l))
 			require.Positive(t, l.Probes)
-			require.Zero(t, l.ProbesFailed)
+			require.Zero(t, l.ProbesFailed, errs)
 			require.Positive(t, l.Joins)
 			require.Positive(t, l.Asked)
 			require.Zero(t, l.HTTP2)

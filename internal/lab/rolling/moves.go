@@ -44,12 +44,19 @@ func (f *facts) read(node *kith.Node) {
 // watch gathers the members that are downed, until the node ends.
 func (f *facts) watch(node *kith.Node) {
 	for e := range node.Events(context.Background()) {
-		if e.Kind == kith.MemberDowned {
-			f.mu.Lock()
-			f.downed = append(f.downed, e.Member.ID.String())
-			f.mu.Unlock()
-		}
+		f.event(e)
 	}
+}
+
+// event notes a member that was downed. One that its own next process replaced is not healthy: it has left, and on a
+// fast machine the next one joins before all have seen it go.
+func (f *facts) event(e kith.Event) {
+	if e.Kind != kith.MemberDowned || e.Member.Cause == kith.CauseReplaced {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.downed = append(f.downed, e.Member.ID.String())
 }
 
 // lost returns the members that were downed so far.

@@ -15,6 +15,8 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/ledger"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
 
@@ -52,6 +54,18 @@ func TestFactsOfANode(t *testing.T) {
 	<-f.over
 	require.Equal(t, []fact{{kith.MoveBegan, 7, 1}}, f.take())
 	require.Empty(t, f.take())
+}
+
+// A member that its own next process replaced had left; everybody else who is downed was healthy.
+func TestWhoWasHealthy(t *testing.T) {
+	f := &facts{}
+	for inc, cause := range []kith.Cause{kith.CauseReplaced, kith.CauseResolver, kith.CauseOperator} {
+		id := kith.ID{Addr: peer.MustAddr("127.0.0.1:7355"), Inc: uint64(inc + 1)}
+		for _, kind := range []kith.EventKind{kith.MemberUp, kith.MemberDowned} {
+			f.event(kith.Event{Event: membership.Event{Kind: kind, Member: kith.Member{ID: id, Cause: cause}}})
+		}
+	}
+	require.Equal(t, []string{"127.0.0.1:7355#2", "127.0.0.1:7355#3"}, f.lost())
 }
 
 // What was due while the sender was held up keeps the moment at which it was due: no coordinated omission.

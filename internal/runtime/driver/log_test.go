@@ -129,3 +129,19 @@ func TestLogOfShardsThatWait(t *testing.T) {
 		require.NotEmpty(t, attrs["why"])
 	}
 }
+
+// A process that left and starts again at its address may join before all have seen it go: nobody has downed anybody,
+// so a rolling restart warns of nothing.
+func TestReplacedMembersWarnOfNothing(t *testing.T) {
+	old := peer.ID{Addr: peer.MustAddr("127.0.0.1:7355"), Inc: 1}
+	for cause, level := range map[membership.Cause]slog.Level{membership.CauseReplaced: slog.LevelInfo,
+		membership.CauseOperator: slog.LevelWarn, membership.CauseResolver: slog.LevelWarn} {
+		e := &membership.Event{Kind: membership.MemberDowned, Previous: membership.Exiting,
+			Member: membership.Member{ID: old, Status: membership.Down, Cause: cause, By: peer.ID{Addr: old.Addr, Inc: 2}}}
+		l, message, attrs := only(t, func(l *slog.Logger) { logEvent(l, e, &membership.View{}) })
+		require.Equal(t, level, l, cause)
+		require.Equal(t, "member downed", message)
+		require.Equal(t, "exiting", attrs["was"])
+		require.Equal(t, e.Reason(), attrs["why"])
+	}
+}

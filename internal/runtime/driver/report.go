@@ -4,6 +4,7 @@ package driver
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -187,7 +188,12 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 	case membership.SelfSuspected:
 		log.Error("this node gave up on most members and takes the fault for its own", "reason", e.Reason())
 	case membership.MemberDowned:
-		log.Warn("member downed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
+		level := slog.LevelWarn
+		if e.Member.Cause == membership.CauseReplaced {
+			level = slog.LevelInfo // its next process is here: nobody decided anything
+		}
+		log.Log(context.Background(), level, "member downed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(),
+			"view", v.Seq)
 	case membership.MemberRemoved:
 		log.Info("member removed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
 	case membership.TwinCluster:
