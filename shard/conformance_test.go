@@ -1,5 +1,5 @@
 // The coordinator's conformance scenarios of the reference, with their exact values, under the names that they have
-// there (docs/sharding.md says where the others are).
+// there (docs/contributing/conformance.md says where the others are).
 
 package shard
 

@@ -261,10 +261,10 @@ func (m *Machine) learnCrowd(p past) {
 // Population: how many members there have been lately, by which the takeover time is measured.
 //
 // A cut-off owner stops by the patience of its resolver, which goes by the number of members that it knew. Why the
-// number here is never smaller is argued in docs/split-brain.md ("Which number the other side can have used"). In
-// short: whoever counted there has its up-number in views of this node too, or was removed lately, and the removed
-// count for ten more minutes. Addresses are counted, not incarnations: of two at one address one is Down before the
-// other comes Up, so no owner has counted both, and a process that crashes and restarts for ever makes nobody wait
+// number here is never smaller is argued in docs/contributing/resolver.md ("Which number the other side can have
+// used"). In short: whoever counted there has its up-number in views of this node too, or was removed lately, and the
+// removed count for ten more minutes. Addresses are counted, not incarnations: of two at one address one is Down before
+// the other comes Up, so no owner has counted both, and a process that crashes and restarts for ever makes nobody wait
 // longer. The sum is too high when members were replaced at other addresses, which costs waiting, never safety.
 
 const (

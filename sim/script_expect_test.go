@@ -282,9 +282,10 @@ func (s *script) setting(c *membership.Config, key, value string) bool {
 	return true
 }
 
-// TestScriptTable: the table of docs/simulator.md names scripts that exist, and there are at least forty (issue 3).
+// TestScriptTable: the table of docs/contributing/conformance.md names scripts that exist, and there are at least forty
+// (issue 3).
 func TestScriptTable(t *testing.T) {
-	page, err := os.ReadFile("../docs/simulator.md")
+	page, err := os.ReadFile("../docs/contributing/conformance.md")
 	require.NoError(t, err)
 	_, table, ok := strings.Cut(string(page), "| specification | script |")
 	require.True(t, ok)

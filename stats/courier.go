@@ -2,8 +2,8 @@
 
 package stats
 
-// Courier counts control messages between this node and the others; see docs/control-messages.md. The first two say how
-// it stands now.
+// Courier counts control messages between this node and the others; see docs/contributing/control-messages.md. The
+// first two say how it stands now.
 type Courier struct {
 	Outstanding int // messages that are not acknowledged
 	Bytes       int // of their bodies

@@ -1,4 +1,5 @@
-// The page docs/wire.md under test: its bytes are what the codec writes, its table of kinds is the table of kinds.
+// The page docs/contributing/wire.md under test: its bytes are what the codec writes, its table of kinds is the table
+// of kinds.
 
 package wire_test
 
@@ -70,7 +71,7 @@ func written() map[string][]byte {
 
 // TestPageBytes holds that the page shows every sample, and exactly as the codec writes it.
 func TestPageBytes(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "wire.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "contributing", "wire.md"))
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```golden ([a-z0-9-]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	want := written()
@@ -94,7 +95,7 @@ func TestPageBytes(t *testing.T) {
 
 // TestPageKinds holds that the page lists every kind with its number in the range of its room, and no other.
 func TestPageKinds(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "wire.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "contributing", "wire.md"))
 	require.NoError(t, err)
 	var listed, known []string
 	_, table, _ := strings.Cut(string(page), "\n| range | meaning | kinds |\n")
@@ -117,7 +118,7 @@ func TestPageKinds(t *testing.T) {
 
 // TestPageReasons holds that the page lists every delivery reason by number and name.
 func TestPageReasons(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "wire.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "contributing", "wire.md"))
 	require.NoError(t, err)
 	_, list, _ := strings.Cut(string(page), "\nThe delivery reasons: ")
 	list, _, _ = strings.Cut(list, ". ")

@@ -9,7 +9,7 @@ import (
 )
 
 // A node speaks its own version and those before, so that a cluster can be upgraded node by node. What changed from
-// one version to the next stands in docs/wire.md.
+// one version to the next stands in docs/contributing/wire.md.
 const (
 	Version       = 7 // of this build
 	OldestVersion = 1 // that this build still speaks

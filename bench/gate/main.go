@@ -17,7 +17,8 @@ import (
 )
 
 const description = `Holds the speed of this tree against an older commit: one program that uses only what both have is
-compiled against each, and both are measured in turn, in another order each time. docs/gate.md says what the rows are.
+compiled against each, and both are measured in turn, in another order each time. The rows are explained in
+docs/contributing/gate.md.
 
 Exit codes: 0 done; 1 an error, or a row that is below 0.95 of the base in six of seven pairs; 2 wrong command line.`
 

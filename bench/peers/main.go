@@ -1,5 +1,5 @@
 // Command peers measures other messaging systems beside kith: real processes over loopback, the same messages, the same
-// minutes. See docs/peers.md for how each of them is set up and what is not comparable.
+// minutes. See docs/evidence/peers.md for how each of them is set up and what is not comparable.
 package main
 
 import (

@@ -58,7 +58,7 @@ var texts = kong.Vars{
 	"without_help": "Leave out what seeds draw beyond their mix: " + strings.Join(storm.Draws(), ", ") +
 		". Without all of it they are what they were before it was drawn.",
 	"parts_help": "What to measure, with commas in between: " + strings.Join(scale.Parts(), ", ") +
-		" (docs/reliability.md says what each is). None: all of them; above 3000 nodes quiet, one and crash.",
+		" (docs/evidence/reliability.md says what each is). None: all of them; above 3000 nodes quiet, one and crash.",
 	"crashes_help": "Crashes and kills to measure, at most 100000; 0: 100, above 300 nodes 50, above 3000 one.",
 	"build_help":   "Make the cluster at once instead of having it join; above 3000 nodes it is, unless join is a part.",
 	"hours_help":   "Virtual hours of the part loss, more than 0 and at most 1000.",

@@ -15,7 +15,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// samples are segments of which the page docs/control-messages.md shows the first.
+// samples are segments of which the page docs/contributing/control-messages.md shows the first.
 func samples() []Segment {
 	return []Segment{
 		{From: 0x0102030405060708, To: 0x1112131415161718, Seq: 7, Ack: 4, Kind: wire.KindDrainDone, Body: []byte("ab")},
@@ -43,9 +43,9 @@ func TestGoldenBytes(t *testing.T) {
 	require.Equal(t, ackSize, wire.KindSegmentAck.MaxBody())
 }
 
-// The page docs/control-messages.md shows the first sample of each frame, byte by byte.
+// The page docs/contributing/control-messages.md shows the first sample of each frame, byte by byte.
 func TestPageBytes(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "control-messages.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "contributing", "control-messages.md"))
 	require.NoError(t, err)
 	p, c := samples()[0], acks()[0]
 	want := map[string][]byte{"segment": AppendSegment(nil, &p), "segment-ack": c.append(nil)}

@@ -1,4 +1,4 @@
-// The hello on the page docs/wire.md under test: its bytes are what the codec writes.
+// The hello on the page docs/contributing/wire.md under test: its bytes are what the codec writes.
 
 package hello
 
@@ -36,7 +36,7 @@ func pageHellos() map[string][]byte {
 
 // TestPageRefusals holds that the page lists every reason to refuse a hello, by number and name, and those that pass.
 func TestPageRefusals(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "wire.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "contributing", "wire.md"))
 	require.NoError(t, err)
 	_, list, _ := strings.Cut(string(page), "\nThe reasons: ")
 	list, passing, _ := strings.Cut(list, ". ")
@@ -55,7 +55,7 @@ func TestPageRefusals(t *testing.T) {
 
 // TestPageHellos holds that the page shows every hello, and exactly as the codec writes it.
 func TestPageHellos(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "wire.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "contributing", "wire.md"))
 	require.NoError(t, err)
 	shown := map[string]string{}
 	for _, block := range regexp.MustCompile("(?s)```hello ([a-z]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {

@@ -192,7 +192,7 @@ func abort(c *net.TCPConn) {
 
 // What a proxy has to know of a connection: who dials and for which lane, both in the hello that it begins with.
 
-// Where things stand in a hello: see docs/wire.md.
+// Where things stand in a hello: see docs/contributing/wire.md.
 const (
 	helloMagic    = "KITH"
 	helloMagicAt  = 8

@@ -73,8 +73,8 @@ func Stranger() peer.ID {
 	return peer.ID{Addr: peer.MustAddr("127.9.9.9:9"), Inc: 1<<40 + strangers.Add(1)}
 }
 
-// Hello is what a dialler says first, field by field as docs/wire.md draws it. The zero value of a field that must not
-// be zero means the right one.
+// Hello is what a dialler says first, field by field as docs/contributing/wire.md draws it. The zero value of a field
+// that must not be zero means the right one.
 type Hello struct {
 	Magic          string
 	Newest, Oldest uint16

@@ -18,7 +18,7 @@ import (
 // written so.
 type bug struct {
 	Name    string // short and unique: letters, digits and hyphens
-	Rules   string // what it breaks: rules of the checkers and of docs/handoff.md, with spaces in between
+	Rules   string // what it breaks: rules of the checkers and of docs/contributing/model.md, with spaces in between
 	In      string // a folder, a dot and a name, or type and method
 	Drop    string // the called function as it is written: "m.repeat"
 	Without string // the operand as it is written: "l.standing == Present"

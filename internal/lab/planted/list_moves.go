@@ -2,7 +2,7 @@
 
 package main
 
-// moveBugs break the rules of docs/handoff.md.
+// moveBugs break the rules of docs/contributing/model.md.
 var moveBugs = []bug{
 	{
 		Name: "early-marker-is-dropped", Rules: "early-markers", Package: "./shard", Run: "TestMoveWithEveryFault",

@@ -139,8 +139,8 @@ var unplanted = map[string]string{
 	"drop-at-ack": modelOnly, "told-proxies": modelOnly, "proxies-follow": modelOnly, "states-come-last": modelOnly,
 }
 
-// TestEveryRuleIsPlanted holds that each rule of the checkers and of docs/handoff.md has a planted bug or a reason why
-// not, and that the list names no other rules.
+// TestEveryRuleIsPlanted holds that each rule of the checkers and of docs/contributing/model.md has a planted bug or a
+// reason why not, and that the list names no other rules.
 func TestEveryRuleIsPlanted(t *testing.T) {
 	rules := append(checked(t), model.Rules()...)
 	require.Greater(t, len(rules), 100)

@@ -1,5 +1,5 @@
-// Locks: every mutex of the module stands in the table of docs/locks.md, which says what it protects and which others
-// may be taken while it is held. The code is followed from call to call and held against that.
+// Locks: every mutex of the module stands in the table of docs/contributing/locks.md, which says what it protects and
+// which others may be taken while it is held. The code is followed from call to call and held against that.
 
 package rules
 
@@ -924,7 +924,7 @@ type lockRow struct {
 	inner    []string
 }
 
-var lockTable = filepath.Join(repository, "docs", "locks.md")
+var lockTable = filepath.Join(repository, "docs", "contributing", "locks.md")
 
 // lockLine splits a line of the table: | `lock` | what it protects |
 func lockLine(line string) (name, protects string, ok bool) {
@@ -1082,7 +1082,8 @@ func tail2(name string) string {
 	return strings.Join(parts[max(0, len(parts)-2):], ".")
 }
 
-// TestLocks holds every mutex of the module, and the order in which they are taken, against docs/locks.md (CARD-2).
+// TestLocks holds every mutex of the module, and the order in which they are taken, against docs/contributing/locks.md
+// (CARD-2).
 func TestLocks(t *testing.T) {
 	all, err := sources()
 	require.NoError(t, err)
@@ -1111,7 +1112,8 @@ func TestLocks(t *testing.T) {
 		require.NoError(t, os.WriteFile(lockTable, text, 0o600))
 	}
 	if found := judgeLocks(names, l.order(), readLocks(string(text))); len(found) > 0 {
-		t.Fatalf("%d contradictions between the code and docs/locks.md:\n%s", len(found), strings.Join(found, "\n"))
+		t.Fatalf("%d contradictions between the code and docs/contributing/locks.md:\n%s", len(found),
+			strings.Join(found, "\n"))
 	}
 }
 

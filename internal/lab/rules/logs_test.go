@@ -71,7 +71,7 @@ func messages(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-var logRow = regexp.MustCompile("(?m)^- `([^`]+)`, (info|warning|error)$")
+var logRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (info|warning|error) \\| .+ \\|$")
 
 // logging are the packages whose records operators of a node see.
 const logging = "internal/runtime/driver internal/runtime/exec internal/runtime/transport " +

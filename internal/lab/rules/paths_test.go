@@ -25,9 +25,9 @@ func strayPaths(text string, there func(path string) bool) []string {
 	return stray
 }
 
-// TestPathsOfDocs holds docs/where.md, whose every row leads to files, against the source (CARD-2).
+// TestPathsOfDocs holds docs/contributing/where.md, whose every row leads to files, against the source (CARD-2).
 func TestPathsOfDocs(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "where.md"))
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "contributing", "where.md"))
 	require.NoError(t, err)
 	require.Greater(t, len(sourcePath.FindAllString(string(text), -1)), 80)
 	require.Empty(t, strayPaths(string(text), func(path string) bool {

@@ -1,4 +1,5 @@
-// The requirement list: docs/requirements.md names, for every id issued so far, tests that exist and that cite it.
+// The requirement list: docs/contributing/requirements.md names, for every id issued so far, tests that exist and that
+// cite it.
 
 package rules
 
@@ -121,10 +122,10 @@ func unpinned(rows []requirement, cited map[string]string) (faults []string) {
 	return faults
 }
 
-// TestEveryRequirementIsPinned holds docs/requirements.md: each id has at least one test, each test named is there and
-// cites the id, and every id that some test cites has a row.
+// TestEveryRequirementIsPinned holds docs/contributing/requirements.md: each id has at least one test, each test named
+// is there and cites the id, and every id that some test cites has a row.
 func TestEveryRequirementIsPinned(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "requirements.md"))
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "contributing", "requirements.md"))
 	require.NoError(t, err)
 	rows, faults := requirements(string(page))
 	require.Greater(t, len(rows), 40, "the page holds next to no rows: its form has changed")

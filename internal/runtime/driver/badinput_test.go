@@ -71,8 +71,8 @@ const (
 func newHealthy(t *testing.T) *healthy {
 	h := &healthy{stop: make(chan struct{}), next: map[string]uint64{}}
 	for i := range h.nodes {
-		// Nobody is lost here, so nobody takes over: the takeover time is as long as the machine may hold the process up
-		// without a node suspending itself, at half of it.
+		// Nobody is lost here, so nobody takes over: the takeover time is as long as the machine may hold the process
+		// up without a node suspending itself, at half of it.
 		cfg := Config{Sharding: Sharding{TakeoverTime: 20 * time.Minute}, Membership: membership.Config{
 			GossipInterval: 100 * time.Millisecond, LeaderInterval: 50 * time.Millisecond,
 			HeartbeatInterval: 100 * time.Millisecond, ProbeInterval: 100 * time.Millisecond,
@@ -183,7 +183,8 @@ func (h *healthy) finish(t *testing.T, cancel func()) {
 	require.Empty(t, h.faults)
 }
 
-// stranger is what one hello says, field by field as docs/wire.md and internal/runtime/transport/hello.go list them.
+// stranger is what one hello says, field by field as docs/contributing/wire.md and internal/runtime/transport/hello.go
+// list them.
 type stranger struct {
 	magic   string
 	version uint16
@@ -358,8 +359,9 @@ func TestStrangersHurtNobody(t *testing.T) {
 	for _, text := range []string{`differs="cluster name"`, `theirs=other`, `kind=envelope`, `error=`} {
 		require.Contains(t, log, text)
 	}
-	// Nothing is left of them: no connection, no hello under way, no dial to where they said they were. The other node has
-	// a data connection, a control connection, and now and then a second one: when it joined, and when it is in doubt.
+	// Nothing is left of them: no connection, no hello under way, no dial to where they said they were. The other node
+	// has a data connection, a control connection, and now and then a second one: when it joined, and when it is in
+	// doubt.
 	eventually(t, func() bool {
 		s := victim.Stats().Transport
 		return s.Data.In == 1 && s.Control.In <= 2 && s.Pending == 0

@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// Cause is why nobody was told of a message that was not handled. Docs name them: docs/reliability.md.
+// Cause is why nobody was told of a message that was not handled. Docs name them: docs/account.md.
 type Cause string
 
 // The causes that the docs name: nobody is left to tell, or to be told.

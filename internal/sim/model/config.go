@@ -70,7 +70,7 @@ const (
 // Rule is a set of rules that are switched off.
 type Rule uint64
 
-// The rules, in the order of docs/handoff.md.
+// The rules, in the order of docs/contributing/model.md.
 const (
 	earlyMarkers Rule = 1 << iota
 	numberedMarkers

@@ -24,19 +24,19 @@ func TestHandOff(t *testing.T) {
 	require.Greater(t, r.States, 100_000)
 }
 
-// TestEveryRuleIsNeeded switches off one rule after the other: what each is there for is found, and docs/handoff.md
-// says so.
+// TestEveryRuleIsNeeded switches off one rule after the other: what each is there for is found, and
+// docs/contributing/model.md says so.
 func TestEveryRuleIsNeeded(t *testing.T) {
 	r := Prove(Options{Needs: Needs(), States: 1_000_000, Workers: 2})
 	require.Empty(t, r.Missed)
 	require.Equal(t, len(Rules()), r.BrokenRulesFound)
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "handoff.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "contributing", "model.md"))
 	require.NoError(t, err)
 	for i, f := range r.Found {
 		require.NotEmpty(t, f.Steps, f.Name)
 		kind, _, _ := strings.Cut(f.Violation, ":")
 		row := regexp.MustCompile("(?m)^\\| `" + needs[i].rule.String() + "` \\| .* \\| " + kind + "\\b.*\\|$")
-		require.Regexp(t, row, string(text), "docs/handoff.md on %s", f.Name)
+		require.Regexp(t, row, string(text), "docs/contributing/model.md on %s", f.Name)
 	}
 }
 

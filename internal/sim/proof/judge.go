@@ -91,8 +91,8 @@ func (p *prover) together(alive, heard uint32) bool {
 }
 
 // obliged returns the group that the strategy must leave survivors of in this state, 0 for none: see
-// docs/split-brain.md. In every case somebody in the group must hear all others of it, else which of them are right
-// nobody can tell.
+// docs/contributing/resolver.md. In every case somebody in the group must hear all others of it, else which of them are
+// right nobody can tell.
 func (p *prover) obliged(heard uint32, groups []uint32) uint32 {
 	all := uint32(1)<<p.n - 1
 	if p.whole(heard) {

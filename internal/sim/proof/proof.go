@@ -1,6 +1,6 @@
 // Proof: every state of the directed links between a few nodes, decided by the resolver from every node's own view.
-// docs/split-brain.md defines how views arise, what obliges a strategy to leave survivors, and what a double survivor
-// is.
+// docs/contributing/resolver.md defines how views arise, what obliges a strategy to leave survivors, and what a double
+// survivor is.
 
 package proof
 
