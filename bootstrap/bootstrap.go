@@ -1,6 +1,6 @@
 // Package bootstrap starts a node that knows nobody and finds it a cluster: it looks contact points up, serves this
-// node's own, asks the others over HTTP, and tells the node which members to join through, or to form the cluster
-// (BOOT-1 to BOOT-8). Package formation decides; docs/bootstrap.md tells all of it.
+// node's own, asks the others over HTTP, and tells the node which members to join through, or to form the cluster.
+// Package formation decides; docs/bootstrap.md has all of it.
 package bootstrap
 
 import (

@@ -1,4 +1,4 @@
-// Leader: who leads, and what else is read off a list of members alone (MEM-5, MEM-7).
+// Leader: who leads, and what else is read off a list of members alone.
 
 package cluster
 
@@ -7,7 +7,7 @@ import "github.com/kith-io/kith/peer"
 // Leader returns the leader as self sees it among those with role: the first in address order that is Up or
 // Leaving (or in a full shutdown), else the first of the best other status (WeaklyUp, Joining, Exiting). Down members
 // never lead, unreachable ones neither, except that nobody takes itself for unreachable. Zero: none. There is no
-// election (MEM-5).
+// election.
 func Leader(members []Member, unreachable peer.Set, self peer.ID, role string) peer.ID {
 	best, bestClass := peer.ID{}, 4
 	for i := range members {

@@ -1,4 +1,4 @@
-// Metadata: the small map of the application's own as a view shows it, and its bounds (MEM-12).
+// Metadata: the small map of the application's own as a view shows it, and its bounds.
 
 package cluster
 

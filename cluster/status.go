@@ -1,4 +1,4 @@
-// Status of a member and the allowed transitions (MEM-2).
+// Status of a member and the allowed transitions.
 
 package cluster
 

@@ -1,4 +1,4 @@
-// Detector: what any failure detector of one peer must do, and the settings from which one is made (FD-1).
+// Detector: what any failure detector of one peer must do, and the settings from which one is made.
 
 package fd
 

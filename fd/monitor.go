@@ -1,4 +1,4 @@
-// Monitor: whom one node probes, who probes it, and what each direction says (FD-1, FD-2).
+// Monitor: whom one node probes, who probes it, and what each direction says.
 
 package fd
 
@@ -222,7 +222,7 @@ func (m *Monitor) Parted(id peer.ID, arrived time.Duration) {
 	}
 }
 
-// Sign records another sign of life of id that arrived at the given stamp (FD-5). It proves the way from it to us only,
+// Sign records another sign of life of id that arrived at the given stamp. It proves the way from it to us only,
 // so it counts beside its probes, and not as an answer.
 func (m *Monitor) Sign(id peer.ID, arrived time.Duration) {
 	if w := m.get(id); w != nil {

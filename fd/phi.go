@@ -1,4 +1,4 @@
-// Phi accrual (Hayashibara et al.) of one peer, decided in integers (FD-1).
+// Phi accrual (Hayashibara et al.) of one peer, decided in integers.
 
 package fd
 

@@ -1,4 +1,4 @@
-// Ring: the hashed order of nodes that says who watches whom (FD-2).
+// Ring: the hashed order of nodes that says who watches whom.
 
 package fd
 

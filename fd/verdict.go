@@ -1,4 +1,4 @@
-// Verdicts: who is unavailable, when that will be so, and broken links as evidence of it (FD-1).
+// Verdicts: who is unavailable, when that will be so, and broken links as evidence of it.
 
 package fd
 

@@ -1,5 +1,5 @@
 // Package formation decides, for one node that knows nobody, whether it joins a cluster that its contact points show it
-// or is the one that forms a new cluster (BOOT-3 to BOOT-8). It is stepped: answers of look-ups and probes go in with
+// or is the one that forms a new cluster. It is stepped: answers of look-ups and probes go in with
 // the time, what is to be done comes out. Package bootstrap runs it; docs/bootstrap.md tells the rules.
 //
 // It is no part of what embedders may rely on, but for the types that package kith and its like lead to: the rest may
@@ -48,21 +48,21 @@ type Config struct {
 	Wire wire.Versions
 	// Expected is how many nodes the cluster begins with; zero: not known.
 	Expected int
-	// Required is how many nodes must have confirmed that they are in no cluster, this one included, before one is formed
-	// (BOOT-4). Zero: more than half of Expected, or DefaultRequired. Two clusters can form when it is half or less of
-	// the nodes that start together.
+	// Required is how many nodes must have confirmed that they are in no cluster, this one included, before one is
+	// formed. Zero: more than half of Expected, or DefaultRequired. Two clusters can form when it is half or less of the
+	// nodes that start together.
 	Required int
 	// Margin is how long look-ups must have shown the same contact points before a cluster is formed. Zero means
 	// DefaultMargin.
 	Margin time.Duration
-	// NeverForm has this node join only (BOOT-5).
+	// NeverForm has this node join only.
 	NeverForm bool
 	// SomeMayBeSilent forms a cluster though contact points that were found do not answer, as long as Required do.
 	SomeMayBeSilent bool
 	// Remembered is the id of the cluster that this node was in, zero when it remembers none: of two clusters of this name
 	// it joins that one only.
 	Remembered uint64
-	// Decider decides in place of LowestAddress (BOOT-6). It must not keep what it is given. Nil: LowestAddress.
+	// Decider decides in place of LowestAddress. It must not keep what it is given. Nil: LowestAddress.
 	Decider Decider
 
 	// LookInterval is the pause between look-ups, LookBackOff the longest one after failures, ProbeInterval that between
@@ -130,7 +130,7 @@ func (c Config) Majority() bool {
 }
 
 // Reply is what a contact point says of its node. It says so before there is any membership, and its form does not
-// depend on the versions that the nodes speak otherwise (BOOT-2, BOOT-8).
+// depend on the versions that the nodes speak otherwise.
 type Reply struct {
 	Cluster   string // the name
 	Node      peer.ID

@@ -1,4 +1,4 @@
-// Package fdtest holds what every failure detector has to keep, as a suite to run against it (FD-1).
+// Package fdtest holds what every failure detector has to keep, as a suite to run against it.
 package fdtest
 
 import (

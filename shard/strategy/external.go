@@ -1,4 +1,4 @@
-// External: homes that a program outside of the cluster's own wishes for (SHD-6).
+// External: homes that a program outside of the cluster's own wishes for.
 
 package strategy
 

@@ -1,5 +1,5 @@
 // Checked: the guard between a strategy and the coordinator. Nothing that a strategy answers, or does, disturbs more
-// than the answer itself (SHD-6).
+// than the answer itself.
 
 package strategy
 

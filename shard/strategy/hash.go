@@ -1,4 +1,4 @@
-// ConsistentHash: a shard's home follows from its number and from who hosts, with bounded load (SHD-6).
+// ConsistentHash: a shard's home follows from its number and from who hosts, with bounded load.
 
 package strategy
 

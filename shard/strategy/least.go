@@ -1,4 +1,4 @@
-// LeastShards: as many shards everywhere, the default (SHD-6).
+// LeastShards: as many shards everywhere, the default.
 
 package strategy
 

@@ -1,4 +1,4 @@
-// LoadAware: as much load everywhere, by what regions have measured of their shards (SHD-6).
+// LoadAware: as much load everywhere, by what regions have measured of their shards.
 
 package strategy
 

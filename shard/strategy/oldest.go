@@ -1,4 +1,4 @@
-// Oldest: everything on the oldest member, for singletons (SHD-2).
+// Oldest: everything on the oldest member, for singletons.
 
 package strategy
 

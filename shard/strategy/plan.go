@@ -1,4 +1,4 @@
-// Plans: which shards change their homes so that all regions have about the same load, in few moves (SHD-6).
+// Plans: which shards change their homes so that all regions have about the same load, in few moves.
 
 package strategy
 

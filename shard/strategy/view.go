@@ -1,4 +1,4 @@
-// View: what a strategy is shown, and what it answers with (SHD-6).
+// View: what a strategy is shown, and what it answers with.
 
 package strategy
 

@@ -142,6 +142,37 @@ func TestEveryRequirementIsPinned(t *testing.T) {
 	require.Empty(t, slices.Compact(faults), "%s", strings.Join(faults, "\n"))
 }
 
+// promisedFolders are the folders of the packages that embedders may rely on; "." is the root alone.
+var promisedFolders = strings.Fields(`. cluster entity peer route shutdown stats discovery bootstrap admin metrics
+	latency sim fd shard/strategy otel codec`)
+
+// namedIDs returns the requirements that comments of a promised package name: readers of these do not have the list.
+func namedIDs(s *source) (found []finding) {
+	folder := path.Dir(s.path)
+	if s.tests || !slices.ContainsFunc(promisedFolders, func(p string) bool {
+		return folder == p || p != "." && strings.HasPrefix(folder+"/", p+"/")
+	}) {
+		return nil
+	}
+	for _, group := range s.file.Comments {
+		if id := requirementID.FindString(group.Text()); id != "" {
+			found = append(found, s.at(group.Pos(), "%s: ids of requirements stay in tests and docs/contributing", id))
+		}
+	}
+	return found
+}
+
+// TestAPICommentsNameNoIDs: who embeds kith reads comments that need no list of ours (CARD-5).
+func TestAPICommentsNameNoIDs(t *testing.T) {
+	judge(t, namedIDs)
+	s, err := parse("fd/ring.go", []byte("// Ring (FD-2).\n\npackage fd\n"))
+	require.NoError(t, err)
+	require.Len(t, namedIDs(s), 1)
+	s, err = parse("internal/x/x.go", []byte("// X (FD-2).\n\npackage x\n"))
+	require.NoError(t, err)
+	require.Empty(t, namedIDs(s))
+}
+
 // TestRequirementRules feeds the rule a page with every fault that it knows.
 func TestRequirementRules(t *testing.T) {
 	rows, faults := requirements("- **MEM-1**: a. Pinned by `fd TestA`,\n  `fd TestB`\n- **MEM-2**: b. Pinned by none\n" +
