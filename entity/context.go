@@ -90,7 +90,7 @@ func (c *Context) Asked() bool { return !kept(c) && c.from != nil }
 
 // Headers returns what the sender has given with the message, apart from its payload, empty when it gave nothing. It is
 // a view that is valid during the call. A message of a timer has none, nor has a call of Stop. Headers go no further by
-// themselves: a handler that wants them to gives them to TellWith or AskWith.
+// themselves: a handler that wants them to gives them to With.
 func (c *Context) Headers() []byte {
 	if kept(c) {
 		return nil
@@ -101,7 +101,7 @@ func (c *Context) Headers() []byte {
 // Tell sends a message to the entity id of type typ, or of this entity's own type when typ is empty. Accepted or a
 // typed error, as Region.Tell says; it never blocks and never runs the receiver before it returns.
 func (c *Context) Tell(typ, id string, payload []byte) error {
-	if kept(c) { // as TellWith, which is one call more
+	if kept(c) { // as Headed.Tell, which is one call more
 		return whose(c)
 	}
 	if typ == "" {
@@ -110,27 +110,38 @@ func (c *Context) Tell(typ, id string, payload []byte) error {
 	return c.s.runtime.Tell(nil, typ, id, payload)
 }
 
-// TellWith is Tell with headers, of which it keeps no part; nil: none. More than 4 KiB are refused with
-// *route.HeadersError.
-func (c *Context) TellWith(headers []byte, typ, id string, payload []byte) error {
+// Ask sends a message to the entity id of type typ, or of this entity's own type when typ is empty, and waits at most d
+// for the answer, which belongs to the caller. Only Blocking handlers may ask: others get ErrWouldBlock, and so does an
+// entity that asks itself, because it has one call at a time.
+func (c *Context) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	return c.With(nil).Ask(d, typ, id, payload)
+}
+
+// With returns a sender whose messages carry headers; nil: none. More than 4 KiB are refused with *route.HeadersError
+// by each send. The sender reads headers when it sends and keeps no part of them; it is valid where c is.
+func (c *Context) With(headers []byte) Headed { return Headed{c, headers} }
+
+// Headed sends for the handler of a Context, with headers. See Context.With.
+type Headed struct {
+	c       *Context
+	headers []byte
+}
+
+// Tell is Context.Tell with the headers.
+func (h Headed) Tell(typ, id string, payload []byte) error {
+	c := h.c
 	if kept(c) {
 		return whose(c)
 	}
 	if typ == "" {
 		typ = c.s.typ.Name
 	}
-	return c.s.runtime.Tell(headers, typ, id, payload)
+	return c.s.runtime.Tell(h.headers, typ, id, payload)
 }
 
-// Ask sends a message to the entity id of type typ, or of this entity's own type when typ is empty, and waits at most d
-// for the answer, which belongs to the caller. Only Blocking handlers may ask: others get ErrWouldBlock, and so does an
-// entity that asks itself, because it has one call at a time.
-func (c *Context) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
-	return c.AskWith(nil, d, typ, id, payload)
-}
-
-// AskWith is Ask with headers, as TellWith has them.
-func (c *Context) AskWith(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+// Ask is Context.Ask with the headers.
+func (h Headed) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	c := h.c
 	if kept(c) {
 		return nil, whose(c)
 	}
@@ -143,7 +154,7 @@ func (c *Context) AskWith(headers []byte, d time.Duration, typ, id string, paylo
 	if id == c.ID && typ == c.s.typ.Name {
 		return nil, fmt.Errorf("%w: entity %q asks itself", ErrWouldBlock, id)
 	}
-	return c.s.runtime.Ask(headers, d, typ, id, payload)
+	return c.s.runtime.Ask(h.headers, d, typ, id, payload)
 }
 
 // Reply answers the ask with b, which is copied. ErrNoAsk when the message is a tell, ErrReplied when it was answered

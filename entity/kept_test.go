@@ -4,6 +4,7 @@ package entity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -30,13 +31,17 @@ var misuses = map[string]func(c *Context) (any, error){
 	"Passivate":    func(c *Context) (any, error) { c.Passivate(); return nil, nil },
 	"Suspended":    func(c *Context) (any, error) { return !c.Suspended(), nil },
 	"Tell":         func(c *Context) (any, error) { return nil, c.Tell("", "b", nil) },
-	"TellWith":     func(c *Context) (any, error) { return nil, c.TellWith(nil, "t", "b", nil) },
 	"Ask":          func(c *Context) (any, error) { b, err := c.Ask(time.Hour, "", "b", nil); return string(b), err },
-	"AskWith":      func(c *Context) (any, error) { b, err := c.AskWith(nil, 1, "t", "b", nil); return string(b), err },
-	"Reply":        func(c *Context) (any, error) { return nil, c.Reply([]byte("mine")) },
-	"After":        func(c *Context) (any, error) { return nil, c.After(0, nil) },
-	"SetTimer":     func(c *Context) (any, error) { return nil, c.SetTimer("x", 0, nil) },
-	"Detach":       func(c *Context) (any, error) { token := c.Detach(); return nil, token.Reply([]byte("mine")) },
+	"With": func(c *Context) (any, error) {
+		if _, err := c.With(nil).Ask(1, "t", "b", nil); !errors.Is(err, ErrContextKept) {
+			return nil, err
+		}
+		return nil, c.With(nil).Tell("t", "b", nil)
+	},
+	"Reply":    func(c *Context) (any, error) { return nil, c.Reply([]byte("mine")) },
+	"After":    func(c *Context) (any, error) { return nil, c.After(0, nil) },
+	"SetTimer": func(c *Context) (any, error) { return nil, c.SetTimer("x", 0, nil) },
+	"Detach":   func(c *Context) (any, error) { token := c.Detach(); return nil, token.Reply([]byte("mine")) },
 	"Context": func(c *Context) (any, error) {
 		ctx := c.Context()
 		<-ctx.Done()

@@ -192,7 +192,7 @@ func TestHeadersGoOnByTheHandlersWord(t *testing.T) {
 	r.callFrame.Bind()
 	r.f.receive = func(c *Context, p []byte) error {
 		require.NoError(t, c.Tell("", "b", p))
-		return c.TellWith(c.Headers(), "other", "c", p)
+		return c.With(c.Headers()).Tell("other", "c", p)
 	}
 	require.Equal(t, route.OK, r.tell("a", "first"))
 	e := r.Foresee(HashID([]byte("a")))

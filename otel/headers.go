@@ -49,7 +49,7 @@ func (c *carrier) Keys() []string {
 	return keys
 }
 
-// Inject returns headers that carry the trace of ctx, followed by own, for kith.Region.With and kith.Context.TellWith:
+// Inject returns headers that carry the trace of ctx, followed by own, for kith.Region.With and kith.Context.With:
 // lines "key: value", an empty line, own. What does not fit in 4 KiB beside own is left out: baggage and other fields
 // first, then tracestate, then the trace itself. Without a span in ctx it returns own.
 func Inject(ctx context.Context, p propagation.TextMapPropagator, own []byte) []byte {

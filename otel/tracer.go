@@ -134,25 +134,25 @@ func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, er
 	return b, err
 }
 
-// Tell is kith.Context.TellWith under a span, with the trace of ctx: that of ReceiveTraced.
+// Tell is kith.Context.Tell under a span, with the trace of ctx: that of ReceiveTraced.
 func (t *Tracer) Tell(ctx context.Context, c *kith.Context, typ, id string, payload []byte) error {
 	if !traced(ctx) {
 		return c.Tell(typ, id, payload)
 	}
 	ctx, span := t.start(ctx, "tell", trace.SpanKindProducer, named(c, typ), id)
-	err := c.TellWith(Inject(ctx, t.propagator, nil), typ, id, payload)
+	err := c.With(Inject(ctx, t.propagator, nil)).Tell(typ, id, payload)
 	end(span, err)
 	return err
 }
 
-// Ask is kith.Context.AskWith under a span, with the trace of ctx: that of ReceiveTraced.
+// Ask is kith.Context.Ask under a span, with the trace of ctx: that of ReceiveTraced.
 func (t *Tracer) Ask(ctx context.Context, c *kith.Context, d time.Duration, typ, id string,
 	payload []byte) ([]byte, error) {
 	if !traced(ctx) {
 		return c.Ask(d, typ, id, payload)
 	}
 	ctx, span := t.start(ctx, "ask", trace.SpanKindClient, named(c, typ), id)
-	b, err := c.AskWith(Inject(ctx, t.propagator, nil), d, typ, id, payload)
+	b, err := c.With(Inject(ctx, t.propagator, nil)).Ask(d, typ, id, payload)
 	end(span, err)
 	return b, err
 }

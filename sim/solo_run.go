@@ -36,7 +36,7 @@ type Sent struct {
 	Type, ID string
 	Payload  []byte
 	Headers  []byte        // nil: none
-	Ask      bool          // by Context.Ask or AskWith
+	Ask      bool          // by Context.Ask
 	Within   time.Duration // of an ask
 }
 

@@ -37,7 +37,7 @@ func (a *auction) Receive(c *entity.Context, bid []byte) error {
 		return errLow
 	}
 	if c.Asked() {
-		if _, err := c.AskWith(c.Headers(), time.Second, "bank", "b", bid); err != nil {
+		if _, err := c.With(c.Headers()).Ask(time.Second, "bank", "b", bid); err != nil {
 			return err
 		}
 	}

@@ -95,7 +95,7 @@ func headed(t *testing.T) (remote, local map[kith.Mode]*kith.Region) {
 			r := register(t, node, kith.Type{Name: m.String(), Mode: m, Role: "host"}, actor{
 				receive: func(c *kith.Context, p []byte) error {
 					if len(p) > 0 && p[0] == '>' {
-						b, err := c.AskWith(append([]byte("on:"), c.Headers()...), patience, "", string(p[1:]), nil)
+						b, err := c.With(append([]byte("on:"), c.Headers()...)).Ask(patience, "", string(p[1:]), nil)
 						if err != nil {
 							return err
 						}

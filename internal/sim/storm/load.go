@@ -236,7 +236,7 @@ func (s *storm) askFrom(p *world.Process, c *entity.Context, hops byte) {
 	payload, nth := p.World.Book.Write(p, r.ID, id, world.LedgerSize+1)
 	payload[world.LedgerSize] = hops
 	d, headers := s.limit(time.Duration(1+s.load.IntN(3))*time.Second, payload)
-	b, err := c.AskWith(headers, d, r.Type.Name, id, payload)
+	b, err := c.With(headers).Ask(d, r.Type.Name, id, payload)
 	if errors.Is(err, route.ErrShardStopping) && !p.World.Book.Sends(nth) {
 		p.World.Book.Reject(nth) // the handler's own shard leaves, and waits for it: it is told so at once
 		return
