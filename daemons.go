@@ -88,8 +88,8 @@ func (noMessages) Receive(*Context, []byte) error { return errNoMessages }
 func (noMessages) Stop(*Context) {}
 
 // entityType is the type that daemons are: of one shard each, with one entity.
-func (d Daemons) entityType() (Type, error) {
-	t := Type{Name: d.Name, Role: d.Role, Shards: 1, New: func(string, Fence) Handler { return noMessages{} },
+func (d Daemons) entityType() (EntityType, error) {
+	t := EntityType{Name: d.Name, Role: d.Role, Shards: 1, New: func(string, Fence) Handler { return noMessages{} },
 		Strategy: strategy.LeastShards{Absolute: MaxDaemons, Percent: 100}} // few: all that move do so in one round
 	err := backoff(&t, d.MinBackoff, d.MaxBackoff)
 	if d.N < 1 || d.N > MaxDaemons {

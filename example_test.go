@@ -35,7 +35,7 @@ func ExampleTyped() {
 		return
 	}
 	defer node.Close()
-	region, err := node.Register(kith.TypedType(kith.Type{Name: "book", Mode: kith.Worker},
+	region, err := node.Register(kith.TypedType(kith.EntityType{Name: "book", Mode: kith.Worker},
 		kith.JSON[order](), kith.JSON[quote](), openBook))
 	if err != nil {
 		fmt.Println(err)

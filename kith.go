@@ -4,7 +4,7 @@
 // owner each.
 //
 //	node, err := kith.Start(ctx, kith.Config{Name: "market", Listen: "127.0.0.1:7355", Seeds: seeds})
-//	books, err := node.Register(kith.Type{Name: "book", New: newBook})
+//	books, err := node.Register(kith.EntityType{Name: "book", New: newBook})
 //	err = node.Ready(ctx)
 //	err = books.Tell("EURUSD", payload)
 //	reply, err := books.Ask(ctx, "EURUSD", payload)
@@ -34,8 +34,8 @@ import (
 
 // What an embedder declares and implements for a kind of entity (package entity).
 type (
-	// Type declares a kind of entity.
-	Type = entity.Type
+	// EntityType declares a kind of entity: its name, mode, bounds, and how one is made. It is entity.Type.
+	EntityType = entity.Type
 	// Handler is one entity: user code that gets one call at a time.
 	Handler = entity.Handler
 	// Stateful is a Handler whose state moves with its entity from node to node, where nobody dies.

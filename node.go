@@ -209,7 +209,7 @@ func (n *Node) Err() error { return n.d.Err() }
 // it can send to them. Errors: faults of t, ErrTypeExists, ErrTooManyTypes, ErrHashCollision, ErrSettingsDiffer. When
 // this node has not heard of the cluster's settings yet, that they differ is found out later: it is logged, and the
 // Region then returns ErrSettingsDiffer. A type that was refused may be registered again.
-func (n *Node) Register(t Type) (*Region, error) {
+func (n *Node) Register(t EntityType) (*Region, error) {
 	r, err := n.d.Register(t)
 	if err != nil {
 		return nil, err

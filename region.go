@@ -31,7 +31,7 @@ func (r *Region) With(headers []byte) *Region {
 }
 
 // Type returns the declaration of the region's type, defaults filled in.
-func (r *Region) Type() Type { return r.r.Type() }
+func (r *Region) Type() EntityType { return r.r.Type() }
 
 // Shard returns the shard of an entity id.
 func (r *Region) Shard(id string) ShardID { return r.r.Shard(id) }

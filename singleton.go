@@ -34,9 +34,9 @@ type Singleton struct {
 	// New makes it when it begins on a node, without a message: on each under a higher fence, which is to be given to
 	// every store that it writes to.
 	New func(f Fence) Handler
-	// Open takes the place of New for one that may fail to be made; see Type.Open. It is tried again after a rest.
+	// Open takes the place of New for one that may fail to be made; see EntityType.Open. It is tried again after a rest.
 	Open func(c *Context) (Handler, error)
-	// MailboxBytes bounds what waits for it where it lives; see Type.MailboxBytes.
+	// MailboxBytes bounds what waits for it where it lives; see EntityType.MailboxBytes.
 	MailboxBytes int
 	// MinBackoff is how long it rests after a panic, or when it could not be made, before it is made again; that doubles
 	// with each failure that follows within MaxBackoff, up to MaxBackoff. Zero means 1 s and 1 min; at most a day.
@@ -130,8 +130,8 @@ func (n *Node) Singleton(s Singleton) (*SingletonRef, error) {
 }
 
 // entityType is the type that a singleton is, of one shard with one entity, and how that is kept alive.
-func (s Singleton) entityType(cluster string) (Type, *driver.Keep, error) {
-	t := Type{Name: s.Name, Role: s.Role, Shards: 1, Mode: s.Mode, MailboxBytes: s.MailboxBytes,
+func (s Singleton) entityType(cluster string) (EntityType, *driver.Keep, error) {
+	t := EntityType{Name: s.Name, Role: s.Role, Shards: 1, Mode: s.Mode, MailboxBytes: s.MailboxBytes,
 		Strategy: strategy.Oldest{}}
 	err := backoff(&t, s.MinBackoff, s.MaxBackoff)
 	made := s.Open
@@ -154,7 +154,7 @@ func (s Singleton) entityType(cluster string) (Type, *driver.Keep, error) {
 }
 
 // backoff sets the restart policy of an entity that is kept alive.
-func backoff(t *Type, least, most time.Duration) (err error) {
+func backoff(t *EntityType, least, most time.Duration) (err error) {
 	if least < 0 || most < 0 || most > entity.MaxRestartWindow || most > 0 && least > most {
 		return fmt.Errorf("MinBackoff is %v and MaxBackoff %v, must be rising and at most %v", least, most,
 			entity.MaxRestartWindow)
@@ -173,7 +173,7 @@ func backoff(t *Type, least, most time.Duration) (err error) {
 }
 
 // faults returns what is wrong with a declaration: err, and what the type finds that it comes to.
-func faults(what string, t Type, err error) error {
+func faults(what string, t EntityType, err error) error {
 	if err = errors.Join(err, t.WithDefaults().Validate()); err != nil {
 		return fmt.Errorf("%w: %s %q: %w", ErrBadConfig, what, t.Name, err)
 	}

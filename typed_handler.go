@@ -28,9 +28,9 @@ type TypedHandler[Q, R any] interface {
 // ErrBadPayload with the codec's text, after which MayHaveRun is false. When reply refuses what a handler returned, the
 // asker gets ErrHandler. A handler that is Stateful hands over its state as bytes; TypedStatefulType takes a codec.
 // Nothing is allocated for a message but what codecs and handler allocate.
-func TypedType[Q, R any](t Type, ask Codec[Q], reply Codec[R],
+func TypedType[Q, R any](t EntityType, ask Codec[Q], reply Codec[R],
 	open func(c *Context) (TypedHandler[Q, R], error),
-) Type {
+) EntityType {
 	of := &typing[Q, R]{ask: ask, reply: reply}
 	of.frames.New = func() any { return &frame[Q, R]{} }
 	t.Open = func(c *Context) (Handler, error) {

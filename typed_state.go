@@ -17,9 +17,9 @@ type TypedStateful[Q, R, S any] interface {
 
 // TypedStatefulType is TypedType of handlers whose state travels by a codec. What the codec refuses is lost as what
 // HandOver or TakeUp refuses: the entity's state alone, counted, with an incident that names it.
-func TypedStatefulType[Q, R, S any](t Type, ask Codec[Q], reply Codec[R], state Codec[S],
+func TypedStatefulType[Q, R, S any](t EntityType, ask Codec[Q], reply Codec[R], state Codec[S],
 	open func(c *Context) (TypedStateful[Q, R, S], error),
-) Type {
+) EntityType {
 	return TypedType(t, ask, reply, func(c *Context) (TypedHandler[Q, R], error) {
 		h, err := open(c)
 		if err != nil || h == nil {

@@ -30,7 +30,7 @@ func start(t *testing.T, cfg Config, seeds ...string) (*kith.Node, *Server) {
 	n, err := kith.Start(t.Context(), kith.Config{Seeds: seeds})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = n.Close() })
-	_, err = n.Register(kith.Type{Name: "orders", Shards: 8, Mode: kith.Inline,
+	_, err = n.Register(kith.EntityType{Name: "orders", Shards: 8, Mode: kith.Inline,
 		New: func(string, kith.Fence) kith.Handler { return handler{} }})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

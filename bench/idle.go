@@ -31,8 +31,8 @@ func NewIdle() *Idle {
 }
 
 // Type declares the entities.
-func (i *Idle) Type(name string, shards uint32, mode kith.Mode) kith.Type {
-	return kith.Type{Name: name, Shards: shards, Mode: mode, New: func(string, kith.Fence) kith.Handler {
+func (i *Idle) Type(name string, shards uint32, mode kith.Mode) kith.EntityType {
+	return kith.EntityType{Name: name, Shards: shards, Mode: mode, New: func(string, kith.Fence) kith.Handler {
 		i.made.Add(1)
 		return i.entity // one value is every entity: the user's own state would come on top
 	}}

@@ -26,7 +26,7 @@ type Pressed struct {
 func NewPressed() *Pressed { return &Pressed{slow: NewSink(), others: NewSink()} }
 
 // Type declares the entities, whose mailboxes hold so many bytes.
-func (p *Pressed) Type(name string, shards uint32, mailbox int, role string) kith.Type {
+func (p *Pressed) Type(name string, shards uint32, mailbox int, role string) kith.EntityType {
 	t := p.others.Type(name, shards, kith.Blocking, role)
 	quick := t.New
 	t.MailboxBytes = mailbox

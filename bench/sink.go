@@ -44,13 +44,13 @@ type Sink struct {
 func NewSink() *Sink { return &Sink{clock: sharedClock} }
 
 // Type declares entities of this sink. The receiver's role keeps them off the sender.
-func (s *Sink) Type(name string, shards uint32, mode kith.Mode, role string) kith.Type {
+func (s *Sink) Type(name string, shards uint32, mode kith.Mode, role string) kith.EntityType {
 	every := uint64(publishEvery)
 	if mode == kith.Blocking {
 		every = 1
 	}
 	entity := func(string, kith.Fence) kith.Handler { return s.entity(every) }
-	return kith.Type{Name: name, Shards: shards, Mode: mode, Role: role, New: entity}
+	return kith.EntityType{Name: name, Shards: shards, Mode: mode, Role: role, New: entity}
 }
 
 func (s *Sink) entity(every uint64) *sinkEntity {

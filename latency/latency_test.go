@@ -91,7 +91,7 @@ func TestNodeTellsItsLatencies(t *testing.T) {
 	modes := map[string]kith.Mode{"blocking": kith.Blocking, "inline": kith.Inline, "worker": kith.Worker}
 	var wg sync.WaitGroup
 	for typ, mode := range modes {
-		region, err := node.Register(kith.Type{Name: typ, Shards: 4, Mode: mode,
+		region, err := node.Register(kith.EntityType{Name: typ, Shards: 4, Mode: mode,
 			New: func(string, kith.Fence) kith.Handler { return echo{} }})
 		require.NoError(t, err)
 		wg.Go(func() {

@@ -36,7 +36,7 @@ func start(t *testing.T, m *Metrics, types int, seeds ...string) *kith.Node {
 	t.Cleanup(func() { _ = n.Close() })
 	m.Watch(n)
 	for i := range types {
-		_, err = n.Register(kith.Type{Name: fmt.Sprintf("type%d", i), Shards: 4, Mode: kith.Inline,
+		_, err = n.Register(kith.EntityType{Name: fmt.Sprintf("type%d", i), Shards: 4, Mode: kith.Inline,
 			New: func(string, kith.Fence) kith.Handler { return handler{} }})
 		require.NoError(t, err)
 	}

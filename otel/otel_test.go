@@ -40,7 +40,7 @@ func traces(t testing.TB) (*Tracer, *tracetest.InMemoryExporter, trace.Tracer) {
 }
 
 // node starts a node with these types, and waits until it is Up.
-func node(t testing.TB, cfg kith.Config, types ...kith.Type) (*kith.Node, map[string]*kith.Region) {
+func node(t testing.TB, cfg kith.Config, types ...kith.EntityType) (*kith.Node, map[string]*kith.Region) {
 	t.Helper()
 	n, err := kith.Start(context.Background(), cfg)
 	require.NoError(t, err)
@@ -109,8 +109,8 @@ func (r *relay) ReceiveTraced(ctx context.Context, c *kith.Context, p []byte) er
 func (r *relay) Stop(*kith.Context) {}
 
 // of returns a type of relays.
-func of(t *Tracer, n *notes, name, next string) kith.Type {
-	return t.Type(kith.Type{Name: name, Shards: 4,
+func of(t *Tracer, n *notes, name, next string) kith.EntityType {
+	return t.Type(kith.EntityType{Name: name, Shards: 4,
 		New: func(string, kith.Fence) kith.Handler { return &relay{t, next, n} }})
 }
 
@@ -228,7 +228,7 @@ func (k *keeper) TakeUp(*kith.Context, []byte) error     { return nil }
 func TestHandlersStayWhatTheyAre(t *testing.T) {
 	tr, _, _ := traces(t)
 	failed := errors.New("no store")
-	typ := tr.Type(kith.Type{Open: func(c *kith.Context) (kith.Handler, error) {
+	typ := tr.Type(kith.EntityType{Open: func(c *kith.Context) (kith.Handler, error) {
 		switch c {
 		case nil:
 			return nil, failed
@@ -245,7 +245,7 @@ func TestHandlersStayWhatTheyAre(t *testing.T) {
 	_, stateful := tr.handler(&relay{}).(kith.Stateful)
 	require.False(t, stateful)
 	require.Nil(t, tr.handler(nil))
-	require.Nil(t, tr.Type(kith.Type{}).New)
+	require.Nil(t, tr.Type(kith.EntityType{}).New)
 }
 
 // Headers come back as they were given; what is too long loses baggage first, then the state of the trace, then all of
@@ -442,7 +442,8 @@ func BenchmarkTell(b *testing.B) {
 	tr, _, _ := traces(b)
 	p := sdk.NewTracerProvider() // nowhere
 	tr.tracer = p.Tracer(scope)
-	quiet := kith.Type{Name: "quiet", Mode: kith.Inline, New: func(string, kith.Fence) kith.Handler { return sink{} }}
+	quiet := kith.EntityType{Name: "quiet", Mode: kith.Inline,
+		New: func(string, kith.Fence) kith.Handler { return sink{} }}
 	_, regions := node(b, kith.Config{}, tr.Type(quiet))
 	plain, region, payload := regions["quiet"], tr.Region(regions["quiet"]), make([]byte, 64)
 	ctx, root := p.Tracer("bench").Start(context.Background(), "root")

@@ -175,7 +175,7 @@ type Handler interface {
 
 // Type returns t with handlers whose calls have spans, of kind server for asks and consumer for tells, when their
 // message carries a trace. Others are called as without it.
-func (t *Tracer) Type(typ kith.Type) kith.Type {
+func (t *Tracer) Type(typ kith.EntityType) kith.EntityType {
 	if f := typ.New; f != nil {
 		typ.New = func(id string, fence kith.Fence) kith.Handler { return t.handler(f(id, fence)) }
 	}

@@ -34,7 +34,7 @@ func (*till) Stop(*kith.Context) {}
 // TestTyped: a typed type runs in the simulator as any other, with its timers, and is asked with values.
 func TestTyped(t *testing.T) {
 	c := sim.New(t, 3, 7)
-	c.Register(kith.TypedType(kith.Type{Name: "till", Shards: 8}, kith.JSON[sale](), kith.JSON[stock](),
+	c.Register(kith.TypedType(kith.EntityType{Name: "till", Shards: 8}, kith.JSON[sale](), kith.JSON[stock](),
 		func(*kith.Context) (kith.TypedHandler[sale, stock], error) { return &till{}, nil }))
 	c.AwaitUp()
 	tills := sim.Typed(c, "till", kith.JSON[sale](), kith.JSON[stock]())

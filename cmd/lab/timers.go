@@ -159,7 +159,7 @@ func (c *timersCmd) real(progress *cli.Progress) (r timersResult, err error) {
 	crowd := &timerCrowd{start: time.Now(), most: c.Over / 2}
 	var regions []*kith.Region
 	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker, kith.Inline} {
-		region, err := node.Register(kith.Type{Name: mode.String(), Mode: mode, New: crowd.make})
+		region, err := node.Register(kith.EntityType{Name: mode.String(), Mode: mode, New: crowd.make})
 		if err != nil {
 			return r, err
 		}

@@ -44,7 +44,7 @@ func (lengths) Stop(*kith.Context) {}
 
 func TestTypedHandler(t *testing.T) {
 	c := sim.New(t, 3, 1)
-	c.Register(kith.TypedType(kith.Type{Name: "lengths", Shards: 8}, text, span,
+	c.Register(kith.TypedType(kith.EntityType{Name: "lengths", Shards: 8}, text, span,
 		func(*kith.Context) (kith.TypedHandler[wrapperspb.StringValue, durationpb.Duration], error) {
 			return lengths{}, nil
 		}))

@@ -38,7 +38,8 @@ func main() {
 	cfg := kith.Config{Name: "market", Seeds: os.Args[1:], JoinTimeout: patience, Logger: slog.Default()}
 	node, err := kith.Start(ctx, cfg) // on a free loopback port
 	check(err)
-	books, err := node.Register(kith.Type{Name: "book", New: func(string, kith.Fence) kith.Handler { return &book{} }})
+	books, err := node.Register(kith.EntityType{Name: "book",
+		New: func(string, kith.Fence) kith.Handler { return &book{} }})
 	check(err)
 	check(node.Ready(ctx))                            // its error names what it waits for, such as a dead seed
 	check(books.Tell("EURUSD", []byte("5")))          // accepted or an error, never blocks

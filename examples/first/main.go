@@ -26,7 +26,7 @@ func main() {
 	defer stop()
 	node, err := kith.Start(ctx, kith.Config{Name: "first", Seeds: os.Args[1:]}) // on a free port of loopback
 	check(err)
-	counters, err := node.Register(kith.Type{Name: "counter",
+	counters, err := node.Register(kith.EntityType{Name: "counter",
 		New: func(string, kith.Fence) kith.Handler { return &counter{} }})
 	check(err)
 	answer, err := counters.Ask(ctx, "lobby", []byte("visitor")) // on whichever node the lobby's counter lives

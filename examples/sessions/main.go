@@ -45,8 +45,8 @@ func (s *session) Stop(c *kith.Context) {
 }
 
 // sessions declares the type: what becomes of sessions that panic, and how many are kept.
-func sessions(out io.Writer) kith.Type {
-	return kith.Type{
+func sessions(out io.Writer) kith.EntityType {
+	return kith.EntityType{
 		Name: "session", Shards: 16,
 		New:            func(string, kith.Fence) kith.Handler { return &session{out: out} },
 		IdleAfter:      time.Hour,   // the longest without a message, whatever the timers do

@@ -69,8 +69,8 @@ func (s *shadow) Receive(c *kith.Context, payload []byte) error {
 func (s *shadow) Stop(*kith.Context) {} // what was answered is saved
 
 // shadows is the type: an entity claims its record before its first message.
-func shadows(st store) kith.Type {
-	return kith.Type{Name: "shadow", IdleAfter: time.Hour, Open: func(c *kith.Context) (kith.Handler, error) {
+func shadows(st store) kith.EntityType {
+	return kith.EntityType{Name: "shadow", IdleAfter: time.Hour, Open: func(c *kith.Context) (kith.Handler, error) {
 		s := &shadow{Desired: map[string]string{}, Reported: map[string]string{}, store: st}
 		b, err := st.Claim(c.ID, c.Fence)
 		if err == nil && len(b) > 0 {

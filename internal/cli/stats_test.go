@@ -31,7 +31,7 @@ func TestStatsLine(t *testing.T) {
 	require.NoError(t, err)
 	defer node.Close()
 	require.NoError(t, node.Ready(ctx))
-	region, err := node.Register(kith.Type{Name: "counter", Shards: 3,
+	region, err := node.Register(kith.EntityType{Name: "counter", Shards: 3,
 		New: func(string, kith.Fence) kith.Handler { return &counter{} }})
 	require.NoError(t, err)
 	r.node, r.last = node, time.Now()

@@ -206,7 +206,7 @@ func newAccount(t *testing.T, edit func(i int, c *kith.Config)) *theAccount {
 	}, func(_ int, n *kith.Node) {
 		regions = regions[:0]
 		for _, mode := range []kith.Mode{kith.Inline, kith.Worker, kith.Blocking} {
-			r, err := n.Register(kith.Type{Name: mode.String(), Shards: 16, Mode: mode,
+			r, err := n.Register(kith.EntityType{Name: mode.String(), Shards: 16, Mode: mode,
 				New: func(string, kith.Fence) kith.Handler { return &actor{receive: a.handle} }})
 			require.NoError(t, err)
 			regions = append(regions, r)

@@ -82,7 +82,7 @@ func gates(t *testing.T, mode kith.Mode, prepare func(cfg *kith.Config)) (
 		}
 		prepare(cfg)
 	}, func(i int, n *kith.Node) {
-		region, err := n.Register(kith.Type{Name: "gate", Role: "host", Shards: 4, Mode: mode, MailboxBytes: 64 << 10,
+		region, err := n.Register(kith.EntityType{Name: "gate", Role: "host", Shards: 4, Mode: mode, MailboxBytes: 64 << 10,
 			New: func(string, kith.Fence) kith.Handler { return &gate{open, l} }})
 		require.NoError(t, err)
 		if i == 0 {
@@ -162,7 +162,7 @@ func TestASlowPeerCostsItsOwnLinkOnly(t *testing.T) {
 		cfg.Window, cfg.MaxPayload, cfg.LinkBuffer = 64<<10, 10<<10, 64<<10
 		cfg.Roles = [][]string{nil, {"slow"}, {"quick"}}[i]
 	}, func(i int, n *kith.Node) {
-		s, err := n.Register(kith.Type{Name: "slow", Role: "slow", Shards: 4, Mode: kith.Worker,
+		s, err := n.Register(kith.EntityType{Name: "slow", Role: "slow", Shards: 4, Mode: kith.Worker,
 			New: func(string, kith.Fence) kith.Handler { return &gate{open, slowLedger} }})
 		require.NoError(t, err)
 		echo := echoType("quick", kith.Worker, quickLedger, func() *kith.Node { return n })
@@ -309,7 +309,7 @@ func TestParking(t *testing.T) {
 		}
 		cfg.Sharding.ParkBytes, cfg.Sharding.ParkTime, cfg.Undelivered = 20_000, time.Second, rep.take
 	}, nil)
-	r, err := nodes[0].Register(kith.Type{Name: "orphan", Role: "host", Shards: 4,
+	r, err := nodes[0].Register(kith.EntityType{Name: "orphan", Role: "host", Shards: 4,
 		New: func(string, kith.Fence) kith.Handler { return &echo{} }})
 	require.NoError(t, err)
 	accepted := uint64(0)
@@ -364,7 +364,7 @@ func TestOwnRefusalsNameTheirBound(t *testing.T) {
 			nodes := cluster(t, 1, func(_ int, cfg *kith.Config) {
 				cfg.LinkBuffer, cfg.Window, cfg.MaxPayload = 64<<10, 64<<10, 10<<10
 			}, func(_ int, n *kith.Node) {
-				r = register(t, n, kith.Type{Name: "gate", Shards: 4, Mode: c.mode, MailboxBytes: 64 << 10}, actor{
+				r = register(t, n, kith.EntityType{Name: "gate", Shards: 4, Mode: c.mode, MailboxBytes: 64 << 10}, actor{
 					receive: func(*kith.Context, []byte) error { <-open; return nil }})
 			})
 			t.Cleanup(func() { close(open) })

@@ -30,7 +30,7 @@ func TestStopThatNeverEndsHoldsUpItsShardAlone(t *testing.T) {
 	hangs, panics, stopping := "", "", make(chan struct{})
 	regions := map[*kith.Node]*kith.Region{}
 	registered := func(_ int, n *kith.Node) {
-		typ := kith.Type{Name: "x", Mode: kith.Blocking, Shards: 16, Strategy: own}
+		typ := kith.EntityType{Name: "x", Mode: kith.Blocking, Shards: 16, Strategy: own}
 		typ.New = func(string, kith.Fence) kith.Handler {
 			return &stops{echo{l, n.ID}, func(id string) {
 				switch id {

@@ -34,12 +34,12 @@ func (b bad) Rebalance(v *strategy.View) ([]strategy.Move, error) {
 }
 
 // where a function of the embedder is called, and what has it called: each is given what it does.
-var callbacks = map[string]func(cfg *kith.Config, typ *kith.Type, does func()) (provoke func(r *kith.Region)){
-	"Incident": func(cfg *kith.Config, _ *kith.Type, does func()) func(r *kith.Region) {
+var callbacks = map[string]func(cfg *kith.Config, typ *kith.EntityType, does func()) (provoke func(r *kith.Region)){
+	"Incident": func(cfg *kith.Config, _ *kith.EntityType, does func()) func(r *kith.Region) {
 		cfg.Incident = func(kith.Incident) { does() }
 		return func(r *kith.Region) { _ = r.Tell("panics", nil) }
 	},
-	"Undelivered": func(cfg *kith.Config, typ *kith.Type, does func()) func(r *kith.Region) {
+	"Undelivered": func(cfg *kith.Config, typ *kith.EntityType, does func()) func(r *kith.Region) {
 		cfg.Undelivered = func(kith.Undelivered) { does() }
 		make := typ.New
 		typ.New, typ.Open = nil, func(c *kith.Context) (kith.Handler, error) {
@@ -50,19 +50,19 @@ var callbacks = map[string]func(cfg *kith.Config, typ *kith.Type, does func()) (
 		}
 		return func(r *kith.Region) { _ = r.Tell("panics", nil) }
 	},
-	"Latency": func(cfg *kith.Config, _ *kith.Type, does func()) func(r *kith.Region) {
+	"Latency": func(cfg *kith.Config, _ *kith.EntityType, does func()) func(r *kith.Region) {
 		cfg.LatencyEvery = 1
 		cfg.Latency = func(kith.Measure, string, time.Duration) { does() }
 		return func(r *kith.Region) { _ = r.Tell("x", nil) }
 	},
-	"AskFunc": func(_ *kith.Config, _ *kith.Type, does func()) func(r *kith.Region) {
+	"AskFunc": func(_ *kith.Config, _ *kith.EntityType, does func()) func(r *kith.Region) {
 		return func(r *kith.Region) { _ = r.AskFunc(patience, "x", nil, func([]byte, error) { does() }) }
 	},
-	"Strategy": func(_ *kith.Config, typ *kith.Type, does func()) func(r *kith.Region) {
+	"Strategy": func(_ *kith.Config, typ *kith.EntityType, does func()) func(r *kith.Region) {
 		typ.Strategy = bad{strategy.LeastShards{}, does}
 		return func(r *kith.Region) { _ = r.Tell("y", nil) }
 	},
-	"Handler": func(_ *kith.Config, typ *kith.Type, does func()) func(r *kith.Region) {
+	"Handler": func(_ *kith.Config, typ *kith.EntityType, does func()) func(r *kith.Region) {
 		typ.New = func(string, kith.Fence) kith.Handler {
 			return &actor{receive: func(*kith.Context, []byte) error { does(); return nil }}
 		}
@@ -76,7 +76,7 @@ func called(t *testing.T, name string, mode kith.Mode, does func(n *kith.Node, r
 	var n atomic.Pointer[kith.Node]
 	var region atomic.Pointer[kith.Region]
 	cfg := kith.Config{}
-	typ := kith.Type{Name: "x", Mode: mode, Shards: 4, New: func(id string, _ kith.Fence) kith.Handler {
+	typ := kith.EntityType{Name: "x", Mode: mode, Shards: 4, New: func(id string, _ kith.Fence) kith.Handler {
 		return &actor{receive: func(c *kith.Context, _ []byte) error {
 			if id == "panics" {
 				panic("as it should")

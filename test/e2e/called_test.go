@@ -22,7 +22,7 @@ func TestAskerCallsTheInlineHandler(t *testing.T) {
 	at, asking := make(chan uintptr, 1), make(chan uintptr, 1)
 	told := make(chan string, 1)
 	cluster(t, 1, nil, func(_ int, n *kith.Node) {
-		inline = register(t, n, kith.Type{Name: "inline", Mode: kith.Inline}, actor{
+		inline = register(t, n, kith.EntityType{Name: "inline", Mode: kith.Inline}, actor{
 			receive: func(c *kith.Context, b []byte) error {
 				switch string(b) {
 				case "told":
@@ -40,7 +40,7 @@ func TestAskerCallsTheInlineHandler(t *testing.T) {
 				}
 				return c.Reply(b)
 			}})
-		blocking = register(t, n, kith.Type{Name: "blocking"}, actor{
+		blocking = register(t, n, kith.EntityType{Name: "blocking"}, actor{
 			receive: func(c *kith.Context, b []byte) error {
 				asking <- incall.Here()
 				got, err := c.Ask(time.Minute, "inline", "a", b)

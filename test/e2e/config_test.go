@@ -115,7 +115,7 @@ func TestUnreachableSeed(t *testing.T) {
 	require.Equal(t, kith.EndJoinTimeout, ended.Kind)
 	require.ErrorIs(t, err, kith.ErrStopped)
 	require.ErrorIs(t, n.Leave(within(t)), kith.ErrStopped)
-	_, err = n.Register(kith.Type{Name: "x", New: func(string, kith.Fence) kith.Handler { return nil }})
+	_, err = n.Register(kith.EntityType{Name: "x", New: func(string, kith.Fence) kith.Handler { return nil }})
 	require.ErrorIs(t, err, kith.ErrStopped)
 }
 
@@ -143,7 +143,7 @@ func TestSettingsOfATypeDiffer(t *testing.T) {
 	regions := make([]*kith.Region, 2)
 	cluster(t, 2, nil, func(i int, n *kith.Node) {
 		answer := actor{receive: func(c *kith.Context, b []byte) error { return c.Reply(b) }}
-		regions[i] = register(t, n, kith.Type{Name: "x", Shards: uint32(8 + i)}, answer)
+		regions[i] = register(t, n, kith.EntityType{Name: "x", Shards: uint32(8 + i)}, answer)
 	})
 	ctx := within(t)
 	_, err := regions[0].Ask(ctx, "a", nil)
@@ -170,10 +170,10 @@ func TestLeaveAlone(t *testing.T) {
 func TestRegisterFaults(t *testing.T) {
 	t.Parallel()
 	n := start(t, nil, kith.Config{})
-	_, err := n.Register(kith.Type{})
+	_, err := n.Register(kith.EntityType{})
 	require.ErrorContains(t, err, "Name")
 	require.ErrorContains(t, err, "New")
-	typ := kith.Type{Name: "x", New: func(string, kith.Fence) kith.Handler { return nil }}
+	typ := kith.EntityType{Name: "x", New: func(string, kith.Fence) kith.Handler { return nil }}
 	r, err := n.Register(typ)
 	require.NoError(t, err)
 	require.EqualValues(t, 1000, r.Type().Shards)
@@ -185,8 +185,8 @@ func TestRegisterFaults(t *testing.T) {
 // not notice.
 func TestSettingsDiffer(t *testing.T) {
 	t.Parallel()
-	newType := func(shards uint32) kith.Type {
-		return kith.Type{Name: "x", Shards: shards, New: func(string, kith.Fence) kith.Handler { return &echo{} }}
+	newType := func(shards uint32) kith.EntityType {
+		return kith.EntityType{Name: "x", Shards: shards, New: func(string, kith.Fence) kith.Handler { return &echo{} }}
 	}
 	var regions []*kith.Region
 	cluster(t, 2, nil, func(i int, n *kith.Node) {

@@ -24,7 +24,7 @@ func TestContextEndsWithALeave(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			begun, causes, ends := make(chan context.Context, 1), make(chan error, 1), make(chan end, 1)
-			far, owner, _, _, _ := owned(t, kith.Type{Mode: mode}, actor{
+			far, owner, _, _, _ := owned(t, kith.EntityType{Mode: mode}, actor{
 				receive: func(c *kith.Context, _ []byte) error {
 					ctx := c.Context()
 					begun <- ctx
@@ -62,7 +62,7 @@ func TestContextEndsWithALeave(t *testing.T) {
 func TestContextEndsWithAClose(t *testing.T) {
 	t.Parallel()
 	begun, causes := make(chan bool, 1), make(chan error, 1)
-	far, owner, _, _, _ := owned(t, kith.Type{}, actor{
+	far, owner, _, _, _ := owned(t, kith.EntityType{}, actor{
 		receive: func(c *kith.Context, _ []byte) error {
 			begun <- true
 			<-c.Context().Done()
@@ -81,7 +81,7 @@ func TestContextEndsWithAClose(t *testing.T) {
 func TestContextOfAnAskHasItsLimit(t *testing.T) {
 	t.Parallel()
 	causes, second := make(chan error, 8), make(chan bool, 8)
-	far, _, _, _, _ := owned(t, kith.Type{}, actor{
+	far, _, _, _, _ := owned(t, kith.EntityType{}, actor{
 		receive: func(c *kith.Context, b []byte) error {
 			if len(b) > 0 {
 				return c.Reply(b)

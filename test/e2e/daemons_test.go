@@ -245,7 +245,7 @@ func TestDaemonsBadInput(t *testing.T) {
 	}
 	_, err = n.Daemons(kith.Daemons{Name: "a", N: 1, Run: run})
 	require.NoError(t, err)
-	_, err = n.Register(kith.Type{Name: "a", New: func(string, kith.Fence) kith.Handler { return &actor{} }})
+	_, err = n.Register(kith.EntityType{Name: "a", New: func(string, kith.Fence) kith.Handler { return &actor{} }})
 	require.ErrorIs(t, err, kith.ErrTypeExists)
 }
 

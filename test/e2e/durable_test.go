@@ -106,7 +106,7 @@ func TestDurableEntitiesRecoverFromTheirStore(t *testing.T) {
 		}
 	}, func(i int, n *kith.Node) {
 		for name, handler := range kinds {
-			r, err := n.Register(kith.Type{Name: name, Role: "host", Shards: 16,
+			r, err := n.Register(kith.EntityType{Name: name, Role: "host", Shards: 16,
 				New: func(string, kith.Fence) kith.Handler { return handler() }})
 			require.NoError(t, err)
 			if i == 0 {

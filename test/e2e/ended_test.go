@@ -81,7 +81,7 @@ func newTried(t *testing.T) *tried {
 				return nil
 			}}
 		}
-		r, err := n.Register(kith.Type{Name: "x", New: handler})
+		r, err := n.Register(kith.EntityType{Name: "x", New: handler})
 		require.NoError(t, err)
 		one, err := n.Singleton(kith.Singleton{Name: "one",
 			New: func(f kith.Fence) kith.Handler { return handler("one", f) }})

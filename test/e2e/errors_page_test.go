@@ -72,7 +72,7 @@ func TestErrorsSayWhetherAHandlerRan(t *testing.T) {
 			cfg.Roles = []string{"host"}
 		}
 	}, func(_ int, node *kith.Node) {
-		regions = append(regions, register(t, node, kith.Type{Name: "e", Role: "host", MailboxBytes: 4 << 10}, actor{
+		regions = append(regions, register(t, node, kith.EntityType{Name: "e", Role: "host", MailboxBytes: 4 << 10}, actor{
 			receive: func(c *kith.Context, p []byte) error {
 				if string(p) != "block" { // which begins at some time beside the others
 					ran.Add(1)

@@ -30,7 +30,7 @@ func TestExpiredAsksAreNotHandled(t *testing.T) {
 					cfg.Roles = []string{"host"}
 				}
 			}, func(_ int, node *kith.Node) {
-				regions = append(regions, register(t, node, kith.Type{Name: "g", Mode: mode, Role: "host", Shards: 1}, actor{
+				regions = append(regions, register(t, node, kith.EntityType{Name: "g", Mode: mode, Role: "host", Shards: 1}, actor{
 					receive: func(c *kith.Context, p []byte) error {
 						switch string(p) {
 						case "block":
@@ -92,7 +92,7 @@ func headed(t *testing.T) (remote, local map[kith.Mode]*kith.Region) {
 		}
 	}, func(i int, node *kith.Node) {
 		for _, m := range modes {
-			r := register(t, node, kith.Type{Name: m.String(), Mode: m, Role: "host"}, actor{
+			r := register(t, node, kith.EntityType{Name: m.String(), Mode: m, Role: "host"}, actor{
 				receive: func(c *kith.Context, p []byte) error {
 					if len(p) > 0 && p[0] == '>' {
 						b, err := c.With(append([]byte("on:"), c.Headers()...)).Ask(patience, "", string(p[1:]), nil)

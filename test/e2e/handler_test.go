@@ -29,7 +29,7 @@ func (a *actor) Stop(c *kith.Context) {
 	}
 }
 
-func register(t *testing.T, n *kith.Node, typ kith.Type, a actor) *kith.Region {
+func register(t *testing.T, n *kith.Node, typ kith.EntityType, a actor) *kith.Region {
 	t.Helper()
 	if typ.Open == nil {
 		typ.New = func(string, kith.Fence) kith.Handler { return &a }
@@ -50,14 +50,14 @@ func TestHandlersAskAndTell(t *testing.T) {
 			l := newLedger()
 			var regions []*kith.Region
 			cluster(t, 2, nil, func(i int, n *kith.Node) {
-				register(t, n, kith.Type{Name: "back", Mode: mode}, actor{receive: func(c *kith.Context, b []byte) error {
+				register(t, n, kith.EntityType{Name: "back", Mode: mode}, actor{receive: func(c *kith.Context, b []byte) error {
 					if !c.Asked() {
 						l.got(c.ID, b, n.ID())
 						return nil
 					}
 					return c.Reply(append([]byte("back "), b...))
 				}})
-				regions = append(regions, register(t, n, kith.Type{Name: "front", Mode: mode}, actor{
+				regions = append(regions, register(t, n, kith.EntityType{Name: "front", Mode: mode}, actor{
 					receive: func(c *kith.Context, b []byte) error {
 						if !c.Asked() {
 							return c.Tell("back", c.ID, b)
@@ -99,7 +99,7 @@ func TestDetach(t *testing.T) {
 		}
 	}, func(i int, n *kith.Node) {
 		for _, m := range modes {
-			r := register(t, n, kith.Type{Name: m.String(), Role: "host", Mode: m}, actor{
+			r := register(t, n, kith.EntityType{Name: m.String(), Role: "host", Mode: m}, actor{
 				receive: func(c *kith.Context, b []byte) error {
 					tokens <- c.Detach()
 					return nil
@@ -137,7 +137,7 @@ func TestTimersAndIdleEntities(t *testing.T) {
 			var made, stopped atomic.Int64
 			fired := make(chan string, 1)
 			n := cluster(t, 1, nil, nil)[0]
-			r, err := n.Register(kith.Type{Name: "x", Mode: mode, Shards: 2, IdleAfter: 50 * time.Millisecond,
+			r, err := n.Register(kith.EntityType{Name: "x", Mode: mode, Shards: 2, IdleAfter: 50 * time.Millisecond,
 				New: func(string, kith.Fence) kith.Handler {
 					made.Add(1)
 					return &actor{func(c *kith.Context, b []byte) error {
@@ -168,7 +168,7 @@ func TestLeaveStopsEntities(t *testing.T) {
 			var mu sync.Mutex
 			fences, handled := map[string]kith.Fence{}, 0
 			n := cluster(t, 1, nil, nil)[0]
-			typ := kith.Type{Name: "x", Mode: mode, Shards: 8}
+			typ := kith.EntityType{Name: "x", Mode: mode, Shards: 8}
 			typ.New = func(id string, f kith.Fence) kith.Handler {
 				mu.Lock()
 				fences[id] = f
@@ -225,7 +225,7 @@ func TestCloseWaitsForRunningHandler(t *testing.T) {
 	t.Parallel()
 	n := cluster(t, 1, nil, nil)[0]
 	begun, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	r := register(t, n, kith.Type{Name: "x"}, actor{receive: func(*kith.Context, []byte) error {
+	r := register(t, n, kith.EntityType{Name: "x"}, actor{receive: func(*kith.Context, []byte) error {
 		close(begun)
 		<-release
 		close(done)
@@ -263,7 +263,7 @@ func TestBlockingHandlersHoldUpNobody(t *testing.T) {
 	const entities = 300
 	rounds := make([]sync.WaitGroup, 2)
 	node := cluster(t, 1, nil, nil)[0]
-	region, err := node.Register(kith.Type{Name: "meeting", Shards: 7,
+	region, err := node.Register(kith.EntityType{Name: "meeting", Shards: 7,
 		New: func(string, kith.Fence) kith.Handler { return meeting{rounds} }})
 	require.NoError(t, err)
 	for r := range rounds {

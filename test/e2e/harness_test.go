@@ -275,7 +275,7 @@ func (e *echo) Receive(c *kith.Context, payload []byte) error {
 func (e *echo) Stop(*kith.Context) {}
 
 // echoType declares a type of echo entities on one node.
-func echoType(name string, mode kith.Mode, l *ledger, n func() *kith.Node) kith.Type {
-	return kith.Type{Name: name, Mode: mode, Shards: 16,
+func echoType(name string, mode kith.Mode, l *ledger, n func() *kith.Node) kith.EntityType {
+	return kith.EntityType{Name: name, Mode: mode, Shards: 16,
 		New: func(string, kith.Fence) kith.Handler { return &echo{l, func() kith.ID { return n().ID() }} }}
 }

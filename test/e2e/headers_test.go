@@ -89,7 +89,7 @@ func TestHeadersOfEveryForm(t *testing.T) {
 	}, func(i int, n *kith.Node) {
 		for _, m := range modes {
 			if i == 0 {
-				regions[m] = register(t, n, kith.Type{Name: m.String(), Mode: m, Role: "host"}, actor{})
+				regions[m] = register(t, n, kith.EntityType{Name: m.String(), Mode: m, Role: "host"}, actor{})
 			}
 		}
 	})
@@ -109,7 +109,7 @@ func TestHeadersOfEveryForm(t *testing.T) {
 			all := int64(sent * wire.EnvelopeSize)
 			eventually(t, func() bool { return parked() > all }, "all wait for a home")
 			require.Zero(t, got.len())
-			local := register(t, nodes[1], kith.Type{Name: m.String(), Mode: m, Role: "host"}, actor{receive: got.receive})
+			local := register(t, nodes[1], kith.EntityType{Name: m.String(), Mode: m, Role: "host"}, actor{receive: got.receive})
 			wg.Wait()
 			sent += sendAll(t, &wg, regions[m], "k", "a")
 			sent += sendAll(t, &wg, local, "l", "b")

@@ -28,7 +28,7 @@ func TestHotShardMoves(t *testing.T) {
 			nodes := cluster(t, 2, func(_ int, cfg *kith.Config) {
 				cfg.Sharding.RebalanceInterval = 300 * time.Millisecond
 			}, func(i int, n *kith.Node) {
-				regions[i] = register(t, n, kith.Type{Name: "hot", Shards: shards, Mode: mode,
+				regions[i] = register(t, n, kith.EntityType{Name: "hot", Shards: shards, Mode: mode,
 					Strategy: strategy.LoadAware{Weights: strategy.Weights{HandlerTime: 1}}}, actor{
 					receive: func(c *kith.Context, b []byte) error {
 						for began := time.Now(); hot[c.Shard].Load() && time.Since(began) < 200*time.Microsecond; {

@@ -52,8 +52,9 @@ func counterPair(t testing.TB, mode kith.Mode, change ...func(*kith.Config)) (re
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = node.Close() })
 		nodes[i] = node
-		regions[i], err = node.Register(kith.Type{Name: "counter", Shards: 8, Role: "host", Mode: mode, MailboxBytes: 1 << 30,
-			New: func(string, kith.Fence) kith.Handler { return &counter{n} }})
+		regions[i], err = node.Register(kith.EntityType{Name: "counter", Shards: 8, Role: "host", Mode: mode,
+			MailboxBytes: 1 << 30,
+			New:          func(string, kith.Fence) kith.Handler { return &counter{n} }})
 		require.NoError(t, err)
 	}
 	for _, node := range nodes {

@@ -23,7 +23,7 @@ func TestIdleBlockingEntitiesHaveNoGoroutine(t *testing.T) {
 	enter, release := make(chan struct{}, entities), make(chan struct{})
 	var region *kith.Region
 	nodes := cluster(t, 1, nil, func(_ int, n *kith.Node) {
-		region = register(t, n, kith.Type{Name: "x", Shards: 8, IdleAfter: time.Hour}, actor{
+		region = register(t, n, kith.EntityType{Name: "x", Shards: 8, IdleAfter: time.Hour}, actor{
 			receive: func(c *kith.Context, b []byte) error {
 				if string(b) == "hold" {
 					enter <- struct{}{}

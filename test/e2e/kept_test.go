@@ -83,7 +83,8 @@ func keepContexts(t *testing.T, mode kith.Mode, want int64) {
 	var r *kith.Region
 	cluster(t, 1, nil, func(_ int, n *kith.Node) {
 		var err error
-		r, err = n.Register(kith.Type{Name: "hoarder", Mode: mode, Shards: 16, New: func(string, kith.Fence) kith.Handler {
+		r, err = n.Register(kith.EntityType{Name: "hoarder", Mode: mode, Shards: 16, New: func(string,
+			kith.Fence) kith.Handler {
 			return &hoarder{late: late, wrong: []byte("of another ask"), thrown: &thrown}
 		}})
 		require.NoError(t, err)

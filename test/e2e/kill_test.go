@@ -57,7 +57,7 @@ func child(spec string) {
 	}
 	var regions []*kith.Region
 	for _, mode := range []kith.Mode{kith.Inline, kith.Worker, kith.Blocking} {
-		r, err := n.Register(kith.Type{Name: mode.String(), Role: "host", Shards: 16, Mode: mode,
+		r, err := n.Register(kith.EntityType{Name: mode.String(), Role: "host", Shards: 16, Mode: mode,
 			New: func(string, kith.Fence) kith.Handler { return &actor{receive: busy} }})
 		if err != nil {
 			panic(err)

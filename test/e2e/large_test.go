@@ -83,7 +83,7 @@ func startBlobs(t *testing.T, hosts int, mode kith.Mode, change func(i int, cfg 
 			change(i, cfg)
 		}
 	}, func(i int, n *kith.Node) {
-		r, err := n.Register(kith.Type{Name: "blob", Role: "host", Shards: 8, Mode: mode,
+		r, err := n.Register(kith.EntityType{Name: "blob", Role: "host", Shards: 8, Mode: mode,
 			New: func(string, kith.Fence) kith.Handler { return &blob{c.seen} }})
 		require.NoError(t, err)
 		switch i {

@@ -31,10 +31,10 @@ func TestLargeTypeCostsWhatIsUsed(t *testing.T) {
 			cfg.Roles = []string{"host"}
 		}
 	}, nil)
-	typ := kith.Type{Name: "large", Shards: shards, Role: "host"}
+	typ := kith.EntityType{Name: "large", Shards: shards, Role: "host"}
 	answer := actor{receive: func(c *kith.Context, b []byte) error { return c.Reply(b) }}
 	// What asks and connections hold once there were any is no part of it.
-	warm := kith.Type{Name: "small", Shards: 1, Role: "host"}
+	warm := kith.EntityType{Name: "small", Shards: 1, Role: "host"}
 	first := register(t, nodes[0], warm, answer)
 	register(t, nodes[1], warm, answer)
 	ask := func(r *kith.Region, id string) {

@@ -49,7 +49,7 @@ func tallies(t *testing.T, n, entities int, made func(string) kith.Handler, edit
 			edit(i, cfg)
 		}
 	}, func(_ int, n *kith.Node) {
-		r, err := n.Register(kith.Type{Name: "tally", Shards: 16, New: func(id string, _ kith.Fence) kith.Handler {
+		r, err := n.Register(kith.EntityType{Name: "tally", Shards: 16, New: func(id string, _ kith.Fence) kith.Handler {
 			if made != nil {
 				return made(id)
 			}

@@ -60,7 +60,8 @@ func TestALoggerThatStandsStill(t *testing.T) {
 			cfg.Logger = slog.New(log)
 		}
 	}, func(i int, n *kith.Node) {
-		regions[i] = register(t, n, kith.Type{Name: "x", Shards: 16}, actor{receive: func(c *kith.Context, b []byte) error {
+		x := kith.EntityType{Name: "x", Shards: 16}
+		regions[i] = register(t, n, x, actor{receive: func(c *kith.Context, b []byte) error {
 			return c.Reply(b)
 		}})
 	})
@@ -104,7 +105,7 @@ func TestLoggersAndHooksThatCallTheNode(t *testing.T) {
 			n := start(t, logger(t), kith.Config{Incident: func(kith.Incident) { calls(&told) },
 				Logger: slog.New(calling{slog.DiscardHandler, func() { calls(&logged) }})})
 			var made atomic.Int64
-			r, err := n.Register(kith.Type{Name: "x", Shards: 1, Mode: mode, Restart: kith.RestartStop,
+			r, err := n.Register(kith.EntityType{Name: "x", Shards: 1, Mode: mode, Restart: kith.RestartStop,
 				Open: func(c *kith.Context) (kith.Handler, error) {
 					if c.ID == "bad" {
 						return nil, errors.New("no")
@@ -146,7 +147,7 @@ func TestHooksThatStandStill(t *testing.T) {
 		Undelivered: func(kith.Undelivered) { wait() }})
 	stays := make(chan struct{})
 	defer close(stays)
-	r := register(t, n, kith.Type{Name: "x", Shards: 4, Mode: kith.Blocking, SlowAfter: time.Millisecond},
+	r := register(t, n, kith.EntityType{Name: "x", Shards: 4, Mode: kith.Blocking, SlowAfter: time.Millisecond},
 		actor{receive: func(*kith.Context, []byte) error {
 			<-stays
 			return nil
@@ -173,7 +174,7 @@ func TestFunctionsOfAsksThatStandStill(t *testing.T) {
 	nodes := cluster(t, 3, func(_ int, cfg *kith.Config) {
 		cfg.Sharding.RebalanceInterval = 50 * time.Millisecond
 	}, func(i int, n *kith.Node) {
-		r := register(t, n, kith.Type{Name: "x", Shards: 32, Mode: kith.Blocking},
+		r := register(t, n, kith.EntityType{Name: "x", Shards: 32, Mode: kith.Blocking},
 			actor{receive: func(c *kith.Context, b []byte) error {
 				if len(b) == 0 {
 					return c.Reply(nil)

@@ -52,7 +52,7 @@ func TestRoleWithoutTheType(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	var near *kith.Region
-	typ := func(node *kith.Node) kith.Type {
+	typ := func(node *kith.Node) kith.EntityType {
 		typ := echoType("late", kith.Worker, l, func() *kith.Node { return node })
 		typ.Role = "host"
 		return typ

@@ -61,7 +61,7 @@ func drainOverloaded(t *testing.T, mode kith.Mode) {
 		if i == 0 {
 			slow = nil
 		}
-		region, err := n.Register(kith.Type{Name: "x", Mode: mode, Shards: 8, MailboxBytes: 16 << 10,
+		region, err := n.Register(kith.EntityType{Name: "x", Mode: mode, Shards: 8, MailboxBytes: 16 << 10,
 			New: func(string, kith.Fence) kith.Handler { return &paced{l, n.ID, slow} }})
 		require.NoError(t, err)
 		if i == 0 {

@@ -40,7 +40,7 @@ func newPressed(t *testing.T, nodes int, prepare func(i int, cfg *kith.Config)) 
 			prepare(i, cfg)
 		}
 	}, func(i int, n *kith.Node) {
-		r, err := n.Register(kith.Type{Name: "pressed", Role: "host", Shards: 4, MailboxBytes: pressedMailbox,
+		r, err := n.Register(kith.EntityType{Name: "pressed", Role: "host", Shards: 4, MailboxBytes: pressedMailbox,
 			New: func(id string, _ kith.Fence) kith.Handler {
 				if strings.HasPrefix(id, "slow") {
 					return &gate{p.open, p.slow}

@@ -28,7 +28,8 @@ func TestClosedNodeIsNotDeadWhileAHandlerRuns(t *testing.T) {
 	nodes := cluster(t, 2, func(_ int, c *kith.Config) {
 		c.Sharding.ProcessDeathIsProof, c.Sharding.TakeoverTime = true, time.Hour
 	}, func(i int, n *kith.Node) {
-		regions[i] = register(t, n, kith.Type{Name: "x", Shards: 8}, actor{receive: func(c *kith.Context, b []byte) error {
+		x := kith.EntityType{Name: "x", Shards: 8}
+		regions[i] = register(t, n, x, actor{receive: func(c *kith.Context, b []byte) error {
 			if string(b) == "block" {
 				close(running)
 				<-release

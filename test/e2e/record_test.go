@@ -26,7 +26,7 @@ func TestNextFencesOfALeaverWhoseClockWentBack(t *testing.T) {
 	life := func(name string, least uint64) (fence kith.Fence) {
 		n := start(t, nil, kith.Config{Name: name, Directory: dir, MinBirth: least})
 		fences := make(chan kith.Fence, 1)
-		r, err := n.Register(kith.Type{Name: "x", Shards: 1, New: func(_ string, f kith.Fence) kith.Handler {
+		r, err := n.Register(kith.EntityType{Name: "x", Shards: 1, New: func(_ string, f kith.Fence) kith.Handler {
 			fences <- f
 			return &actor{receive: func(c *kith.Context, _ []byte) error { return c.Reply(nil) }}
 		}})

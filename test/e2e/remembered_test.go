@@ -82,7 +82,7 @@ func TestRememberedEntities(t *testing.T) {
 	regions := make([]*kith.Region, 3)
 	nodes := cluster(t, 3, func(_ int, cfg *kith.Config) { cfg.Sharding.RebalanceInterval = 50 * time.Millisecond },
 		func(i int, node *kith.Node) {
-			r, err := node.Register(kith.Type{Name: "r", Shards: shards, RestartBackoff: 10 * time.Millisecond,
+			r, err := node.Register(kith.EntityType{Name: "r", Shards: shards, RestartBackoff: 10 * time.Millisecond,
 				New: func(id string, f kith.Fence) kith.Handler {
 					s.mu.Lock()
 					defer s.mu.Unlock()

@@ -54,7 +54,7 @@ func TestManyShardsFailAtOnce(t *testing.T) {
 	t.Parallel()
 	told := &toldReports{}
 	n := start(t, logger(t), kith.Config{Sharding: kith.Sharding{ParkTime: time.Second}, Undelivered: told.take})
-	r, err := n.Register(kith.Type{Name: "nobody", Role: "absent", Shards: 100_000,
+	r, err := n.Register(kith.EntityType{Name: "nobody", Role: "absent", Shards: 100_000,
 		New: func(string, kith.Fence) kith.Handler { return nil }})
 	require.NoError(t, err)
 	accepted := uint64(0)
@@ -96,7 +96,7 @@ func TestManyShardsRefuseAtOnce(t *testing.T) {
 			cfg.Roles, cfg.MailboxBudget = []string{"host"}, 1_200_000
 		}
 	}, func(i int, n *kith.Node) {
-		r, err := n.Register(kith.Type{Name: "x", Role: "host", Shards: 2600,
+		r, err := n.Register(kith.EntityType{Name: "x", Role: "host", Shards: 2600,
 			New: func(string, kith.Fence) kith.Handler { return &held{hold, handled} }})
 		require.NoError(t, err)
 		if i == 0 {

@@ -35,7 +35,7 @@ func (l *incidents) some(pick func(i kith.Incident) bool) bool {
 }
 
 // owned is a cluster of two whose second node alone hosts the type; it returns the region of the first.
-func owned(t *testing.T, typ kith.Type, a actor) (far *kith.Region, owner *kith.Node, seen *incidents, here,
+func owned(t *testing.T, typ kith.EntityType, a actor) (far *kith.Region, owner *kith.Node, seen *incidents, here,
 	there *reports) {
 	seen, here, there = &incidents{}, &reports{}, &reports{}
 	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
@@ -60,7 +60,7 @@ func TestCrashedEntityAcrossNodes(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
-			far, owner, seen, here, there := owned(t, kith.Type{Mode: mode, MaxRestarts: 1, RestartWindow: time.Hour},
+			far, owner, seen, here, there := owned(t, kith.EntityType{Mode: mode, MaxRestarts: 1, RestartWindow: time.Hour},
 				actor{receive: func(c *kith.Context, b []byte) error {
 					if string(b) == "bad" {
 						panic("poison")
@@ -101,7 +101,7 @@ func TestCrashedEntityAcrossNodes(t *testing.T) {
 func TestDroppedMessagesAreReported(t *testing.T) {
 	t.Parallel()
 	begun, release := make(chan struct{}), make(chan struct{})
-	far, owner, seen, _, there := owned(t, kith.Type{Restart: kith.RestartStop}, actor{
+	far, owner, seen, _, there := owned(t, kith.EntityType{Restart: kith.RestartStop}, actor{
 		receive: func(*kith.Context, []byte) error {
 			begun <- struct{}{}
 			<-release
@@ -130,7 +130,7 @@ func TestDroppedMessagesAreReported(t *testing.T) {
 // was dropped where it waited, or refused and its sender told; asks end once. Pins SHD-4.
 func TestEachMessageOfEntitiesThatPanic(t *testing.T) {
 	t.Parallel()
-	for name, typ := range map[string]kith.Type{
+	for name, typ := range map[string]kith.EntityType{
 		"stop":       {Restart: kith.RestartStop},
 		"stop, rest": {Restart: kith.RestartStop, RestartBackoff: 5 * time.Millisecond, RestartWindow: 10 * time.Millisecond},
 		"rest":       {RestartBackoff: 5 * time.Millisecond, RestartWindow: 10 * time.Millisecond},
@@ -187,7 +187,8 @@ func TestOpenThatFailsIsTold(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			var down atomic.Bool
 			down.Store(true)
-			far, owner, seen, here, there := owned(t, kith.Type{Mode: mode, Open: func(c *kith.Context) (kith.Handler, error) {
+			far, owner, seen, here, there := owned(t, kith.EntityType{Mode: mode, Open: func(c *kith.Context) (kith.Handler,
+				error) {
 				if down.Load() {
 					return nil, errors.New("no store for " + c.ID)
 				}
@@ -224,7 +225,7 @@ func TestSlowCallIsNamedWhileItRuns(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			release := make(chan struct{})
-			far, owner, seen, _, _ := owned(t, kith.Type{Mode: mode, SlowAfter: 20 * time.Millisecond}, actor{
+			far, owner, seen, _, _ := owned(t, kith.EntityType{Mode: mode, SlowAfter: 20 * time.Millisecond}, actor{
 				receive: func(c *kith.Context, b []byte) error {
 					if string(b) == "slow" {
 						<-release
@@ -267,7 +268,7 @@ func TestSlowCallInARowIsNamed(t *testing.T) {
 	for _, mode := range []kith.Mode{kith.Worker, kith.Inline} {
 		t.Run(mode.String(), func(t *testing.T) {
 			release := make(chan struct{})
-			far, owner, seen, _, _ := owned(t, kith.Type{Mode: mode}, actor{
+			far, owner, seen, _, _ := owned(t, kith.EntityType{Mode: mode}, actor{
 				receive: func(c *kith.Context, b []byte) error {
 					if string(b) == "slow" {
 						if err := c.Tell("witness", "w", nil); err != nil {
@@ -282,7 +283,7 @@ func TestSlowCallInARowIsNamed(t *testing.T) {
 				}})
 			// Calls are timed by a clock that goes slower than others where the machine stalls. A call that begins later, and
 			// is named while it runs, tells when enough of its time has passed.
-			register(t, owner, kith.Type{Name: "witness", Role: "host", Mode: kith.Blocking, SlowAfter: long},
+			register(t, owner, kith.EntityType{Name: "witness", Role: "host", Mode: kith.Blocking, SlowAfter: long},
 				actor{receive: func(*kith.Context, []byte) error { <-release; return nil }})
 			finish := sync.OnceFunc(func() { close(release) })
 			t.Cleanup(finish)
@@ -311,7 +312,7 @@ func TestSlowCallInARowIsNamed(t *testing.T) {
 // A poisoned stream of messages does not flood the operator: a part is reported, with how many were not.
 func TestIncidentsAreReportedInPart(t *testing.T) {
 	t.Parallel()
-	far, owner, seen, _, _ := owned(t, kith.Type{Mode: kith.Worker}, actor{
+	far, owner, seen, _, _ := owned(t, kith.EntityType{Mode: kith.Worker}, actor{
 		receive: func(*kith.Context, []byte) error { panic("poison") }})
 	ctx := within(t)
 	for range 400 {

@@ -14,14 +14,15 @@ import (
 )
 
 // placed is the type of the tests below: its entities answer with the name of the node they live on.
-func placed(node, role string) kith.Type {
+func placed(node, role string) kith.EntityType {
 	answer := &actor{receive: func(c *kith.Context, _ []byte) error { return c.Reply([]byte(node)) }}
-	return kith.Type{Name: "placed", Shards: 8, Role: role, New: func(string, kith.Fence) kith.Handler { return answer }}
+	return kith.EntityType{Name: "placed", Shards: 8, Role: role,
+		New: func(string, kith.Fence) kith.Handler { return answer }}
 }
 
 // registerAgain registers until the cluster takes the settings and an entity answers with the name of its node: a
 // refusal comes at once or with the use.
-func registerAgain(t *testing.T, n *kith.Node, typ kith.Type, node string) {
+func registerAgain(t *testing.T, n *kith.Node, typ kith.EntityType, node string) {
 	var r *kith.Region
 	eventually(t, func() bool {
 		got, err := n.Register(typ)

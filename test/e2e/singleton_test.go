@@ -236,7 +236,7 @@ func TestSingletonBadInput(t *testing.T) {
 	require.ErrorContains(t, err, "New is nil")
 	require.ErrorContains(t, err, "Mode is 9", "all faults at once")
 
-	_, err = n.Register(kith.Type{Name: "a", New: func(string, kith.Fence) kith.Handler { return &actor{} }})
+	_, err = n.Register(kith.EntityType{Name: "a", New: func(string, kith.Fence) kith.Handler { return &actor{} }})
 	require.NoError(t, err)
 	_, err = n.Singleton(kith.Singleton{Name: "a", New: made})
 	require.ErrorIs(t, err, kith.ErrTypeExists)

@@ -19,7 +19,7 @@ func TestTypeStats(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			n := cluster(t, 1, nil, nil)[0]
-			r := register(t, n, kith.Type{Name: "x", Mode: mode, Shards: 8}, actor{
+			r := register(t, n, kith.EntityType{Name: "x", Mode: mode, Shards: 8}, actor{
 				receive: func(c *kith.Context, b []byte) error {
 					switch string(b) {
 					case "fail":

@@ -213,7 +213,7 @@ func newSocketStorm(t *testing.T, seed uint64, change func(*kith.Config)) *socke
 	}, func(i int, n *kith.Node) {
 		var own []*kith.Region
 		for _, mode := range stormModes {
-			own = append(own, register(t, n, kith.Type{Name: mode.String(), Shards: 12, Mode: mode}, actor{
+			own = append(own, register(t, n, kith.EntityType{Name: mode.String(), Shards: 12, Mode: mode}, actor{
 				receive: func(c *kith.Context, b []byte) error {
 					s.handled.Add(1)
 					if c.Asked() {

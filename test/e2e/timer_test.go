@@ -43,7 +43,7 @@ func TestTimersAreNeverEarly(t *testing.T) {
 				n, err := kith.Start(t.Context(), kith.Config{Name: "timers"})
 				require.NoError(t, err)
 				defer n.Close()
-				r, err := n.Register(kith.Type{Name: "timed", Mode: mode, Shards: 8,
+				r, err := n.Register(kith.EntityType{Name: "timed", Mode: mode, Shards: 8,
 					New: func(string, kith.Fence) kith.Handler {
 						return &timed{set: map[string]time.Time{}, wait: wait, late: late}
 					}})

@@ -81,8 +81,8 @@ func (a *purse) Receive(c *kith.Context, m *put) (sum, error) {
 
 func (a *purse) Stop(*kith.Context) {}
 
-func purseType(mode kith.Mode, ask kith.Codec[put], reply kith.Codec[sum], a *purse) kith.Type {
-	return kith.TypedType(kith.Type{Name: "purse", Mode: mode, Shards: 8}, ask, reply,
+func purseType(mode kith.Mode, ask kith.Codec[put], reply kith.Codec[sum], a *purse) kith.EntityType {
+	return kith.TypedType(kith.EntityType{Name: "purse", Mode: mode, Shards: 8}, ask, reply,
 		func(*kith.Context) (kith.TypedHandler[put, sum], error) { return a, nil })
 }
 
@@ -160,7 +160,7 @@ func TestTypedTimers(t *testing.T) {
 // Open's error and its nil are passed on.
 func TestTypedOpenFails(t *testing.T) {
 	for _, fails := range []error{errNegative, nil} {
-		typ := kith.TypedType(kith.Type{Name: "purse"}, putCodec, sumCodec,
+		typ := kith.TypedType(kith.EntityType{Name: "purse"}, putCodec, sumCodec,
 			func(*kith.Context) (kith.TypedHandler[put, sum], error) { return nil, fails })
 		_, err := sim.NewEntity(t, typ, "a", sim.EntityConfig{}).Ask(make([]byte, 8))
 		require.ErrorIs(t, err, kith.ErrNewFailed)
@@ -197,7 +197,7 @@ func TestTypedHandlerAllocatesNothing(t *testing.T) {
 			t.Error("a tell fails")
 		}
 	}))
-	asks := func(typ kith.Type) float64 {
+	asks := func(typ kith.EntityType) float64 {
 		e := sim.NewEntity(t, typ, "a", sim.EntityConfig{})
 		return testing.AllocsPerRun(1000, func() {
 			if _, err := e.Ask(payload); err != nil {
@@ -205,7 +205,7 @@ func TestTypedHandlerAllocatesNothing(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, asks(kith.Type{Name: "plain", Mode: kith.Worker,
+	require.Equal(t, asks(kith.EntityType{Name: "plain", Mode: kith.Worker,
 		New: func(string, kith.Fence) kith.Handler { return &plain{} }}), asks(typed))
 }
 

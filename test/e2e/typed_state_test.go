@@ -45,7 +45,7 @@ func (h *till) TakeUp(_ *kith.Context, s *sum) error {
 // A typed handler's state travels by its codec; nil is none, and what the codec or TakeUp refuses is lost with a name.
 func TestTypedStateMoves(t *testing.T) {
 	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker, kith.Inline} {
-		typ := kith.TypedStatefulType(kith.Type{Name: "till", Mode: mode}, putCodec, sumCodec, sumCodec,
+		typ := kith.TypedStatefulType(kith.EntityType{Name: "till", Mode: mode}, putCodec, sumCodec, sumCodec,
 			func(*kith.Context) (kith.TypedStateful[put, sum, sum], error) { return &till{}, nil })
 		e := sim.NewEntity(t, typ, "a", sim.EntityConfig{})
 		add := func(n int64) int64 {
@@ -110,7 +110,7 @@ func TestCountsSurviveARollingRestart(t *testing.T) {
 	regions := map[*kith.Node][]*kith.Region{}
 	registered := func(_ int, n *kith.Node) {
 		for _, mode := range modes {
-			r, err := n.Register(kith.Type{Name: mode.String(), Mode: mode, Shards: 8, Role: "host",
+			r, err := n.Register(kith.EntityType{Name: mode.String(), Mode: mode, Shards: 8, Role: "host",
 				New: func(string, kith.Fence) kith.Handler { return &tally{} }})
 			require.NoError(t, err)
 			regions[n] = append(regions[n], r)

@@ -33,9 +33,9 @@ func TestAskWhereNobodyMayWait(t *testing.T) {
 					}
 				}
 			}, func(_ int, n *kith.Node) {
-				echo = register(t, n, kith.Type{Name: "echo"}, actor{
+				echo = register(t, n, kith.EntityType{Name: "echo"}, actor{
 					receive: func(c *kith.Context, b []byte) error { return c.Reply(b) }})
-				r = register(t, n, kith.Type{Name: "x", Mode: mode, Restart: kith.RestartStop}, actor{
+				r = register(t, n, kith.EntityType{Name: "x", Mode: mode, Restart: kith.RestartStop}, actor{
 					receive: func(c *kith.Context, b []byte) error {
 						switch string(b) {
 						case "ask":
@@ -84,9 +84,9 @@ func TestTellWaitInHandlers(t *testing.T) {
 	hold := make(chan struct{})
 	defer close(hold)
 	n := cluster(t, 1, nil, nil)[0]
-	back = register(t, n, kith.Type{Name: "back", MailboxBytes: 1 << 10}, actor{
+	back = register(t, n, kith.EntityType{Name: "back", MailboxBytes: 1 << 10}, actor{
 		receive: func(*kith.Context, []byte) error { <-hold; return nil }})
-	front := register(t, n, kith.Type{Name: "front", Mode: kith.Worker}, actor{
+	front := register(t, n, kith.EntityType{Name: "front", Mode: kith.Worker}, actor{
 		receive: func(*kith.Context, []byte) error {
 			for {
 				if err := back.TellWait(context.Background(), "slow", make([]byte, 100)); err != nil {
@@ -115,7 +115,7 @@ func TestStalledLoopIsReported(t *testing.T) {
 	for _, mode := range []kith.Mode{kith.Worker, kith.Inline} {
 		t.Run(mode.String(), func(t *testing.T) {
 			release := make(chan struct{})
-			far, _, seen, _, _ := owned(t, kith.Type{Mode: mode}, actor{
+			far, _, seen, _, _ := owned(t, kith.EntityType{Mode: mode}, actor{
 				receive: func(*kith.Context, []byte) error { standStill(release); return nil }})
 			require.NoError(t, far.TellWait(within(t), "a", nil))
 			eventually(t, func() bool {
@@ -140,7 +140,8 @@ func TestStalledAskerIsReported(t *testing.T) {
 	release, seen := make(chan struct{}), &incidents{}
 	var near *kith.Region
 	cluster(t, 1, func(_ int, cfg *kith.Config) { cfg.Incident = seen.take }, func(_ int, n *kith.Node) {
-		near = register(t, n, kith.Type{Name: "x", Mode: kith.Inline}, actor{receive: func(c *kith.Context, b []byte) error {
+		x := kith.EntityType{Name: "x", Mode: kith.Inline}
+		near = register(t, n, x, actor{receive: func(c *kith.Context, b []byte) error {
 			if len(b) > 0 {
 				standStill(release)
 			}

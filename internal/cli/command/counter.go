@@ -44,8 +44,8 @@ func (c *counter) Stop(*kith.Context) {}
 
 // demo declares the demo entities, whose messages are noted in l. Worker mode gives back-pressure to the senders
 // instead of refusing messages for a full mailbox.
-func demo(l *ledger.Ledger, shards uint32) kith.Type {
-	return kith.Type{Name: demoType, Shards: shards, Mode: kith.Worker,
+func demo(l *ledger.Ledger, shards uint32) kith.EntityType {
+	return kith.EntityType{Name: demoType, Shards: shards, Mode: kith.Worker,
 		New: func(id string, _ kith.Fence) kith.Handler { return &counter{page: l.Page(id)} }}
 }
 

@@ -36,7 +36,7 @@ func TestDrainOfADownedNode(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = n.Close() })
 		nodes, seeds = append(nodes, n), []string{n.Addr().String()}
-		r, err := n.Register(kith.Type{Name: "stands", Shards: 4,
+		r, err := n.Register(kith.EntityType{Name: "stands", Shards: 4,
 			New: func(string, kith.Fence) kith.Handler { return stands{until} }})
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

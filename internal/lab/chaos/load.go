@@ -84,7 +84,7 @@ func newLoad(c *child) (*load, error) {
 
 func (l *load) register(node *kith.Node) error {
 	for _, m := range modes {
-		r, err := node.Register(kith.Type{Name: "chaos-" + m.String(), Mode: m, Shards: l.c.args.Load.Shards,
+		r, err := node.Register(kith.EntityType{Name: "chaos-" + m.String(), Mode: m, Shards: l.c.args.Load.Shards,
 			SlowAfter: -1,
 			New:       func(id string, f kith.Fence) kith.Handler { return newEntity(l, m, id, f) }})
 		if err != nil {

@@ -103,8 +103,8 @@ func (c *carrier) TakeUp(_ *kith.Context, state []byte) error {
 }
 
 // entityType is the type of the entities: of noters, or, in a job with states, of carriers.
-func entityType(l *ledger.Ledger, of *lives, j *Job) kith.Type {
-	t := kith.Type{Name: typeName, Shards: j.Shards, Mode: j.Mode, Role: hostRole, MaxState: countSize + j.State,
+func entityType(l *ledger.Ledger, of *lives, j *Job) kith.EntityType {
+	t := kith.EntityType{Name: typeName, Shards: j.Shards, Mode: j.Mode, Role: hostRole, MaxState: countSize + j.State,
 		New: func(id string, fence kith.Fence) kith.Handler {
 			n := noter{l.Page(id), j.Takes}
 			if j.State == 0 {

@@ -83,7 +83,7 @@ type typeArgs struct {
 }
 
 func (c *child) register(_ context.Context, a typeArgs) (cli.None, error) {
-	r, err := c.node.Register(kith.Type{Name: a.Name, Shards: a.Shards, Role: a.Role, Mode: kith.Worker,
+	r, err := c.node.Register(kith.EntityType{Name: a.Name, Shards: a.Shards, Role: a.Role, Mode: kith.Worker,
 		New: func(string, kith.Fence) kith.Handler { return &tallied{} }})
 	c.region = r
 	return cli.None{}, err
