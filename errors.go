@@ -130,7 +130,15 @@ type (
 	// DrainError tells how many shards live on a node yet whose Drain was not waited for any longer. It matches the
 	// context's error.
 	DrainError = shard.DrainError
-	// Undelivered reports messages that were accepted here and refused by their receiver, or that waited too long.
+	// Undelivered reports messages of Tell that were accepted here and not delivered (Config.Undelivered). Fields, and
+	// one method:
+	//
+	//	Count, Samples                          how many since the last report of this kind; ids of at most four
+	//	Type, Shard                             of which entities
+	//	Reason, Err                             why: a number, and the error that matches it
+	//	Peer, Limit                             which node refused them or was lost; the bound that was reached there
+	//
+	// What each says: go doc github.com/kith-io/kith/route.Undelivered
 	Undelivered = route.Undelivered
 	// LinkFullError names the peer and the bound of what waits for it; it matches ErrLinkFull.
 	LinkFullError = route.LinkFullError

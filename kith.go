@@ -13,9 +13,9 @@
 // region to one entity; each failure that the sender's side can see is a typed error, each that only the receiver sees
 // is reported to Config.Undelivered (tells) or returned (asks).
 //
-// Some names here stand for types of other packages of this module, which also hold what belongs to them. `go doc
-// kith.View` names the package, `go doc github.com/kith-io/kith/cluster.View` shows fields and methods. They are entity
-// (types, handlers and their contexts), cluster (views, members), membership (events), peer (addresses), route (fences,
+// Some names here are aliases of types of other packages of this module. `go doc kith.View` lists the fields and
+// methods of View, `go doc github.com/kith-io/kith/cluster.View` explains them. These packages are entity (types,
+// handlers and their contexts), cluster (views, members), membership (events), peer (addresses), route (fences,
 // delivery reasons and errors), sbr (decisions of the split brain resolver), shutdown and stats. Packages sbr/leasetest
 // and fd/fdtest test a lease and a failure detector of one's own, sim tests entities in a simulated cluster, latency
 // keeps histograms.
@@ -34,13 +34,44 @@ import (
 
 // What an embedder declares and implements for a kind of entity (package entity).
 type (
-	// EntityType declares a kind of entity: its name, mode, bounds, and how one is made. It is entity.Type.
+	// EntityType declares a kind of entity. It is a struct; of its fields Name and New are enough to begin with:
+	//
+	//	Name, Shards, Role                      must be the same on all nodes
+	//	New, Open                               make the handler of an entity: set one of the two
+	//	Mode                                    who calls the handler: Blocking, Worker or Inline
+	//	MailboxBytes, MaxState                  bounds of one entity
+	//	IdleAfter, MaxActive                    when an entity is stopped though its shard stays
+	//	Restart, RestartBackoff,
+	//	MaxRestarts, RestartWindow              what becomes of an entity whose handler panicked
+	//	SlowAfter                               which calls are reported as slow
+	//	Strategy                                which node gets a shard
+	//	Remembered                              entities that live without a message
+	//	Validate, WithDefaults                  methods: all faults joined; the type with its defaults
+	//
+	// What each says: go doc github.com/kith-io/kith/entity.Type
 	EntityType = entity.Type
-	// Handler is one entity: user code that gets one call at a time.
+	// Handler is one entity: user code that gets one call at a time. It is an interface of two methods:
+	//
+	//	Receive(c *Context, payload []byte) error    handles one message
+	//	Stop(c *Context)                             the last call, before the entity goes
+	//
+	// What they may do: go doc github.com/kith-io/kith/entity.Handler
 	Handler = entity.Handler
 	// Stateful is a Handler whose state moves with its entity from node to node, where nobody dies.
 	Stateful = entity.Stateful
 	// Context is what a handler has besides its payload. It is valid until the call returns.
+	//
+	//	ID, Fence, Shard                        fields: the entity, the ownership under which it lives, its shard
+	//	Type                                    the name of its type
+	//	Asked, Reply, Detach                    whether somebody waits for an answer; answer now, or later
+	//	Headers                                 what came beside the payload
+	//	Tell, Ask, With                         messages to other entities; With: the same with headers
+	//	After, SetTimer, CancelTimer,
+	//	CancelTimers, Timer, Now                messages to itself, later; the time
+	//	Passivate, StopReason                   let this instance go; why Stop is called
+	//	Context, Suspended                      when the handler should end
+	//
+	// What each does: go doc github.com/kith-io/kith/entity.Context
 	Context = entity.Context
 	// ReplyToken answers an ask after Receive has returned.
 	ReplyToken = entity.ReplyToken
@@ -59,9 +90,19 @@ type (
 	LoadAware = strategy.LoadAware
 	// ConsistentHash gives each shard the home that follows from its number and from who hosts.
 	ConsistentHash = strategy.ConsistentHash
-	// External leaves shards where they were moved by hand, or to where it was told; make one with strategy.NewExternal.
+	// External leaves shards where they were moved by hand, or to where it was told; make one with
+	// strategy.NewExternal.
 	External = strategy.External
-	// Incident is something that operators want to know about a handler: a panic, a slow call.
+	// Incident is something that operators want to know about a handler: a panic, a slow call (Config.Incident).
+	// Fields:
+	//
+	//	Kind, Type, ID, Shard, Mode, Fence      what happened, to which entity
+	//	Took, Running                           how long a call takes, and whether it still runs
+	//	Text, Err                               the panic with its stack, or the error
+	//	Dropped, Answered                       what waited for an entity that was given up
+	//	Missed                                  how many of this kind were counted only
+	//
+	// What each says: go doc github.com/kith-io/kith/entity.Incident
 	Incident = entity.Incident
 	// IncidentKind says what an Incident is about.
 	IncidentKind = entity.IncidentKind
@@ -116,7 +157,15 @@ type (
 	Addr = peer.Addr
 	// ID names one incarnation of a node: its address and a number drawn when it started.
 	ID = peer.ID
-	// Fence is sixteen bytes that only grow from owner to owner of a shard.
+	// Fence is sixteen bytes that only grow from owner to owner of a shard. A store that keeps the highest one with
+	// each record refuses late owners. database/sql takes and gives it as it is. Methods:
+	//
+	//	Compare, IsZero                         in the order of owners
+	//	Birth, Term, Epoch                      its three parts
+	//	String, MarshalText, UnmarshalText      as 32 hexadecimal digits, in the same order
+	//	Value, Scan                             as a column of a database
+	//
+	// What each does: go doc github.com/kith-io/kith/route.Fence
 	Fence = route.Fence
 	// ShardID numbers a shard of a type.
 	ShardID = route.ShardID
@@ -138,7 +187,19 @@ func ParseFence(s string) (Fence, error) { return route.ParseFence(s) }
 
 // What membership shows (package membership).
 type (
-	// View is an immutable snapshot of membership.
+	// View is an immutable snapshot of membership (Node.View, Node.Events).
+	//
+	//	Members, Unreachable, Leader            fields: who is there, who is not heard, who leads
+	//	Self, SelfMember                        this node, by itself and as a member
+	//	Member, Reachable, CountUp              about one member; how many are Up
+	//	Oldest, RoleLeader                      the oldest member, or the leader, of a role
+	//	Accusations, Quarantined,
+	//	QuarantinedBy                           which member does not hear which
+	//	Metadata, MetadataValue                 the application's own keys
+	//	Converged, Hash, Seq                    whether all have seen this state; its digest; its number here
+	//	ClusterID, Birth                        which cluster
+	//
+	// What each says: go doc github.com/kith-io/kith/cluster.View
 	View = cluster.View
 	// Member is one member of a View.
 	Member = cluster.Member
