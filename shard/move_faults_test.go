@@ -336,7 +336,9 @@ func TestMoveWithEveryFault(t *testing.T) {
 			}
 			for i, name := range slices.Sorted(maps.Keys(faults)) {
 				stride := 7
-				if *everyStep || boss == "" && (order == "stop" || !strings.Contains(name, " ") && !states) {
+				if testing.Short() {
+					stride = 61
+				} else if *everyStep || boss == "" && (order == "stop" || !strings.Contains(name, " ") && !states) {
 					stride = 1
 				}
 				for at := (i + runs) % stride; at <= most; at += stride {
