@@ -1,5 +1,5 @@
-// Ratchets: methods and fields of a type, files of a package, arrows between files against the reading order. What is
-// over its bound today stands in a list with its number, which may only shrink.
+// Ratchets: methods and fields of a type, pointers between its parts, files of a package, arrows between files against
+// the reading order. What is over its bound today stands in a list with its number, which may only shrink.
 
 package rules
 
@@ -27,10 +27,11 @@ var (
 
 // bounds are the largest numbers that need no entry in the list.
 var bounds = map[string]int{
-	"methods": 40, // of a type
-	"fields":  24, // of a struct
-	"files":   24, // of a package, tests aside
-	"arrows":  0,  // between files of a package, against its reading order
+	"methods":  40, // of a type, and functions of its package that take it, or a pointer to it, first
+	"fields":   24, // of a struct
+	"pointers": 6,  // of the parts of a struct, to it and to one another; a part is a struct that it holds by value
+	"files":    24, // of a package, tests aside
+	"arrows":   0,  // between files of a package, against its reading order
 }
 
 // ratchetList holds the exceptions: what, whose, how many.
@@ -65,6 +66,108 @@ func count(s *source, numbers map[string]int) {
 			}
 		}
 	}
+}
+
+// takers adds to the methods of each type the functions of its package that take it first: a method that became a
+// function is one still.
+func takers(pkg *declared, numbers map[string]int) {
+	for _, d := range pkg.functions {
+		if d.Recv != nil || len(d.Type.Params.List) == 0 {
+			continue
+		}
+		if name, _ := named(d.Type.Params.List[0].Type); pkg.types[name] {
+			numbers["methods "+pkg.dir+"."+name]++
+		}
+	}
+}
+
+// named returns the name of a type of its own package, and whether x is a pointer to it; empty for every other type.
+func named(x ast.Expr) (name string, pointer bool) {
+	if p, ok := x.(*ast.StarExpr); ok {
+		x, pointer = p.X, true
+	}
+	switch g := x.(type) {
+	case *ast.IndexExpr:
+		x = g.X
+	case *ast.IndexListExpr:
+		x = g.X
+	}
+	if id, ok := x.(*ast.Ident); ok {
+		return id.Name, pointer
+	}
+	return "", pointer
+}
+
+// pointersOf counts, for each struct of a package, the pointers of its parts to it and to one another: a type that is
+// cut into parts which all hold one another is one type still.
+func pointersOf(pkg *declared, numbers map[string]int) {
+	structs := pkg.structs
+	fields := func(t *ast.StructType, pointers bool) (names []string) {
+		for _, f := range t.Fields.List {
+			name, pointer := named(f.Type)
+			if structs[name] != nil && pointer == pointers {
+				names = append(names, slices.Repeat([]string{name}, max(len(f.Names), 1))...)
+			}
+		}
+		return names
+	}
+	for whole, t := range structs { // a map in, a map out: no order
+		parts := fields(t, false)
+		for _, part := range slices.Compact(slices.Sorted(slices.Values(parts))) {
+			for _, to := range fields(structs[part], true) {
+				if to == whole || slices.Contains(parts, to) {
+					numbers["pointers "+pkg.dir+"."+whole]++
+				}
+			}
+		}
+	}
+}
+
+// declared is what the files of a folder declare.
+type declared struct {
+	dir       string
+	types     map[string]bool
+	structs   map[string]*ast.StructType
+	functions []*ast.FuncDecl
+}
+
+// declarations returns what each folder declares, tests and generated code aside, in the order of their names.
+func declarations(all []*source) []*declared {
+	found := map[string]*declared{}
+	for _, s := range all {
+		if s.tests || s.generated() {
+			continue
+		}
+		dir := path.Dir(s.path)
+		if dir == "." {
+			dir = root
+		}
+		pkg := found[dir]
+		if pkg == nil {
+			pkg = &declared{dir, map[string]bool{}, map[string]*ast.StructType{}, nil}
+			found[dir] = pkg
+		}
+		for _, decl := range s.file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				pkg.functions = append(pkg.functions, d)
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if t, ok := spec.(*ast.TypeSpec); ok {
+						pkg.types[t.Name.Name] = true
+						if of, ok := t.Type.(*ast.StructType); ok {
+							pkg.structs[t.Name.Name] = of
+						}
+					}
+				}
+			}
+		}
+	}
+	var list []*declared
+	for _, dir := range slices.Sorted(maps.Keys(found)) {
+		list = append(list, found[dir])
+	}
+	return list
 }
 
 func fieldsOf(t *ast.StructType) (n int) {
@@ -145,6 +248,10 @@ func TestRatchets(t *testing.T) {
 	for _, s := range all {
 		count(s, numbers)
 	}
+	for _, pkg := range declarations(all) {
+		takers(pkg, numbers)
+		pointersOf(pkg, numbers)
+	}
 	maps.Copy(numbers, arrowsOfAll(t, all))
 	now := over(numbers)
 	list, err := readList(ratchetList)
@@ -178,6 +285,17 @@ func TestRatchetRules(t *testing.T) {
 	count(s, numbers)
 	require.Equal(t, map[string]int{"files fd": 1, "methods fd.T": 2, "fields fd.T": 4}, numbers)
 	require.Empty(t, over(numbers))
+	s, err = parse("fd/y.go", []byte("package fd\ntype whole struct {\n\ta, other part\n\tb next\n\tc *far\n}\n"+
+		"type part struct {\n\t*whole\n\tn, m *next\n\tf *far\n}\ntype next struct{ p part }\ntype far struct{}\n"+
+		"func do(w *whole, n int) {}\nfunc other(n int, w *whole) {}\nfunc (p part) method(*whole) {}\nfunc g(part) {}\n"))
+	require.NoError(t, err)
+	numbers = map[string]int{}
+	for _, pkg := range declarations([]*source{s}) {
+		takers(pkg, numbers)
+		pointersOf(pkg, numbers)
+	}
+	require.Equal(t, map[string]int{"methods fd.whole": 1, "methods fd.part": 1, "pointers fd.whole": 3,
+		"pointers fd.next": 2}, numbers)
 	for _, c := range []struct {
 		now, list       map[string]int
 		larger, smaller int

@@ -155,23 +155,18 @@ func TestWideRule(t *testing.T) {
 		strings.Repeat("u", maxLine)+"\n"))
 }
 
-// TestLengthsRule feeds functions and files at and over their bounds, and stale list entries.
+// TestLengthsRule feeds functions at and over their bound, and stale list entries.
 func TestLengthsRule(t *testing.T) {
 	function := func(lines int) string {
 		return "package x\n\nfunc (t *T[K]) f() {\n" + strings.Repeat("\tg()\n", lines-2) + "}\n"
 	}
 	none := map[string]int{}
-	require.Empty(t, judged(t, lengths(none, none), "fd/x.go", function(maxFunction)))
-	require.Len(t, judged(t, lengths(none, none), "fd/x.go", function(maxFunction+1)), 1)
+	require.Empty(t, judged(t, lengths(none), "fd/x.go", function(maxFunction)))
+	require.Len(t, judged(t, lengths(none), "fd/x.go", function(maxFunction+1)), 1)
 	listed := map[string]int{"fd.T.f": maxFunction + 1}
-	require.Empty(t, judged(t, lengths(listed, none), "fd/x.go", function(maxFunction+1)))
-	require.NotEmpty(t, judged(t, lengths(listed, none), "fd/x.go", function(maxFunction+2)), "it grew")
-	require.NotEmpty(t, judged(t, lengths(listed, none), "fd/x.go", function(maxFunction)), "it is short now")
-	file := func(lines int) string { return "package x\n" + strings.Repeat("\n", lines-1) }
-	require.Empty(t, judged(t, lengths(none, none), "fd/x.go", file(maxFile)))
-	require.NotEmpty(t, judged(t, lengths(none, none), "fd/x.go", file(maxFile+1)))
-	require.Empty(t, judged(t, lengths(none, none), "fd/x_test.go", file(maxFile+1)))
-	require.Empty(t, judged(t, lengths(none, map[string]int{"fd/x.go": maxFile + 1}), "fd/x.go", file(maxFile+1)))
+	require.Empty(t, judged(t, lengths(listed), "fd/x.go", function(maxFunction+1)))
+	require.NotEmpty(t, judged(t, lengths(listed), "fd/x.go", function(maxFunction+2)), "it grew")
+	require.NotEmpty(t, judged(t, lengths(listed), "fd/x.go", function(maxFunction)), "it is short now")
 }
 
 // TestFormattedRule feeds text that gofmt would change.
