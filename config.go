@@ -111,7 +111,7 @@ type Config struct {
 	// PollFor makes an event loop that has just had work look for more for so long before it sleeps: asks one after the
 	// other take a fraction of the time when every node has a core to spare, and CPU is burnt for it. A loop that has
 	// polled in vain, as on a shared core, polls ever less, down to once in 256 times. Zero means off, at most 1 ms; 50 us
-	// is a good start. See docs/transport.md.
+	// is a good start. See docs/contributing/transport.md.
 	PollFor time.Duration
 	// Workers is how many workers run Worker entities; zero means GOMAXPROCS.
 	Workers int

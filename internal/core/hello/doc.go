@@ -2,6 +2,6 @@
 // answers, the reasons to refuse one, and who may speak for an incarnation.
 //
 // It is pure: whoever has a connection reads the frame and asks. The transport asks on sockets, the simulator on its
-// own connections, so that both are let in and refused by the same words. See docs/transport.md and
+// own connections, so that both are let in and refused by the same words. See docs/contributing/transport.md and
 // docs/contributing/wire.md.
 package hello

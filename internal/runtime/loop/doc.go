@@ -5,5 +5,5 @@
 // from any goroutine by Execute and Post; at the end of a read pass they run, and those that write out what has
 // gathered (Writer) also between the pieces of a long one. Before it sleeps a loop may poll (Config.PollFor) or rest,
 // so that more gathers; the control loop waits in Go's poller, so that it keeps no processor from others. What is on a
-// connection is not known here. See docs/transport.md.
+// connection is not known here. See docs/contributing/transport.md.
 package loop

@@ -27,7 +27,7 @@ const (
 
 	// yieldBelow is the size of a read pass up to which the loop lets goroutines run that the pass has woken, before it
 	// ends: what they send meanwhile leaves at once, with neither ring nor poll in between. With one request under way
-	// on one core that nearly halves its time (docs/transport.md); a busy pass would only be held up.
+	// on one core that nearly halves its time (docs/contributing/transport.md); a busy pass would only be held up.
 	yieldBelow = 4 << 10
 )
 

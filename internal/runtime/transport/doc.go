@@ -13,5 +13,5 @@
 //
 // What is said in a hello, and who is let in, is package hello; whose certificate is believed, package trust; how a
 // loop runs and sleeps, package loop. What the frames mean is not known here, except hello, heartbeat and credit. See
-// docs/transport.md.
+// docs/contributing/transport.md.
 package transport
