@@ -10,7 +10,6 @@ import (
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sim/setup"
 )
@@ -110,10 +109,9 @@ func (s *storm) leaving() bool {
 // knew may be gone by now. And those whom such a one has admitted: one who knows nobody else, and any who still hold it
 // for a member, with whom a mistake of the operator made two clusters. Nothing but an operator ends one of these.
 func (s *storm) endDoomed() {
-	var untold peer.Set
+	untold := outcasts(s.check, s.w.Running())
 	for _, p := range s.w.Running() {
-		if p.Doomed && s.check.Lost(p.ID) {
-			untold.Add(p.ID)
+		if untold.Has(p.ID) {
 			s.endUntold(p)
 		}
 	}
@@ -122,14 +120,6 @@ func (s *storm) endDoomed() {
 			s.endUntold(p)
 		}
 	}
-}
-
-// holdsAny reports whether a process has one of these for a member that is not Down.
-func holdsAny(p *world.Process, ids peer.Set) bool {
-	return p.View != nil && slices.ContainsFunc(ids, func(id peer.ID) bool {
-		m, is := p.View.Member(id)
-		return is && m.Status != membership.Down
-	})
 }
 
 // endUntold kills a process. A supervisor starts it again: it may have been the one that the others joined.
@@ -144,12 +134,7 @@ func (s *storm) endUntold(p *world.Process) {
 // stranded reports whether a process is alone, with members that all are gone, while others run who do not list it.
 func (s *storm) stranded(p *world.Process) bool {
 	for _, q := range s.w.Running() {
-		if q == p {
-			continue
-		}
-		_, known := p.View.Member(q.ID)
-		_, knows := q.View.Member(p.ID)
-		if known || knows {
+		if q != p && !strangers(p, q) {
 			return false
 		}
 	}
@@ -167,7 +152,7 @@ func (s *storm) buryAs(shift int, belongs func(q *world.Process) bool, right fun
 	w := s.w
 	again := false
 	for _, p := range w.Running() {
-		if p.View == nil || p.Leaving || p.Doomed || !belongs(p) {
+		if p.View == nil || p.Leaving || p.Doomed || astray(s.check, p) || !belongs(p) {
 			continue
 		}
 		if self, ok := p.View.SelfMember(); !ok || self.Status == membership.Down {

@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/sim/world"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sim/setup"
 )
@@ -154,6 +155,52 @@ func TestCalmEndsTheSideOfAMistake(t *testing.T) {
 		require.Len(t, w.Running(), 2)
 		require.True(t, s.isUp(0) && s.isUp(1))
 	}
+}
+
+// TestNoOrderToTheSideOfAMistake: who is downed while it hears nobody, and comes back when all whom it knew have begun
+// anew, is joined by one that begins now. The operator, who downs the dead, has the others do that and not these two: a
+// side that lists none of those who run would take over what lives there. Found by storm 1127004558.
+func TestNoOrderToTheSideOfAMistake(t *testing.T) {
+	s := &storm{}
+	typ := &world.EntityType{Type: entity.Type{Name: "owned", Shards: 8}}
+	typ.New = func(id string, _ route.Fence) entity.Handler { return taker{s, id} }
+	cfg := alone
+	cfg.Shard.TakeoverTime = 5 * time.Second
+	w := formed(t, 4, cfg, typ)
+	s.w, s.check = w, checks(w)
+	w.Advance(5 * time.Second) // all shards live
+	lost := w.Hosts[1].Process
+	s.apart([]int{0, 1}, time.Minute)
+	lost.Doomed, lost.Outside = true, true
+	begin := func(i, at int) {
+		w.Hosts[i].Process.Crash(true)
+		s.down(w.Hosts[at].Process, w.Hosts[i].Process.ID)
+		w.Start(i, w.Seeds([]int{at}))
+		require.True(t, w.Until(time.Minute, func() bool { return s.isUp(i) }))
+	}
+	before := w.Hosts[2].Process
+	s.down(before, lost.ID)
+	w.Advance(time.Second)
+	require.False(t, astray(s.check, w.Hosts[0].Process), "it has not heard of it, and the others know it")
+	w.Hosts[0].Process.Crash(true)
+	s.down(before, w.Hosts[0].Process.ID)
+	require.True(t, w.Until(time.Minute, func() bool { return len(before.View.Members) == 2 }))
+	begin(3, 2)
+	begin(2, 3)
+	w.Advance(w.Takeover() + 5*time.Second)
+	w.Start(0, w.Seeds([]int{1}))
+	joined := func() bool { v := w.Hosts[0].Process.View; return v != nil && len(v.Members) > 2 }
+	require.True(t, w.Until(20*time.Second, joined))
+	require.True(t, astray(s.check, w.Hosts[0].Process))
+	require.False(t, astray(s.check, w.Hosts[3].Process))
+	s.laterDown(before, time.Second)
+	w.Advance(2 * time.Second)
+	m, _ := w.Hosts[0].Process.View.Member(before.ID)
+	require.Equal(t, membership.Up, m.Status, "nobody else knows it, and this one is told nothing")
+	s.calm()
+	require.Empty(t, checks(w).Violations)
+	require.Len(t, w.Running(), 2)
+	require.True(t, s.isUp(2) && s.isUp(3))
 }
 
 // TestCalmBringsBackWhomTheOthersRemember: all have died but one, which goes for good while the others are in no

@@ -4,6 +4,7 @@ package storm
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/sim/check"
@@ -166,6 +167,42 @@ func (s *storm) down(on *world.Process, id peer.ID) {
 	on.Live(func() { on.Do(membership.DownCommand{ID: id}) })
 }
 
+// outcasts returns the processes that were downed by an order, run, and may not know it.
+func outcasts(c *check.Checker, running []*world.Process) (ids peer.Set) {
+	for _, p := range running {
+		if p.Doomed && c.Lost(p.ID) {
+			ids.Add(p.ID)
+		}
+	}
+	return ids
+}
+
+// astray reports whether a process is on the side of such a one, which it may have joined: others have lost that one,
+// and do not know this process, nor it them. An operator gives no order there, until that side has ended: who downs the
+// dead on both sides has two owners of each shard by his own hand. Found by storm 1127004558.
+func astray(c *check.Checker, p *world.Process) bool {
+	running := p.World.Running()
+	untold := outcasts(c, running)
+	return !p.World.Resolves() && holdsAny(p, untold) && slices.ContainsFunc(running, func(q *world.Process) bool {
+		return !q.Doomed && q.View != nil && !holdsAny(q, untold) && strangers(p, q)
+	})
+}
+
+// strangers reports whether neither of two processes lists the other one.
+func strangers(p, q *world.Process) bool {
+	_, known := p.View.Member(q.ID)
+	_, knows := q.View.Member(p.ID)
+	return !known && !knows
+}
+
+// holdsAny reports whether a process has one of these for a member that is not Down.
+func holdsAny(p *world.Process, ids peer.Set) bool {
+	return p.View != nil && slices.ContainsFunc(ids, func(id peer.ID) bool {
+		m, is := p.View.Member(id)
+		return is && m.Status != membership.Down
+	})
+}
+
 // laterDown lets an operator down a member from some running node, until one takes it. With a resolver there is none.
 func (s *storm) laterDown(p *world.Process, d time.Duration) {
 	if s.resolves() {
@@ -176,7 +213,7 @@ func (s *storm) laterDown(p *world.Process, d time.Duration) {
 			return
 		}
 		for _, on := range s.w.Running() {
-			if _, ok := on.View.Member(p.ID); ok && on != p && !on.Paused() && !on.Doomed {
+			if _, ok := on.View.Member(p.ID); ok && on != p && !on.Paused() && !on.Doomed && !astray(s.check, on) {
 				s.down(on, p.ID)
 				return
 			}
