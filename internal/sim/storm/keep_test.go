@@ -3,11 +3,14 @@
 package storm
 
 import (
+	"errors"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/base/long"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/route"
@@ -84,5 +87,88 @@ func TestWhoMayBeginADaemon(t *testing.T) {
 		may   bool
 	}{{here, old, false}, {here, anew, false}, {asleep, old, false}, {asleep, anew, true}, {dead, old, true}} {
 		require.Equal(t, tc.may, mayBegin(s, life{here, tc.fence}, life{tc.was, old}))
+	}
+}
+
+// busy is an entity whose messages take their time.
+type busy struct {
+	k     *keeps
+	takes time.Duration
+}
+
+func (b busy) Receive(*entity.Context, []byte) error {
+	b.k.s.w.Acting.Dawdle(b.takes)
+	b.k.worked(b.k.s.w.Acting)
+	return nil
+}
+
+func (busy) Stop(*entity.Context) {}
+
+// TestPagesWithoutRoom: remembered entities that cannot begin, because mail fills the budget of their node, may wait
+// for as long as it is worked off, and no longer. Whoever cannot begin for another reason may not, nor is there room
+// that they do not get. Found by storm 881126300295, in which the mail waited for an entity that rested after each of
+// its panics.
+func TestPagesWithoutRoom(t *testing.T) {
+	const budget, mail = 8 << 10, 300
+	for name, tc := range map[string]struct {
+		takes  time.Duration // for each message
+		broken bool          // entities do not begin for another reason
+		rules  []string
+	}{
+		"mail is worked off":   {takes: 5 * time.Second},
+		"mail stands still":    {takes: time.Hour, rules: []string{"remembered"}},
+		"not for want of room": {takes: 5 * time.Second, broken: true, rules: []string{"remembered"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &storm{ending: true}
+			k := newKeeps(rand.New(rand.NewPCG(1, 1)), s)
+			k.book = remembered(k, func(t entity.Type) entity.Type {
+				t.RestartBackoff, t.RestartWindow = time.Second, 4*time.Second
+				return t.WithDefaults()
+			})
+			open := k.book.Open
+			k.book.Open = func(c *entity.Context) (entity.Handler, error) {
+				if tc.broken && len(s.w.Running()) == 1 {
+					return nil, errors.New("broken")
+				}
+				return open(c)
+			}
+			slow := &world.EntityType{Type: entity.Type{Name: "slow", Shards: 1, Role: "store", Mode: entity.Blocking,
+				New: func(string, route.Fence) entity.Handler { return busy{k, tc.takes} }}}
+			cfg := alone
+			cfg.Roles, cfg.Data.MailboxBudget = [][]string{{"store"}, nil}, budget
+			s.w = formed(t, 2, cfg, k.book, slow)
+			s.check = checks(s.w)
+			demandPages(k, 30*time.Second)
+			require.Empty(t, s.check.Violations)
+			s.w.Advance(time.Minute) // no timer runs any more
+			full := s.w.Hosts[0].Process
+			for range budget/mail + 2 {
+				_, err := full.Region(route.TypeOf(slow.Name)).Send("slow", make([]byte, mail), 0)
+				require.NoError(t, err)
+			}
+			s.w.Advance(time.Second)
+			require.Greater(t, world.Mailboxes(full)+turnSize, budget)
+			leaver := s.w.Hosts[1].Process
+			s.w.Leave(leaver)
+			require.True(t, s.w.Until(time.Minute, func() bool { return !leaver.Alive }))
+			s.w.Advance(time.Second)
+			require.NotEmpty(t, unpaged(k))
+			demandPages(k, 30*time.Second)
+			require.Equal(t, tc.rules, rulesBroken(s.w))
+			require.Equal(t, len(tc.rules) == 0, len(unpaged(k)) == 0)
+		})
+	}
+}
+
+// TestRoomThatIsRefused: a budget that says it is used up, and is not, is a violation.
+func TestRoomThatIsRefused(t *testing.T) {
+	for _, left := range []int{turnSize - 1, turnSize} {
+		cfg := alone
+		cfg.Data.MailboxBudget = left
+		w := formed(t, 1, cfg)
+		k := newKeeps(nil, &storm{w: w, check: checks(w)})
+		k.crowds(w.Hosts[0].Process, &entity.Context{ID: "page1"}, route.ErrBudgetFull)
+		require.Equal(t, left == turnSize, len(rulesBroken(w)) > 0)
 	}
 }

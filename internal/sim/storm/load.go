@@ -154,6 +154,7 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 		return nil
 	}
 	w.Delivered(h.p, h.typ, h.id, payload)
+	s.keeps.worked(h.p)
 	if got := c.Headers(); len(got) > 0 && !bytes.Equal(got, payload[:world.LedgerSize]) {
 		s.check.Violate(h.p, "headers", "%s got the headers of another message: %x", h.id, got)
 	}
@@ -280,6 +281,9 @@ type keeps struct {
 	paged map[string]*page
 	runs  int
 
+	crowded map[string]life        // by remembered entity: where it could not begin last time, for want of room
+	handled map[*world.Process]int // messages that somebody sent
+
 	called int // of the singleton, with a lease
 }
 
@@ -302,7 +306,7 @@ func drawKeeps(s *storm) {
 	if !ok {
 		return
 	}
-	k := &keeps{s: s, rng: rng, lives: map[int]life{}, paged: map[string]*page{}}
+	k := newKeeps(rng, s)
 	role := []string{"", "store"}[rng.IntN(2)]
 	resting := func(t entity.Type) entity.Type {
 		t.Role = role

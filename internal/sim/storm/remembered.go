@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -23,6 +26,11 @@ type page struct {
 	p     *world.Process
 	id    string
 	fence route.Fence
+}
+
+func newKeeps(rng *rand.Rand, s *storm) *keeps {
+	return &keeps{s: s, rng: rng, lives: map[int]life{}, paged: map[string]*page{}, crowded: map[string]life{},
+		handled: map[*world.Process]int{}}
 }
 
 // remembered declares the type of the entities.
@@ -57,11 +65,32 @@ func (k *keeps) open(c *entity.Context) (entity.Handler, error) {
 		s.check.Violate(p, "remembered", "%s begins, and lives here", c.ID)
 	}
 	if err := k.turn(c); err != nil {
-		return nil, err // no room
+		k.crowds(p, c, err)
+		return nil, err
 	}
 	g := &page{k, p, c.ID, c.Fence}
 	g.begins()
+	delete(k.crowded, c.ID)
 	return g, nil
+}
+
+// crowds notes an entity that could not begin for want of room for its timer, in a budget that is used up.
+func (k *keeps) crowds(p *world.Process, c *entity.Context, err error) {
+	if !errors.Is(err, route.ErrBudgetFull) {
+		delete(k.crowded, c.ID)
+		return
+	}
+	k.crowded[c.ID] = life{p, c.Fence}
+	if used, most := world.Mailboxes(p), k.s.w.Config.Data.MailboxBudget; used+turnSize <= most {
+		k.s.check.Violate(p, "rejection", "%s has no room for a timer, though %d bytes of %d are used", c.ID, used, most)
+	}
+}
+
+// worked notes that a process has handled a message that somebody sent.
+func (k *keeps) worked(p *world.Process) {
+	if k != nil {
+		k.handled[p]++
+	}
 }
 
 // begins notes an instance. That of an owner who is late, and has not been told, takes no other's place: it ends with
@@ -86,8 +115,13 @@ func (g *page) Receive(c *entity.Context, _ []byte) error {
 
 // turn has an entity called some time later.
 func (k *keeps) turn(c *entity.Context) error {
-	return c.SetTimer("turn", between(k.rng, 100*time.Millisecond, 4*time.Second), []byte{timerMark})
+	return c.SetTimer(turnName, between(k.rng, 100*time.Millisecond, 4*time.Second), []byte{timerMark})
 }
+
+const (
+	turnName = "turn"
+	turnSize = len(turnName) + 1 + entity.RecordOverhead // what it takes of the budget
+)
 
 // Stop implements entity.Handler.
 func (g *page) Stop(*entity.Context) { g.end() }
@@ -98,18 +132,43 @@ func (g *page) end() {
 	}
 }
 
+// shardOf returns the shard of a remembered entity.
+func (k *keeps) shardOf(id string) world.ShardKey {
+	return world.ShardKey{Type: route.TypeOf(k.book.Name), Shard: route.ShardOf(id, k.book.Shards)}
+}
+
 // unpaged lists the entities that do not live where their shard does, if it may live anywhere.
 func unpaged(k *keeps) (list []string) {
-	typ := route.TypeOf(k.book.Name)
-	if !k.s.hostable(typ, k.s.w.Running()) {
+	if !k.s.hostable(route.TypeOf(k.book.Name), k.s.w.Running()) {
 		return nil
 	}
 	for i := range pages {
 		id := fmt.Sprint("page", i)
-		homes, fence := k.s.check.Homes(world.ShardKey{Type: typ, Shard: route.ShardOf(id, k.book.Shards)})
+		homes, fence := k.s.check.Homes(k.shardOf(id))
 		if g := k.paged[id]; g == nil || g.fence != fence || len(homes) != 1 || homes[0] != g.p {
 			list = append(list, id)
 		}
 	}
 	return list
+}
+
+// demandPages demands that every remembered entity lives. One whose node has no room for its timer, because mail waits
+// there, as for an entity that panics again and again and rests each time, may wait for as long as the node works that
+// mail off: in each bound it must handle some. Found by storm 881126300295.
+func demandPages(k *keeps, bound time.Duration) {
+	w := k.s.w
+	for {
+		before := maps.Clone(k.handled)
+		if w.Until(bound, func() bool { return len(unpaged(k)) == 0 }) {
+			return
+		}
+		left := slices.DeleteFunc(unpaged(k), func(id string) bool {
+			homes, fence := k.s.check.Homes(k.shardOf(id))
+			return len(homes) == 1 && k.crowded[id] == life{homes[0], fence} && k.handled[homes[0]] > before[homes[0]]
+		})
+		if len(left) > 0 {
+			k.s.check.Violate(nil, "remembered", "%v do not live %v after the last fault", left, bound)
+			return
+		}
+	}
 }

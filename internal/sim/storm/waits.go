@@ -183,9 +183,7 @@ func demandKept(s *storm) {
 	if !w.Until(bound, func() bool { return len(missing()) == 0 }) {
 		s.check.Violate(nil, "daemon", "%v do not run %v after the last fault", missing(), bound)
 	}
-	if left := func() []string { return unpaged(k) }; !w.Until(bound, func() bool { return len(left()) == 0 }) {
-		s.check.Violate(nil, "remembered", "%v do not live %v after the last fault", left(), bound)
-	}
+	demandPages(k, bound)
 	key := world.ShardKey{Type: route.TypeOf(loneID)}
 	lives := func() bool { homes, _ := s.check.Homes(key); return len(homes) == 1 }
 	if s.hostable(key.Type, w.Running()) && !w.Until(bound, lives) {
