@@ -63,17 +63,25 @@ type lease struct {
 	used   int // of it, lying in mailboxes
 }
 
-// take claims n bytes for a mailbox; with force it always succeeds. It claims more than it needs only of an ample
-// budget, and not for what is forced: an entity that is kept alive holds its few bytes for as long as it runs, and so
-// would their block.
-func (l *lease) take(n int, force bool) bool {
+// claim is how bytes are claimed for a mailbox.
+type claim uint8
+
+const (
+	bounded claim = 0 // it fails when there is no room
+	forced  claim = 1 // it never fails
+	scant   claim = 2 // nor does this, which takes no block for what lies in the mailbox for long
+)
+
+// take claims n bytes for a mailbox. It claims more than it needs only of an ample budget, and not for what is scant:
+// an entity that is kept alive holds its few bytes for as long as it runs, and so would their block.
+func (l *lease) take(n int, how claim) bool {
 	if short := l.used + n - l.held; short > 0 {
 		switch {
-		case !force && short < budgetBlock && l.budget.Ample() && l.budget.Take(budgetBlock):
+		case how != scant && short < budgetBlock && l.budget.Ample() && l.budget.Take(budgetBlock):
 			l.held += budgetBlock
 		case l.budget.Take(short):
 			l.held += short
-		case force:
+		case how != bounded:
 			l.budget.Force(short)
 			l.held += short
 		default:

@@ -84,3 +84,46 @@ func TestScarceBudgetIsNotHeldInVain(t *testing.T) {
 		require.Zero(t, pool.Used(), fmt.Sprint(waits()))
 	})
 }
+
+// touched is a budget that counts how often shards come to it: it is a line of memory that all of a node's share.
+type touched struct {
+	Pool
+	times int
+}
+
+func (b *touched) Take(n int) bool {
+	b.times++
+	return b.Pool.Take(n)
+}
+
+func (b *touched) Force(n int) {
+	b.times++
+	b.Pool.Force(n)
+}
+
+func (b *touched) Give(n int) {
+	b.times++
+	b.Pool.Give(n)
+}
+
+// TestBusyShardSeldomTouchesTheBudget: also for messages whose senders wait for room, and for those that were parked,
+// which no bound refuses (CARD-3).
+func TestBusyShardSeldomTouchesTheBudget(t *testing.T) {
+	for name, m := range map[string]Message{
+		"tell": {}, "tell that waits": {Sender: newPresser(t, 512)}, "parked": {Parked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &touched{Pool: Pool{Limit: 1 << 20}}
+			r := newRig(t, Blocking, func(typ *Type) { typ.MailboxBytes = 64 << 10 })
+			r.Shard = NewShard(r.Type(), 7, testFence, r.f, b)
+			m.Payload = make([]byte, 64)
+			for i := range 100 {
+				m.ID = fmt.Append(nil, i%10)
+				require.Equal(t, route.OK, r.Deliver(0, &m))
+			}
+			require.LessOrEqual(t, b.times, 100*(64+RecordOverhead)/budgetBlock+1)
+			r.runAll()
+			require.Zero(t, b.Used())
+		})
+	}
+}

@@ -186,7 +186,7 @@ func beginKept(s *Shard) {
 		s.handled(c, e)
 	case s.keep.Run != nil, e.h == nil && e.act == nil: // else a message waits, for which it is made
 		s.going = s.keep.Run != nil
-		s.put(e, record{from: begins{}}, nil, nil, true)
+		s.put(e, record{from: begins{}}, nil, nil, scant)
 	}
 }
 

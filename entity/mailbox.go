@@ -93,10 +93,12 @@ func (s *Shard) accept(e *Entity, m *Message) route.Reason {
 	case m.Loan != nil:
 	case m.Sender != nil:
 		return e.press(s, r, m)
+	case m.Parked:
+		return s.put(e, r, m.Payload, m.Headers, forced)
 	default:
-		return s.put(e, r, m.Payload, m.Headers, m.Parked)
+		return s.put(e, r, m.Payload, m.Headers, bounded)
 	}
-	s.lease.take(RecordOverhead, true)
+	s.lease.take(RecordOverhead, scant)
 	a := e.act
 	if a == nil {
 		a = s.activate(e)
@@ -147,16 +149,16 @@ func counted(payload, headers []byte) int {
 	return n
 }
 
-// put copies a message to the mailbox of e, and makes e ready if it was idle, or returns which bound left no room; with
-// force there always is.
-func (s *Shard) put(e *Entity, r record, payload, headers []byte, force bool) route.Reason {
+// put copies a message to the mailbox of e, and makes e ready if it was idle, or returns which bound left no room;
+// unless it is bounded there always is.
+func (s *Shard) put(e *Entity, r record, payload, headers []byte, how claim) route.Reason {
 	n := counted(payload, headers)
 	a := e.act
 	// One message may exceed the mailbox when nothing waits, else a large one could never be delivered.
-	if a != nil && a.bytes > 0 && n > s.typ.MailboxBytes-a.bytes && !force {
+	if a != nil && a.bytes > 0 && n > s.typ.MailboxBytes-a.bytes && how == bounded {
 		return route.MailboxFull
 	}
-	if !s.lease.take(n, force) {
+	if !s.lease.take(n, how) {
 		return route.BudgetFull
 	}
 	if a == nil {

@@ -53,7 +53,7 @@ func (e *Entity) press(s *Shard, r record, m *Message) route.Reason {
 			e.pressedHere(s, m.Sender)
 			return route.MailboxFull
 		}
-		return s.put(e, r, m.Payload, m.Headers, false)
+		return s.put(e, r, m.Payload, m.Headers, bounded)
 	}
 	if over && waits > 0 {
 		e.tellFull(s, m)
@@ -65,7 +65,7 @@ func (e *Entity) press(s *Shard, r record, m *Message) route.Reason {
 			p.forced += n
 		}
 	}
-	why := s.put(e, r, m.Payload, m.Headers, true)
+	why := s.put(e, r, m.Payload, m.Headers, forced)
 	if over && waits == 0 {
 		e.tellFull(s, m)
 	}

@@ -102,7 +102,7 @@ func bring(s *Shard, list []State) {
 		b := append([]byte{}, list[i].Bytes...) // one that waits for long holds no other's memory
 		st := &inherited{State{list[i].ID, b}, true}
 		g.in[st.ID], g.order = st, append(g.order, st)
-		s.lease.take(st.Size(), true)
+		s.lease.take(st.Size(), scant)
 	}
 }
 
@@ -147,7 +147,7 @@ func beginOne(s *Shard, id string) (later bool) {
 		}
 	}
 	if s.typ.Mode == Blocking {
-		s.put(e, record{from: begins{}}, nil, nil, true)
+		s.put(e, record{from: begins{}}, nil, nil, scant)
 		e.act.begins, e.act.paced = true, true
 		s.halting++
 		return true
@@ -308,7 +308,7 @@ func give(s *Shard, st State) {
 	}
 	g.out, g.size = append(g.out, st), g.size+st.Size()
 	s.stats.HandedOver++
-	s.lease.take(st.Size(), true)
+	s.lease.take(st.Size(), scant)
 }
 
 // passIn gives a run of e what waits for its next instance, and says whether that is asked for its state.

@@ -232,7 +232,7 @@ func (s *Shard) fire() {
 		if s.typ.Mode == Blocking {
 			s.timers.pull(t)
 			t.pos = inMailbox
-			s.put(e, record{from: t, mark: t.instance}, t.payload, nil, true)
+			s.put(e, record{from: t, mark: t.instance}, t.payload, nil, scant)
 			continue
 		}
 		s.timers.take(t)
