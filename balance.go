@@ -20,9 +20,10 @@ func (r *Region) Move(ctx context.Context, s ShardID, to ID) error {
 	return driver.Move(ctx, r.r, s, to)
 }
 
-// SetReady declares whether this node may be given shards of the type; it may until told otherwise. One that is not
-// ready keeps what it has, what is left of a shard in a move included, and nothing moves to it or from it for balance.
-// Its word outlives a change of coordinator, not its process. It returns when the word is given, not when it was heard.
+// SetReady declares whether this node may be given shards of the type; it may until SetReady says otherwise. A node
+// that is not ready keeps what it has, the rest of a shard in a move included, and nothing moves to it or from it for
+// balance. The declaration outlives a change of coordinator, not the process. SetReady returns when the node has noted
+// it, not when the coordinator has.
 func (r *Region) SetReady(ctx context.Context, ready bool) error {
 	return driver.SetReady(ctx, r.r, ready)
 }
@@ -39,11 +40,11 @@ func (r *Region) SetHomes(ctx context.Context, version uint64, wishes []ShardWis
 type ShardWish = strategy.Wish
 
 // RebalancingPausedKey is the key of the cluster's metadata (View.MetadataValue) that holds, while nothing moves for
-// balance, the id of the node that was told so.
+// balance, the id of the node on which PauseRebalancing was called.
 const RebalancingPausedKey = shard.PauseKey
 
-// PauseRebalancing has nothing move for balance any more in the whole cluster, of any type, until ResumeRebalancing.
-// Moves under way end, leavers hand off their shards, Region.Move works. The word is a key of the cluster's metadata,
+// PauseRebalancing stops moves for balance of all types in the whole cluster until ResumeRebalancing. Moves under way
+// end, leavers hand off their shards, Region.Move works. The pause is a key of the cluster's metadata,
 // RebalancingPausedKey: it outlives every node but the last. Errors: those of SetMetadata.
 func (n *Node) PauseRebalancing(ctx context.Context) error {
 	return n.d.SetMetadata(ctx, shard.PauseKey, []byte(n.ID().String()))

@@ -24,26 +24,26 @@ type Config struct {
 	// must be configured on all nodes or none. Zero means none.
 	TLS TLS
 	// Insecure allows a listen address that is not loopback without TLS: connections are neither encrypted nor
-	// authenticated then, so whoever reaches the port is a member. It is logged at each start.
+	// authenticated then, so anybody who reaches the port can be a member. It is logged at each start.
 	Insecure bool
 	// Seeds are the contact points, host:port, in one order on all nodes. The first of them forms the cluster when no
 	// other answers and nobody remembers one. Empty, or only this node: a cluster of one.
 	Seeds []string
-	// AwaitSeeds has the node wait for Node.UseSeeds instead: until then it joins nobody, but those that its Directory
-	// remembers, and forms no cluster. Package bootstrap sets it.
+	// AwaitSeeds makes the node wait for Node.UseSeeds: until then it joins only members that its Directory remembers, and
+	// forms no cluster. Package bootstrap sets it.
 	AwaitSeeds bool
 	// Directory is where this node keeps what outlives its process: a record of the members of its cluster, so that its
-	// next process forms no second one while they may live, and all find together again when all have died
+	// next process forms no second cluster while they may live, and all find each other again when all have died
 	// (docs/membership.md). It is made when it is not there; each node needs one of its own. Empty: none is kept, and a
 	// first seed that is restarted while it is cut off forms a second cluster.
 	Directory string
 	// FlightRecord keeps the last inputs of this node's control plane, so that what it saw and decided can be replayed;
 	// its zero value holds the defaults.
 	FlightRecord FlightRecord
-	// NeverForm has this node join a cluster only, never form one. It needs Seeds.
+	// NeverForm makes this node join a cluster, never form one. It needs Seeds.
 	NeverForm bool
 	// FormNew is an operator's word, for one start, that no cluster lives any more: this node forms one when it finds none
-	// within Membership.SeedTimeout, first seed or not and whatever anybody remembers.
+	// within Membership.SeedTimeout, first seed or not, and whatever records say.
 	FormNew bool
 	// Roles are names that types and programs select members by.
 	Roles []string
@@ -51,8 +51,8 @@ type Config struct {
 	// CompareVersions orders them. At most 64 bytes and three numbers.
 	AppVersion string
 	// Logger takes typed records; nil is silent. It is called from one goroutine, in the order of the records, and nobody
-	// waits for it: 4,096 records wait for one that is slow, more are dropped, counted (Stats.LogDropped) and told of once
-	// it goes on. The end of a node waits for it, a second at most.
+	// waits for it: 4,096 records wait for one that is slow, more are dropped, counted (Stats.LogDropped) and reported in
+	// a record once it goes on. The end of a node waits for it, a second at most.
 	Logger *slog.Logger
 
 	// Membership paces gossip, failure detection and joining; its zero value holds the defaults.
@@ -82,8 +82,8 @@ type Config struct {
 	// of its own. From MaxPayload to 1 GiB; zero means 64 MiB. Nodes may differ: a receiver refuses what is over its own.
 	MaxMessage int
 	// BulkBudget bounds the bytes of large messages that this node holds: those of others until their handlers are done
-	// with them, and as much again of copies of its own until they are sent. Zero means 256 MiB; at least MaxMessage.
-	// Of what is of others, one node has half, or less where several want some.
+	// with them, and as much again of copies of its own until they are sent. Zero means 256 MiB; at least MaxMessage. One
+	// other node gets half of it at most, less where several want some.
 	BulkBudget int
 	// LinkBuffer bounds what waits for one data connection in bytes, beside what is on the way; zero means 512 KiB, at
 	// least 64 KiB. One message above 16 KiB may go beyond it. Eight times as much may wait, of what this node sends to
@@ -98,7 +98,7 @@ type Config struct {
 	// connection for which there is no room is closed, and so is one whose frame takes too long; see docs/security.md.
 	PartialBudget int
 	// Window bounds what is on the way to one peer and not consumed yet, in bytes; zero means 1 MiB, at least 64 KiB. It
-	// must be the same on all nodes: what it sends is refused by one whose own is smaller.
+	// must be the same on all nodes: one with a smaller Window refuses the connections of this one.
 	Window int
 	// MailboxBudget bounds what waits in the mailboxes of all Blocking entities of this node, in bytes; zero means
 	// 256 MiB. Messages of TellWait that are under way when it is used up are taken beyond it (docs/execution.md).
@@ -120,28 +120,28 @@ type Config struct {
 	// AskTimeout bounds an Ask whose context has no deadline; zero means 30 s.
 	AskTimeout time.Duration
 
-	// Undelivered is told of messages that Tell accepted and that were not delivered: refused by their receiver, parked
-	// too long, or never sent because their receiver was removed from the cluster or refuses this node (ErrPeerLost) or
-	// because this node ended (ErrStopped). A message that waited here for an entity which was given up after a panic is
-	// told here, where it waited (ErrCrashed). Each message is counted once, in the report of its type, shard, node and
-	// reason; when more of these fail at once than are kept apart, in one whose Shard is NoShard. What a node refused
-	// reaches this one as long as both are members, however often connections break. What was sent on a connection that
-	// broke is told as ErrLostInFlight without a type, a shard or samples: exactly as many as the other node did not
-	// take, when it says so; when it is gone for good, or this node ends and does not hear, all of which its credit did
-	// not show that they were consumed, some of which it may have handled. Not told is what lay in the mailboxes of
-	// Blocking entities of a node that ended suddenly, and what was lost on the way to a node of an older wire version:
-	// of that bytes are counted, in Stats().Transport.LostBytes. It is called from one goroutine, aggregated; one that
-	// blocks holds up what it and Incident are told, and nothing else.
+	// Undelivered gets reports of messages that Tell accepted and that were not delivered: refused by their receiver,
+	// parked too long, or never sent because their receiver was removed from the cluster or refuses this node
+	// (ErrPeerLost) or because this node ended (ErrStopped). A message that waited here for an entity which was given up
+	// after a panic is reported here, where it waited (ErrCrashed). Each message is counted once, in the report of its
+	// type, shard, node and reason; when more of these fail at once than are kept apart, in one whose Shard is NoShard.
+	// What a node refused reaches this one as long as both are members, however often connections break. What was sent on
+	// a connection that broke is reported as ErrLostInFlight without a type, a shard or samples. When the other node says
+	// how many it took, the count is exact. When that node is gone for good, or this one ends before it hears, the count
+	// is of all messages that credit did not confirm as consumed; some of them may have been handled. Not reported are
+	// messages that lay in the mailboxes of Blocking entities of a node that ended suddenly, and messages lost on the way
+	// to a node of an older wire version: Stats().Transport.LostBytes counts their bytes. One goroutine calls it, with
+	// aggregated reports; while it blocks, reports and incidents wait, and nothing else does.
 	Undelivered func(Undelivered)
-	// Incident is told of handlers that panicked or took too long, of entities that were given up, and of workers and
-	// event loops that stand still: of each kind and type sixteen a second, all are counted. It is also told of paths to
-	// other nodes that are stuck (Silent). It is called from the goroutine that calls Undelivered, a moment later, and may
-	// call this node. One that blocks holds up nothing else; 1,024 incidents wait for it, the log has all.
+	// Incident gets handlers that panicked or took too long, entities that were given up, workers and event loops that
+	// stand still, and paths to other nodes that are stuck (Silent): of each kind and type sixteen a second, all are
+	// counted. It is called from the goroutine that calls Undelivered, a moment later, and may call this node. One that
+	// blocks holds up nothing else; 1,024 incidents wait for it, the log has all.
 	Incident func(Incident)
 
-	// Latency is told how long handlers and asks took, by type: one in LatencyEvery, at random distances, of each
-	// goroutine that runs handlers, and of asks. It is called by several goroutines at once, event loops among them: it
-	// must not block. Package kith/latency keeps HDR histograms of what it is told. Nil costs nothing.
+	// Latency gets how long handlers and asks took, by type: one in LatencyEvery, at random distances, of each goroutine
+	// that runs handlers, and of asks. It is called by several goroutines at once, event loops among them: it must not
+	// block. Package kith/latency keeps HDR histograms of it. Nil costs nothing.
 	Latency func(what Measure, typ string, took time.Duration)
 	// LatencyEvery is of how many messages one is timed, on average; zero means 64, one means all. Two readings of the
 	// clock and a call of Latency, about 0.3 microseconds, for each that is timed. So where a goroutine would time

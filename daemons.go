@@ -17,7 +17,7 @@ import (
 
 // Daemons declares N workers of one function, numbered from 0, that the cluster keeps alive, each in one place, spread
 // over the members of a role and moved as shards are: docs/singletons.md. Name, N and Role must agree on all nodes. It
-// needs Name, N and Run. Workers take no messages: whoever tells or asks one is refused with ErrBadID where it lives.
+// needs Name, N and Run. Workers take no messages: a tell or ask to one is refused with ErrBadID where it lives.
 type Daemons struct {
 	// Name names them in the whole cluster, among types and singletons: 1 to 255 bytes.
 	Name string
@@ -27,10 +27,10 @@ type Daemons struct {
 	Role string
 	// Run is the life of worker index. It is to return soon when ctx ends: the worker moves, the node leaves, ends, is
 	// suspended or has lost it; context.Cause(ctx) says which, as for Context.Context. Until it has returned the worker
-	// begins nowhere else, but where its node was lost, after the takeover time: so every store that it writes to is to
-	// be given fence, which grows from place to place. When Run returns, for whatever reason, it is called again after a
-	// rest, as long as the worker lives here. An error is a failure and told to Config.Incident, unless ctx has ended. A
-	// panic always is, also behind the end of ctx.
+	// begins nowhere else, but where its node was lost, after the takeover time: so every store that it writes to is to be
+	// given fence, which grows from place to place. When Run returns, for whatever reason, it is called again after a
+	// rest, as long as the worker lives here. An error is a failure and goes to Config.Incident, unless ctx has ended; a
+	// panic always is one.
 	Run func(ctx context.Context, index int, fence Fence) error
 	// MinBackoff is the rest after Run has returned; it doubles with each failure that follows within MaxBackoff, up to
 	// MaxBackoff. Zero means 1 s and 1 min; at most a day.

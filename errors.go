@@ -83,7 +83,7 @@ var (
 	ErrBadConfig       = driver.ErrBadConfig           // wrapped by faults of Config, Singleton, Daemons
 	ErrRecord          = driver.ErrRecord              // wrapped by errors of Start about Config.Directory
 	ErrJoined          = membership.ErrJoined          // UseSeeds on a node that is in a cluster
-	ErrSeedsOverridden = membership.ErrSeedsOverridden // UseSeeds on a node that JoinCluster has told whom to join
+	ErrSeedsOverridden = membership.ErrSeedsOverridden // UseSeeds on a node whose seeds JoinCluster has replaced
 	ErrNotAlone        = membership.ErrNotAlone        // JoinCluster on a node whose cluster has other members
 	ErrJoinPending     = membership.ErrJoinPending     // JoinCluster on a node that has asked a cluster to admit it
 	ErrTypeExists      = shard.ErrTypeExists           // a type of that name is registered on this node
@@ -92,7 +92,7 @@ var (
 	ErrSettingsDiffer  = shard.ErrSettingsDiffer       // others have the type with other settings; methods of a Region too
 )
 
-// Errors of what a node is told to do: Down, SetMetadata, PrepareForFullShutdown, Drain.
+// Errors of commands to a node: Down, SetMetadata, PrepareForFullShutdown, Drain.
 var (
 	ErrNotMember      = membership.ErrNotMember     // this node is no member yet, or no more
 	ErrUnknownMember  = membership.ErrUnknownMember // Down of an address at which no member is
@@ -106,7 +106,7 @@ var (
 
 // Errors of Region.Move and SetHomes, and of the event MoveUntaken.
 var (
-	ErrNotCoordinator = shard.ErrNotCoordinator // whoever was asked does not coordinate the type, or is not ready to
+	ErrNotCoordinator = shard.ErrNotCoordinator // the node that was asked does not coordinate the type, or is not ready to
 	ErrNoHome         = shard.ErrNoHome         // the shard lives nowhere, or its home is not settled
 	ErrMoveInProgress = shard.ErrMoveInProgress // it moves already
 	ErrUnknownNode    = shard.ErrUnknownNode    // there is no such member
@@ -127,7 +127,7 @@ type (
 	// NotReadyError tells what a node waits for that was not Up when the context of Ready ended: settings that differ,
 	// with both values, seeds that do not answer, certificates, more members and others. It matches the context's error.
 	NotReadyError = membership.NotReadyError
-	// DrainError tells how many shards live on a node yet whose Drain was not waited for any longer. It matches the
+	// DrainError says how many shards still live on a node when the context of its Drain has ended. It matches the
 	// context's error.
 	DrainError = shard.DrainError
 	// Undelivered reports messages of Tell that were accepted here and not delivered (Config.Undelivered). Fields, and

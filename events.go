@@ -95,8 +95,8 @@ type ShardEventKind = shard.EventKind
 // seen by the node that coordinates the type, MoveMarked, MoveHandedOver and MoveUntaken by the owner that the shard
 // leaves.
 const (
-	// ShardEventsBegin is the first of every stream, and comes again where the reader was too slow: what was before is
-	// not told.
+	// ShardEventsBegin is the first of every stream, and comes again where the reader was too slow: events before it are
+	// left out.
 	ShardEventsBegin   ShardEventKind = 0
 	CoordinatorStarted                = shard.CoordinatorStarted // this node collects reports of what is owned
 	CoordinatorReady                  = shard.CoordinatorReady   // all reports are in: it gives shards to owners

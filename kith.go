@@ -57,7 +57,7 @@ type (
 	//
 	// What they may do: go doc github.com/kith-io/kith/entity.Handler
 	Handler = entity.Handler
-	// Stateful is a Handler whose state moves with its entity from node to node, where nobody dies.
+	// Stateful is a Handler whose state moves with its entity from node to node, as long as neither node dies.
 	Stateful = entity.Stateful
 	// Context is what a handler has besides its payload. It is valid until the call returns.
 	//
@@ -88,9 +88,9 @@ type (
 	LeastShards = strategy.LeastShards
 	// LoadAware gives every node as much load, as measured where the shards run.
 	LoadAware = strategy.LoadAware
-	// ConsistentHash gives each shard the home that follows from its number and from who hosts.
+	// ConsistentHash gives each shard the home that follows from its number and from the nodes that host the type.
 	ConsistentHash = strategy.ConsistentHash
-	// External leaves shards where they were moved by hand, or to where it was told; make one with
+	// External leaves shards where they were moved by hand, or moves them to the addresses that were set; make one with
 	// strategy.NewExternal.
 	External = strategy.External
 	// Incident is something that operators want to know about a handler: a panic, a slow call (Config.Incident).
@@ -117,7 +117,7 @@ const (
 	Inline   = entity.Inline   // on the event loop that read the message, or the goroutine here that waits for its answer
 )
 
-// What becomes of an entity whose handler panicked (Type.Restart).
+// What becomes of an entity whose handler panicked (EntityType.Restart).
 const (
 	RestartFresh  = entity.RestartFresh  // the next message makes a new instance
 	RestartResume = entity.RestartResume // the instance is kept and goes on with the next message
@@ -215,7 +215,7 @@ type (
 	Suspicion = fd.Suspicion
 	// KnownVersion is what a node knows of the version that a member has (Node.Versions).
 	KnownVersion = membership.KnownVersion
-	// Blocker is a member without whom there is no convergence.
+	// Blocker is a member that holds up convergence.
 	Blocker = membership.Blocker
 	// Setting is one value on which all members must agree (MembershipConfig.Settings).
 	Setting = membership.Setting
@@ -246,7 +246,7 @@ const (
 	Removed = cluster.Removed // out of the cluster for good; only in events
 
 	WeaklyUp             = cluster.WeaklyUp             // let in without convergence: it counts nowhere, hosts nothing
-	PreparingForShutdown = cluster.PreparingForShutdown // was Up when the whole cluster was told to stop
+	PreparingForShutdown = cluster.PreparingForShutdown // was Up when the full shutdown was ordered
 	ReadyForShutdown     = cluster.ReadyForShutdown     // all know that it prepares
 )
 

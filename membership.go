@@ -12,7 +12,7 @@ import (
 
 // MembershipConfig is how gossip, failure detection, joining and leader duties are paced (Config.Membership). The zero
 // value of every field means its default, given in parentheses, so the zero MembershipConfig is ready. Durations are at
-// least 1 ms. What says who this node is (roles, versions, time limits of joining and leaving) stands in Config.
+// least 1 ms. Roles, versions, and time limits of joining and leaving stand in Config.
 type MembershipConfig struct {
 	// Settings are what all members must agree on, in any order, at most membership.MaxSettings. A join with another value
 	// of a key that both sides have is refused, by the member asked as by the joiner.

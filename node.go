@@ -60,25 +60,25 @@ type Health struct {
 func (h Health) Alive() bool { return h.State != StateEnded && !h.Stuck }
 
 // Ready reports whether the node handles messages and may be sent new work, as a readiness probe asks: it is Up, and
-// the coordinators of the types registered here have acknowledged them. Types that no coordinator knows yet, since
-// nobody has their role, do not count. Once ready, a node does not wait for a type that is registered later, or for
-// the next coordinator. While the cluster refuses a type as it is registered here, the node is not ready, also when it
-// was: Waiting is WaitRefusedTypes and names the type with both settings. A node that is Stalled is not ready.
+// the coordinators of the types registered here have acknowledged them. Types that no coordinator knows yet, since no
+// member has their role, do not count. Once ready, a node does not wait for a type that is registered later, or for the
+// next coordinator. While the cluster refuses a type as it is registered here, the node is not ready, also when it was:
+// Waiting is WaitRefusedTypes and names the type with both settings. A node that is Stalled is not ready.
 func (h Health) Ready() bool { return h.State == StateReady && h.Stalled == 0 }
 
-// Health says where this node stands now, and why. It waits for nobody: also a node whose control goroutine is stuck
-// has an answer, StateSuspended. NodeSuspended and NodeResumed are the events of it, Stats().Suspension counts.
+// Health says where this node stands now, and why. It never waits: a node whose control goroutine is stuck answers
+// StateSuspended. NodeSuspended and NodeResumed are the events of it, Stats().Suspension counts.
 func (n *Node) Health() Health { return Health(n.d.Health()) }
 
-// Drain moves all shards away from this node, which stays a member: before maintenance, or to look whether the others
+// Drain moves all shards away from this node, which stays a member: before maintenance, or to see whether the others
 // can do without it. Each type's coordinator moves its shards to other members, and nothing is lost or reordered; until
-// Undrain, or its next start, this node is given no others, whoever coordinates. It goes on sending, and serves what
-// has not moved. It may be called more than once, by several. Drain returns when nothing lives here any more; when ctx
-// ends first, a *DrainError that says how many shards do, and the drain goes on: moves wait while a member is down,
-// unreachable, or runs a version of kith without moves. ErrNobodyTakes: of a type that may live here no other member
-// that is up has the role, and nothing has changed. ErrDrainCancelled: it was taken back meanwhile. ErrLeaving: this
-// node leaves, also meanwhile. An *EndedError: it has ended, with what lived here. When all members drain, what they
-// have stays where it is; shards without a home, those on their way to such a member among them, wait.
+// Undrain, or its next start, no coordinator gives this node others. It goes on sending, and serves what has not moved.
+// Several callers may call it, more than once. Drain returns when nothing lives here any more; when ctx ends first, a
+// *DrainError that says how many shards do, and the drain goes on: moves wait while a member is down, unreachable, or
+// runs a version of kith without moves. ErrNobodyTakes: of a type that may live here no other member that is up has the
+// role, and nothing has changed. ErrDrainCancelled: Undrain took it back meanwhile. ErrLeaving: this node leaves, also
+// meanwhile. An *EndedError: it has ended, with what lived here. When all members drain, what they have stays where it
+// is; shards without a home, those on their way to such a member among them, wait.
 func (n *Node) Drain(ctx context.Context) error { return driver.Drain(ctx, n.d) }
 
 // Undrain takes a drain back: this node gets its share at the next balance (Sharding.RebalanceInterval). Moves that
@@ -90,20 +90,21 @@ func (n *Node) Undrain(ctx context.Context) error { return driver.Undrain(ctx, n
 // then the member leaves; it returns when it is removed, everything here is closed and the phases behind are over.
 // While shards cannot move, since a member is down, unreachable or stands still, they stay and are served, and are
 // tried again until Config.LeaveTimeout is nearly over. Then they are stopped: a StateLost incident names each state
-// that is lost, and Leave returns a *LostStatesError that counts them. Where nobody could ever take them, as for the
-// last member or in a full shutdown, that is so at once. What waited here and was not handled within
-// Config.LeaveTimeout, or never can be, is abandoned: each tell is told to Config.Undelivered, each asker gets
-// ErrAbandoned, and Leave returns an *AbandonedError that counts them; or both errors, joined. An *EndedError says that
-// the node did not leave: it was marked down, or not removed in time. When ctx ends first the leave goes on and ctx's
-// error returns. It ends whatever handlers, hooks and tasks do: the phases' time limits together, at most
-// (docs/shutdown.md).
+// that is lost, and Leave returns a *LostStatesError that counts them. Where no member could ever take them, as for the
+// last member or in a full shutdown, they are stopped at once. What waited here and was not handled within
+// Config.LeaveTimeout, or never can be, is abandoned: each tell is reported to Config.Undelivered, each caller of an
+// ask gets ErrAbandoned, and Leave returns an *AbandonedError that counts them; or both errors, joined. An *EndedError
+// says that the node did not leave: it was marked down, or not removed in time. When ctx ends first the leave goes on
+// and ctx's error returns. It ends, whatever handlers, hooks and tasks do, within the time limits of all phases
+// together (docs/shutdown.md).
 func (n *Node) Leave(ctx context.Context) error { return n.d.Leave(ctx) }
 
 // Close stops the node at once, as a crash would look to the others, and waits until its goroutines have ended.
 // Handlers that are running are waited for, five seconds at most, hooks likewise. What waited here is abandoned: each
-// tell is told to Config.Undelivered, each asker gets ErrAbandoned, senders on other nodes are told of what they had
-// sent; an *AbandonedError counts what this node had accepted, and handlers that have not returned, a *LostStatesError
-// the states that were to be handed over. Nil: there was nothing of that. Close is idempotent and safe after Leave.
+// tell is reported to Config.Undelivered, each caller of an ask gets ErrAbandoned, senders on other nodes hear what of
+// theirs was refused; an *AbandonedError counts what this node had accepted, and handlers that have not returned, a
+// *LostStatesError the states that were to be handed over. Nil: there was nothing of that. Close is idempotent and safe
+// after Leave.
 func (n *Node) Close() error { return n.d.Close() }
 
 // ID returns the identity of this node: advertised address and incarnation.
@@ -115,12 +116,12 @@ func (n *Node) Addr() Addr { return n.d.Self().Addr }
 // View returns the current snapshot of membership: one atomic load, never nil, never to be changed.
 func (n *Node) View() *View { return n.d.View() }
 
-// Down marks the member at addr (host:port) as gone, which must be true: it is for operators who know that the process
-// is dead. Without an operator the resolver (Config.Resolver) decides. Errors: ErrUnknownMember, ErrNotMember.
+// Down marks the member at addr (host:port) as gone, which must be true: it is for an operator who knows that the
+// process is dead. Without one the resolver (Config.Resolver) decides. Errors: ErrUnknownMember, ErrNotMember.
 func (n *Node) Down(ctx context.Context, addr string) error { return n.d.Down(ctx, addr) }
 
-// Convergence explains whether the cluster has converged as this node sees it; the leader lets nobody in, and removes
-// nobody, before it has.
+// Convergence explains whether the cluster has converged as this node sees it; before that the leader lets no member in
+// and removes none.
 func (n *Node) Convergence(ctx context.Context) (Convergence, error) { return n.d.Convergence(ctx) }
 
 // Versions says which version of the state each member is known to have, in address order. MembershipConfig.Overview
@@ -129,33 +130,34 @@ func (n *Node) Convergence(ctx context.Context) (Convergence, error) { return n.
 func (n *Node) Versions(ctx context.Context) ([]KnownVersion, error) { return n.d.Versions(ctx) }
 
 // Suspicions says how this node judges the silence of each peer that it watches, in address order: what a dashboard
-// shows of the failure detector. In a large cluster those are its neighbours on the ring and whoever watches it
+// shows of the failure detector. In a large cluster those are its neighbours on the ring, in both directions
 // (MembershipConfig.MonitoredBy). The slice is the caller's. Errors: that of a node that has ended, and the context's.
 func (n *Node) Suspicions(ctx context.Context) ([]Suspicion, error) {
 	return driver.Suspicions(ctx, n.d)
 }
 
-// PrepareForFullShutdown tells the whole cluster that all of it will be stopped: Up members become
-// PreparingForShutdown and then ReadyForShutdown, which the events and the View show; joins are refused, nobody becomes
-// Up or WeaklyUp. Hosted entities stay where they are; members then leave or are stopped one by one. It cannot be taken
-// back. It returns when the order is given, not when all are ready. Errors: ErrNobodyUp, ErrNotMember.
+// PrepareForFullShutdown tells the whole cluster that all of it will be stopped: Up members become PreparingForShutdown
+// and then ReadyForShutdown, which the events and the View show; joins are refused, no member becomes Up or WeaklyUp.
+// Hosted entities stay where they are; members then leave or are stopped one by one. It cannot be taken back. It
+// returns when the order is given, not when all are ready. Errors: ErrNobodyUp, ErrNotMember.
 func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
 	return n.d.PrepareForFullShutdown(ctx)
 }
 
-// JoinCluster has a node that is alone in its cluster go over to the cluster of the seeds (host:port): what it hosts is
-// stopped, its incarnation ends, and a new one is started on the same address; it is returned and joins, register its
-// types and use it instead of n. Two clusters are linked like this, node by node; they are never merged. A node with
-// company is told so and nothing happens (ErrNotAlone). The shutdown of n runs with all its phases (ReasonRejoin). If a
-// type was registered on n, fences may have been issued under its cluster's birth, and the new node refuses a cluster
-// that was born earlier: stores would not take its writes.
+// JoinCluster moves a node that is alone in its cluster to the cluster of the seeds (host:port). What it hosts is
+// stopped, its incarnation ends, and a new one starts on the same address and joins. The new one is returned: register
+// its types and use it instead of n. Clusters go over node by node; they are never merged. On a node whose cluster has
+// other members nothing happens (ErrNotAlone). The shutdown of n runs with all its phases (ReasonRejoin). If a type was
+// registered on n, fences may have been issued under its cluster's birth, and the new node refuses a cluster that was
+// born earlier: stores would not take its writes.
 //
-// A node that is in no cluster yet needs no other incarnation: it is returned itself, and joins through these seeds in
-// place of all that it was given before or is given later by UseSeeds (ErrSeedsOverridden). ErrJoinPending: a member
-// was asked to admit it; ask again when that has come to something.
+// A node that is in no cluster yet needs no new incarnation: n itself is returned, and joins through these seeds in
+// place of all that it was given before or is given later by UseSeeds (ErrSeedsOverridden). ErrJoinPending: it has
+// asked a member to admit it; call again later.
 //
-// A node that has ended as the younger of two clusters (EndTwin) has its next incarnation started, with the seeds that
-// its EndedError names or with others: it joins the older one, whatever fences were issued under the younger.
+// For a node that has ended as the younger of two clusters (EndTwin) JoinCluster starts the next incarnation, with the
+// seeds that its EndedError names or with others: it joins the older cluster, whatever fences were issued under the
+// younger.
 func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 	cfg := n.cfg
 	cfg.FormNew, cfg.AwaitSeeds = false, false
@@ -168,7 +170,7 @@ func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 	}
 	switch err := n.d.JoinAnother(ctx); {
 	case yielded(err):
-		cfg.MinBirth = n.cfg.MinBirth // as after a restart: whoever yields goes back to the older one
+		cfg.MinBirth = n.cfg.MinBirth // as after a restart: a node that yields goes back to the older one
 		<-n.Done()
 	case errors.Is(err, ErrNotMember) && len(seeds) > 0:
 		if err := driver.UseSeeds(ctx, n.d, seeds, true); err != nil {

@@ -37,27 +37,27 @@ func (r *Region) Type() EntityType { return r.r.Type() }
 func (r *Region) Shard(id string) ShardID { return r.r.Shard(id) }
 
 // ShardOf returns the shard of an entity id in a type of so many shards, 1 to 1,048,576: what a store keeps with each
-// entity whose Type.Remembered lists them by shard. It is the same on all nodes and in all versions.
+// entity whose EntityType.Remembered lists them by shard. It is the same on all nodes and in all versions.
 func ShardOf(id string, shards uint32) ShardID { return route.ShardOf(id, shards) }
 
 // Tell sends payload, which it copies, to the entity id. It never blocks: nil means accepted, an error that it was not
 // (ErrLinkFull, ErrParkFull, ErrMailboxFull, ErrBadID, ErrTooLarge, ErrPeerLost, ErrStopped). What is accepted may
-// still be lost with its receiver; Config.Undelivered says what it tells of that. Known remote homes cost no
-// allocation.
+// still be lost with its receiver; Config.Undelivered says which losses it gets. Known remote homes cost no allocation.
 func (r *Region) Tell(id string, payload []byte) error { return r.r.TellWith(r.with, id, payload) }
 
 // TellWait is Tell that waits for room until ctx ends: on the way, in the mailbox of a Blocking entity wherever that
 // lives, and in its node's budget. What it has accepted is not refused for a full mailbox (but by nodes of wire version
-// 3 and earlier); a slow entity holds up those who wait for it and no others. When ctx ends first the error matches
-// that of the bound (ErrLinkFull, ErrParkFull, ErrMailboxFull with a *RefusedError that names node and bound) and the
-// context's. It may block, as Ask does, and when it would it looks, as Ask does, and returns ErrWouldBlock instead.
+// 3 and earlier); a slow entity holds up its own callers and no others. When ctx ends first the error matches that of
+// the bound (ErrLinkFull, ErrParkFull, ErrMailboxFull with a *RefusedError that names node and bound) and the
+// context's. It may block; like Ask it looks where it is called before it does, and returns ErrWouldBlock in a handler
+// that must not.
 func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
 	return r.r.TellWaitWith(ctx, r.with, id, payload)
 }
 
 // TellBulk is TellWait for a payload that may be large (over Config.MaxPayload, up to Config.MaxMessage): it does not
 // copy a large one, so the payload must not change until it returns, and it waits until the receiver's host has taken
-// it. nil means that it has; an error that it was not, but for ErrPeerLost, when nobody knows, and the end of ctx,
+// it. nil means that it has; an error that it was not, but for ErrPeerLost, when it is not known, and the end of ctx,
 // which gives the message up: what of it was sent is dropped at both ends, unless its entity has it already. progress,
 // if not nil, is called on the caller's goroutine, with how many of the payload's bytes have been sent, about every MiB
 // and at the end.
@@ -91,10 +91,10 @@ func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]
 	return r.r.AskWithinWith(d, r.with, id, payload, into)
 }
 
-// AskFunc is Ask without a waiting goroutine: f is called exactly once, unless AskFunc itself returns an error and f
-// is not called. f runs on the event loop or worker that got the answer: it must not block, and reply is valid only
-// during the call. A failure that is found here, as a time limit or the loss of the node that was asked, is told on a
-// goroutine of its own.
+// AskFunc is Ask without a waiting goroutine: f is called exactly once, unless AskFunc itself returns an error and f is
+// not called. f runs on the event loop or worker that got the answer: it must not block, and reply is valid only during
+// the call. A failure that is found here, as a time limit or the loss of the node that was asked, comes on a goroutine
+// of its own.
 func (r *Region) AskFunc(d time.Duration, id string, payload []byte, f func(reply []byte, err error)) error {
 	return r.r.AskFuncWith(d, r.with, id, payload, f)
 }

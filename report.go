@@ -25,7 +25,7 @@ func (n *Node) Regions() []*Region {
 type TypeReport struct {
 	Name        string
 	Shards      uint32       // of the type
-	Coordinator ID           // zero: nobody who answered coordinates it
+	Coordinator ID           // zero: no member that answered coordinates it
 	Nodes       []NodeReport // one for each member that answered, by identity
 	Moves       []MoveState  // under way, by shard: as the coordinator knows them
 	Missing     []ID         // members that did not answer in time, or are of a version that cannot (before 5)
@@ -65,9 +65,9 @@ const (
 )
 
 // Report asks all members what they have of the type: where its shards live, how many entities they hold, and which
-// moves are under way. It returns when all have answered or ctx ends; then Missing says who has not, and that is no
-// error. It costs a message to each member and back, more than one for a member with over 4,096 shards; reports of a
-// type that are wanted at the same time cost it once, and share answers that are up to 350 ms older than the call.
+// moves are under way. It returns when all have answered or ctx ends; then Missing names those that have not, and that
+// is no error. It costs a message to each member and back, more than one for a member with over 4,096 shards; reports
+// of a type that are wanted at the same time cost it once, and share answers that are up to 350 ms older than the call.
 // Errors: that of a node that has ended, and that of a ctx that has ended before the call.
 func (r *Region) Report(ctx context.Context) (TypeReport, error) {
 	typ := r.r.Type()

@@ -14,8 +14,8 @@ import (
 type Resolver struct {
 	// Strategy chooses the side that lives (keep-majority).
 	Strategy Strategy
-	// Role restricts counting, and who may be lowest or oldest, to members with this role; empty means all. Whoever is
-	// on a losing side goes, with the role or without.
+	// Role restricts to members with this role what counts, and which member is lowest or oldest; empty means all. All
+	// members of a losing side go, with the role or without.
 	Role string
 	// QuorumSize is the least number of members, with the role, of a side that lives under static-quorum. There must
 	// never be more than 2*QuorumSize-1 such members.
@@ -61,8 +61,8 @@ const (
 	KeepOldest     = sbr.KeepOldest     // the side of the oldest member, unless that member is alone
 	DownAll        = sbr.DownAll        // nobody, as soon as one is lost
 	LeaseMajority  = sbr.LeaseMajority  // the side that acquires the lease; the one with fewer members asks later
-	UnsafeAutoDown = sbr.UnsafeAutoDown // everybody downs whom it cannot reach
-	ResolverOff    = sbr.Off            // nothing is decided: an operator downs who is lost
+	UnsafeAutoDown = sbr.UnsafeAutoDown // each node downs the members that it cannot reach
+	ResolverOff    = sbr.Off            // nothing is decided: an operator downs lost members
 )
 
 // Lease is a lock outside of the cluster, of the resolver or a singleton, in a store that both sides of a partition

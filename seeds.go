@@ -20,8 +20,8 @@ func (n *Node) UseSeeds(ctx context.Context, seeds []string) error {
 	return driver.UseSeeds(ctx, n.d, seeds, false)
 }
 
-// Told returns the seeds that JoinCluster gave this node, the latest ones; nil: none. Who finds seeds for it by other
-// ways need not go on. The slice is the caller's.
+// Told returns the seeds that JoinCluster gave this node, the latest ones; nil: none. Whatever else looks for seeds can
+// stop. The slice is the caller's.
 func (n *Node) Told() []string { return driver.Told(n.d) }
 
 // LastCluster returns the id of the cluster that this node's Directory remembered when it started, zero for none.

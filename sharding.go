@@ -23,8 +23,8 @@ type Sharding struct {
 	ParkBytes int
 	// ParkTime is how long a message may wait so. Zero means that it follows from the takeover time of the present number
 	// of members, with ten seconds more, and at least 30 s: so what is sent to an entity whose node is lost reaches it at
-	// its next one. A fixed time below the takeover time is warned of in the log. It begins anew when a shard has moved.
-	// For a large message it bounds how long nothing may move; zero means 30 s there.
+	// its next one. The log warns of a fixed time below the takeover time. It begins anew when a shard has moved. For a
+	// large message it bounds how long nothing may move; zero means 30 s there.
 	ParkTime time.Duration
 
 	// RebalanceInterval is how often this node, where it coordinates a type whose shards are even, asks the type's
@@ -38,13 +38,13 @@ type Sharding struct {
 	// means 64. Messages to a shard that moves wait at their senders, so it also bounds how much of a type waits.
 	MaxMoves int
 	// MarkTime is how long the owner of a shard that moves waits for all senders to have said that nothing of theirs is on
-	// the way to it any more. A move for which that takes longer is given up, and the shard stays: one sender that stands
-	// still holds up nobody for longer. Zero means 3 s.
+	// the way to it any more. A move for which that takes longer is given up, and the shard stays: a sender that stands
+	// still holds up no other one for longer. Zero means 3 s.
 	MarkTime time.Duration
 	// DrainTime is how long the owner of a shard that moves works off what waits for its entities. Then it calls no
 	// handler any more, waits for those that run, whose asks fail with ErrShardStopping, calls Stop of each entity, and
-	// hands what nobody has handled to the next owner, where it is handled first: in order, asks with their askers. Zero
-	// means 2 s.
+	// hands what was not handled to the next owner, which handles it first: in order, asks with their callers. Zero means
+	// 2 s.
 	DrainTime time.Duration
 	// MaxHandOver bounds, in bytes, what one shard hands over so, and four times as much what waits on this node for
 	// shards to come. What is larger stays, and its shard with it. Up to 1 GiB; zero means 16 MiB.

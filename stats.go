@@ -26,9 +26,9 @@ type Stats struct {
 	ControlDropped     uint64          // control frames that found the inbox full
 	ControlLost        uint64          // control frames that could not be queued for their peer
 	InvalidFrames      uint64          // frames that peers sent and that made no sense
-	RepliesLost        uint64          // answers that found no room on the way to the asker
+	RepliesLost        uint64          // answers that found no room on the way to the caller
 	CallbackPanics     uint64          // functions of the embedder, no handlers, that panicked (docs/execution.md)
-	UnreportedRefusals uint64          // refused messages whose sender was not told, or may not have been
+	UnreportedRefusals uint64          // refused messages whose sender does not know, or may not know
 	Unregistered       uint64          // messages refused because their type is not registered here
 	LogDropped         uint64          // records that found no room in front of Config.Logger
 	LogStalled         time.Duration   // how long Config.Logger has been busy with one record; zero: with none

@@ -23,11 +23,11 @@ type TypedHandler[Q, R any] interface {
 	Stop(c *Context)
 }
 
-// TypedType returns t with handlers that take values: open makes one as Type.Open does, whose place it takes; t.New
-// must be nil. A message that ask does not parse reaches no handler: it counts as failed, and an asker gets
-// ErrBadPayload with the codec's text, after which MayHaveRun is false. When reply refuses what a handler returned, the
-// asker gets ErrHandler. A handler that is Stateful hands over its state as bytes; TypedStatefulType takes a codec.
-// Nothing is allocated for a message but what codecs and handler allocate.
+// TypedType returns t with handlers that take values: open makes one as EntityType.Open does, whose place it takes;
+// t.New must be nil. A message that ask does not parse reaches no handler: it counts as failed, and the caller of an
+// ask gets ErrBadPayload with the codec's text, after which MayHaveRun is false. When reply refuses what a handler
+// returned, the caller gets ErrHandler. A handler that is Stateful hands over its state as bytes; TypedStatefulType
+// takes a codec. Nothing is allocated for a message but what codecs and handler allocate.
 func TypedType[Q, R any](t EntityType, ask Codec[Q], reply Codec[R],
 	open func(c *Context) (TypedHandler[Q, R], error),
 ) EntityType {

@@ -5,7 +5,7 @@ package kith
 import "fmt"
 
 // TypedStateful is a TypedHandler whose state, an S, moves with its entity when its shard moves to another node. It is
-// asked as a Stateful handler is. TypedStatefulType makes a Type of it.
+// asked as a Stateful handler is. TypedStatefulType makes an EntityType of it.
 type TypedStateful[Q, R, S any] interface {
 	TypedHandler[Q, R]
 	// HandOver returns what the next instance is to know, nil for nothing; an error loses it.
