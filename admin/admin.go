@@ -1,6 +1,6 @@
 // Package admin serves what a node knows over HTTP, for people, probes and scripts: members, shards, moves, events,
-// health, statistics; and, to whoever has the token, leave and down. What it serves is described by an OpenAPI document
-// (GET /openapi.json).
+// health, statistics; and, to clients with the token, leave and down. What it serves is described by an OpenAPI
+// document (GET /openapi.json).
 package admin
 
 import (

@@ -1,4 +1,4 @@
-// Board: what a dashboard shows of all its nodes, looked up once for all who watch.
+// Board: what a dashboard shows of all its nodes, looked up once for all that watch.
 
 package admin
 
@@ -39,7 +39,7 @@ type named struct {
 
 // boardState is the data of each event of GET /v1/watch.
 type boardState struct {
-	At    time.Time    `json:"at"` // on the clock of who serves it
+	At    time.Time    `json:"at"` // on the clock of the node that serves it
 	Nodes []*boardNode `json:"nodes"`
 	Types []*boardType `json:"types"`
 }
@@ -55,7 +55,7 @@ type boardNode struct {
 	busy  bool
 }
 
-// boardType is where the shards of a type live, as one of the nodes was told by all members.
+// boardType is where the shards of a type live, as one of the nodes heard from all members.
 type boardType struct {
 	Age    float64 `json:"age_s"`
 	Asked  string  `json:"asked"`  // the node that asked the others
@@ -66,7 +66,7 @@ type boardType struct {
 	busy     bool
 }
 
-// board looks at its nodes while somebody watches. All who watch are handed the same bytes.
+// board looks at its nodes while a page watches. All pages get the same bytes.
 type board struct {
 	nodes func() []named
 
@@ -84,7 +84,7 @@ func newBoard(nodes func() []named) *board {
 		news: make(chan struct{})}
 }
 
-// enter counts somebody who watches, and leave ends that. The first one has the board look, the last one has it stop.
+// enter counts a page that watches, and leave ends that. The first one has the board look, the last one has it stop.
 func (b *board) enter() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -178,7 +178,7 @@ func (b *board) heard(ctx context.Context, name string, s *snapshot, err error) 
 	}
 }
 
-// survey has a node that answers ask the others about each type whose turn it is.
+// survey makes a node that answers ask the others about each type whose turn it is.
 func (b *board) survey(ctx context.Context, list []named) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

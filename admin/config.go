@@ -51,10 +51,10 @@ var ErrBadConfig = errors.New("admin: bad configuration")
 type Config struct {
 	// Listen is the address to listen on, host:port; empty means DefaultListen. Beyond loopback TLS or Insecure is needed.
 	Listen string
-	// Token lets whoever sends it ("Authorization: Bearer TOKEN") change something: at least MinToken bytes. Empty: nobody
-	// can.
+	// Token lets a client that sends it ("Authorization: Bearer TOKEN") change something: at least MinToken bytes. Empty:
+	// nobody can.
 	Token string
-	// TLS is the server's certificate and whom it believes; nil: plain HTTP.
+	// TLS is the server's certificate and the authorities that it believes; nil: plain HTTP.
 	TLS *tls.Config
 	// Insecure allows a listen address that is not loopback without TLS: tokens and answers can be read on the way.
 	Insecure bool
@@ -62,12 +62,12 @@ type Config struct {
 	// addresses and to localhost anyway, and to no other name (421), so that no page that a browser was shown under a
 	// name which leads here now can read what is served. Elsewhere any name will do.
 	Hosts []string
-	// Profiling serves net/http/pprof below /debug/pprof/, to whoever has the token when there is one.
+	// Profiling serves net/http/pprof below /debug/pprof/, to clients with the token when there is one.
 	Profiling bool
 	// Metrics is served as GET /metrics, such as that of package metrics; nil: nothing is.
 	Metrics http.Handler
-	// Times is what Config.Latency of the node is told, for GET /v1/rates and the dashboard, which empty it: nobody else
-	// is to read it. Nil: they show no latencies.
+	// Times is what Config.Latency of the node gets, for GET /v1/rates and the dashboard, which empty it: nobody else is
+	// to read it. Nil: they show no latencies.
 	Times *latency.Recorder
 	// Streams is how many streams of events are served at one time, 1 to MaxStreams; zero means DefaultStreams.
 	Streams int

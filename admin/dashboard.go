@@ -98,7 +98,7 @@ type DashboardConfig struct {
 	Nodes func() []DashboardNode
 	// Client asks the nodes; it follows no redirects. Nil is a plain one.
 	Client *http.Client
-	// TLS is the server's certificate and whom it believes; nil: plain HTTP.
+	// TLS is the server's certificate and the authorities that it believes; nil: plain HTTP.
 	TLS *tls.Config
 	// Insecure allows a listen address that is not loopback without TLS.
 	Insecure bool
@@ -106,7 +106,7 @@ type DashboardConfig struct {
 	Hosts []string
 	// Streams is how many pages may watch at one time, 1 to MaxStreams; zero means DefaultStreams.
 	Streams int
-	// Logger is told of what went wrong; nil is silent.
+	// Logger gets what went wrong; nil is silent.
 	Logger *slog.Logger
 }
 
@@ -128,8 +128,8 @@ func (c DashboardConfig) server() Config {
 		Logger: c.Logger}.withDefaults()
 }
 
-// StartDashboard serves the page for several nodes, whose admin interfaces it asks while somebody watches. What it
-// shows goes on when nodes end: they are shown as they were last heard. It changes nothing anywhere. Close ends it.
+// StartDashboard serves the page for several nodes, whose admin interfaces it asks while a page watches. What it shows
+// goes on when nodes end: they are shown as they were last heard. It changes nothing anywhere. Close ends it.
 func StartDashboard(cfg DashboardConfig) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

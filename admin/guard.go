@@ -10,7 +10,7 @@ import (
 	"github.com/kith-io/kith/internal/base/refuse"
 )
 
-// byName serves those who ask by a name of this interface.
+// byName serves requests by a name of this interface.
 func byName(names localname.Names, cfg Config, c *counters, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if names.Has(q.Host) {

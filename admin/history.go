@@ -1,4 +1,4 @@
-// History: the newest events of a node, kept for who comes later.
+// History: the newest events of a node, kept for readers that come later.
 
 package admin
 

@@ -1,4 +1,4 @@
-// Members: who is in the cluster as this node sees it, and what may be said of one.
+// Members: the members of the cluster as this node sees them, and what may be said of one.
 
 package admin
 
@@ -17,7 +17,7 @@ type members struct {
 	Leader    string   `json:"leader,omitempty"`
 	Converged bool     `json:"converged"`
 	Up        int      `json:"up"`
-	PausedBy  string   `json:"rebalancing_paused_by,omitempty"` // whose word it is that nothing moves for balance
+	PausedBy  string   `json:"rebalancing_paused_by,omitempty"` // which node paused the balance
 	Members   []member `json:"members"`
 }
 
@@ -30,9 +30,9 @@ type member struct {
 	Roles      []string    `json:"roles"`
 	AppVersion string      `json:"app_version,omitempty"`
 	Reachable  bool        `json:"reachable"`
-	AccusedBy  []string    `json:"accused_by,omitempty"` // who holds it unreachable
+	AccusedBy  []string    `json:"accused_by,omitempty"` // which members hold it unreachable
 	Cause      string      `json:"cause,omitempty"`      // why it is down
-	By         string      `json:"by,omitempty"`         // who said so
+	By         string      `json:"by,omitempty"`         // which node said so
 }
 
 func membersOf(v *kith.View) members {
@@ -145,7 +145,8 @@ func decisionsOf(n *kith.Node) []decision {
 	return out
 }
 
-// leave has the node leave. What the shutdown costs in time is not this request's: it goes on when the asker has gone.
+// leave makes the node leave. What the shutdown costs in time is not this request's: it goes on when the client has
+// gone.
 func (a *api) leave(w http.ResponseWriter, _ *http.Request) {
 	go func() { _ = a.node.Leave(context.Background()) }() // its outcome is the node's: Done, Err, the log
 	say(w, http.StatusAccepted, done{"leaving " + a.node.ID().String()})

@@ -16,7 +16,7 @@ import (
 // drainPatience is how long an answer waits for what keeps a drain from beginning, which the node knows at once.
 const drainPatience = 250 * time.Millisecond
 
-// drain has everything move away from the node. It goes on when the asker has gone: GET /v1/types says how far it is.
+// drain moves everything away from the node. It goes on when the client has gone: GET /v1/types says how far it is.
 func (a *api) drain(w http.ResponseWriter, q *http.Request) {
 	ctx, cancel := context.WithTimeout(q.Context(), drainPatience)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Places: the streams that may be open at one time, and who goes when one more comes.
+// Places: the streams that may be open at one time, and which one goes when one more comes.
 
 package admin
 

@@ -60,7 +60,7 @@ func countsOf(s *kith.Stats) (c counts) {
 	return c
 }
 
-// meter makes rates of what it is shown. All who ask share it: who asks often is told of the same stretch again.
+// meter makes rates of what it is shown. All requests share it: frequent ones get the same stretch again.
 type meter struct {
 	times *latency.Recorder // nil: nothing is known of latencies
 

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 )
 
-// keeper lets in who has the token.
+// keeper lets in requests with the token.
 type keeper struct {
 	token  atomic.Pointer[string] // nil: there is none
 	log    *slog.Logger
@@ -73,7 +73,7 @@ const (
 // healthPaths are the routes of probes.
 const healthPaths = "/health/"
 
-// paced serves so many requests a second. Probes are counted for themselves, and who has the token is not.
+// paced serves so many requests a second. Probes are counted apart, and requests with the token are not counted.
 func (c *counters) paced(k *keeper, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		gate := c.reads

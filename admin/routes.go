@@ -1,4 +1,4 @@
-// Routes: what is served where, who may change something, and how answers and errors are written.
+// Routes: what is served where, which requests may change something, and how answers and errors are written.
 
 package admin
 

@@ -103,6 +103,6 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// full is what one connection too many is told, where it can be.
+// full is the answer to one connection too many, where it can get one.
 const full = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\n" +
 	"Connection: close\r\n\r\n{\"error\":\"too many connections are open\"}\n"

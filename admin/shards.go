@@ -47,7 +47,7 @@ type report struct {
 	Shards      uint32       `json:"shards"`
 	Homed       int          `json:"homed"` // shards that live somewhere
 	Entities    uint64       `json:"entities"`
-	Coordinator string       `json:"coordinator,omitempty"` // absent: nobody who answered coordinates it
+	Coordinator string       `json:"coordinator,omitempty"` // absent: no member that answered coordinates it
 	Nodes       []nodeReport `json:"nodes"`
 	Moves       []move       `json:"moves"`
 	Missing     []string     `json:"missing"` // members that did not answer in time

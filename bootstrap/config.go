@@ -80,7 +80,7 @@ type Config struct {
 	Timeout time.Duration
 	// LookupTimeout and ProbeTimeout bound one look-up and one request to a contact point; zero: the defaults above.
 	LookupTimeout, ProbeTimeout time.Duration
-	// Logger is told of each decision; nil: the node's. Nobody waits for it, as for kith.Config.Logger.
+	// Logger gets each decision; nil: the node's. Nobody waits for it, as for kith.Config.Logger.
 	Logger *slog.Logger
 }
 
@@ -96,7 +96,7 @@ func (c Config) withDefaults(node kith.Config) Config {
 	return c
 }
 
-// formation is the part that decides, without who this node is.
+// formation is the part that decides, without the identity of this node.
 func (c Config) formation(node kith.Config) formation.Config {
 	f := formation.Config{Cluster: cmp.Or(node.Name, kith.DefaultName), Expected: c.Expected, Required: c.Required,
 		Margin: c.Margin, NeverForm: c.NeverForm || node.NeverForm, SomeMayBeSilent: c.SomeMayBeSilent}

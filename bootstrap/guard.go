@@ -40,7 +40,7 @@ func write(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// byName serves those who ask by a name of this contact point, or by one that look-ups show.
+// byName serves requests by a name of this contact point, or by one that look-ups show.
 func byName(names localname.Names, found func(host string) bool, log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if names.Has(q.Host) || found(q.Host) {

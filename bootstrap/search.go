@@ -1,4 +1,4 @@
-// Search: look-ups, probes and requests for promises, what the node is told, and what the log says.
+// Search: look-ups, probes and requests for promises, what the node gets of them, and what the log says.
 
 package bootstrap
 
@@ -295,7 +295,7 @@ func (b *Bootstrap) request(method string, at peer.Addr, path string, body []byt
 	return text, unbelieved(a, text)
 }
 
-// told is what the log was told last.
+// told is what the log had last.
 type told struct {
 	log    *slog.Logger
 	hold   formation.Hold

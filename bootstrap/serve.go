@@ -37,7 +37,7 @@ func (b *Bootstrap) serve(l net.Listener) {
 	}
 }
 
-// front puts a door in front of the contact point: newcomers get in whoever holds connections there.
+// front puts a door in front of the contact point: newcomers get in, whatever holds connections there.
 func (b *Bootstrap) front(l net.Listener) *door.Door {
 	front := door.New(l, door.Config{Most: maxConns, FirstByte: min(firstByte, b.cfg.ProbeTimeout),
 		FirstBytes: firstBytes,
@@ -114,7 +114,7 @@ func (b *Bootstrap) say(w http.ResponseWriter, v any) {
 	}
 }
 
-// sayUnless writes an answer, but of a node that an operator has told whom to join: until it is a member it is nobody
+// sayUnless writes an answer, but not of a node that has an operator's order to join: until it is a member it is nobody
 // to join, or to form a cluster, with.
 func (b *Bootstrap) sayUnless(w http.ResponseWriter, told []string, v any) {
 	if told == nil {
@@ -125,8 +125,8 @@ func (b *Bootstrap) sayUnless(w http.ResponseWriter, told []string, v any) {
 		"member yet", told))
 }
 
-// member tells the machine which members may be joined, once the node is one itself, and until then whom an operator
-// has told it to join. The lock is held.
+// member tells the machine which members may be joined, once the node is one itself, and until then the seeds of an
+// operator's order. The lock is held.
 func (b *Bootstrap) member() {
 	v := b.node.View()
 	if v.ClusterID == 0 {

@@ -17,7 +17,7 @@ const (
 	Removed Status = 5 // out of the cluster for good; only in events and tombstones
 	// WeaklyUp is a joining member that the leader let in without convergence. It counts nowhere and hosts nothing.
 	WeaklyUp Status = 6
-	// PreparingForShutdown is a member that was Up when the whole cluster was told to stop.
+	// PreparingForShutdown is a member that was Up when the shutdown of the whole cluster was ordered.
 	PreparingForShutdown Status = 7
 	// ReadyForShutdown is a preparing member of which all know that it prepares.
 	ReadyForShutdown Status = 8

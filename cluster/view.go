@@ -18,7 +18,7 @@ type Member struct {
 	// AppVersion is the version of the application that it runs, empty when it gave none; see CompareVersions.
 	AppVersion string
 	Cause      Cause   // why it is Down; CauseNone otherwise
-	By         peer.ID // who marked it Down: a member, or for CauseReplaced its successor; zero otherwise
+	By         peer.ID // which marked it Down: a member, or for CauseReplaced its successor; zero otherwise
 }
 
 // HasRole reports whether m has the role; every member has the empty role.
@@ -43,7 +43,7 @@ type View struct {
 	Members   []Member
 	// Unreachable holds the members that at least one observer marks unreachable, sorted; never Self.
 	Unreachable peer.Set
-	Accusations []Accusation // who accuses whom, sorted by observer then subject
+	Accusations []Accusation // which member accuses which, sorted by observer then subject
 	Leader      peer.ID      // zero when there is none
 	Metadata    []Metadata   // the application's own, sorted by key; deleted keys are absent
 	Converged   bool         // this node can prove that all members have seen this state
@@ -116,7 +116,7 @@ func (v *View) Oldest(role string) (oldest Member, ok bool) {
 	return oldest, ok
 }
 
-// RoleLeader returns who leads among the members with role, as this node sees it; zero when nobody does. The empty
+// RoleLeader returns the leader among the members with role, as this node sees it; zero when there is none. The empty
 // role is that of all members.
 func (v *View) RoleLeader(role string) peer.ID {
 	if v == nil {

@@ -1,6 +1,6 @@
 // Package discovery finds the contact points of a cluster, before any of its nodes knows another: a list, a file, DNS,
 // the Kubernetes API, or several of these one after the other. Package bootstrap looks up again and again and asks what
-// it is told of (docs/bootstrap.md). An implementation of your own has to pass the suite of package discoverytest.
+// it hears of (docs/bootstrap.md). An implementation of your own has to pass the suite of package discoverytest.
 package discovery
 
 import (
@@ -33,7 +33,7 @@ var (
 	ErrBadConfig = errors.New("discovery: bad configuration")
 )
 
-// Target is where a contact point may be. It says nothing of whether somebody listens there, or who.
+// Target is where a contact point may be. It does not say whether a node listens there, or which.
 type Target struct {
 	// Host is an IP address without brackets, or a name in lower case.
 	Host string

@@ -127,7 +127,7 @@ func (d *dns) services(ctx context.Context) ([]Target, error) {
 			list = append(list, Target{Host: s.Target, Port: s.Port})
 			continue
 		}
-		found, err := d.resolve(ctx, s.Target, s.Port) // whoever asks the machine's own servers may not find it
+		found, err := d.resolve(ctx, s.Target, s.Port) // the machine's own servers may not know it
 		switch {
 		case names.Missing(err): // it is to be there, and does not answer yet
 			found = []Target{{Host: s.Target, Port: s.Port}}

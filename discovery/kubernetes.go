@@ -222,7 +222,7 @@ func (k *kubernetes) connect() (*http.Client, error) {
 	return k.client, nil
 }
 
-// pods asks the API until it has told all: it may tell them in parts, of any size.
+// pods asks the API until it has named all: it may name them in parts, of any size.
 func (k *kubernetes) pods(ctx context.Context) (all []pod, err error) {
 	next := ""
 	for range maxParts {

@@ -26,7 +26,7 @@ type record struct {
 	mark uint32 // for a timer's message the instance that set it; for an ask its limit, see markOf; else 0
 }
 
-// begins stands where a record says who asked: the entity is to begin. Nobody asked.
+// begins stands where a record has the origin of an ask: the entity is to begin, and no caller waits.
 type begins struct{}
 
 // Reply is never called.

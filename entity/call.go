@@ -1,7 +1,7 @@
 // Calls into user code: New, Open, Receive, Stop and Keep.Run, each guarded against panics and against runtime.Goexit,
 // the answers that asks are owed, and the beginnings of an entity that is kept alive.
 //
-// A call that ends its goroutine never comes back to whoever made it. So what follows a call that did not return, for
+// A call that ends its goroutine never comes back to its caller. So what follows a call that did not return, for
 // whichever reason, is done where a panic is recovered, in the deferred function, which runs in any case.
 
 package entity
@@ -296,10 +296,10 @@ func (c *Context) endInstance() {
 	c.renew()
 }
 
-// exited is what is told of a call that has ended its goroutine: the testing package does in FailNow.
+// exited is what is reported of a call that has ended its goroutine: the testing package does in FailNow.
 const exited = "runtime.Goexit was called"
 
-// caught counts and reports a call that did not return, and returns what an asker is told of it. v is what recover
+// caught counts and reports a call that did not return, and returns what the caller of an ask gets. v is what recover
 // returned, nil when the call has ended its goroutine.
 func (c *Context) caught(v any) []byte {
 	if v == nil {
@@ -308,7 +308,7 @@ func (c *Context) caught(v any) []byte {
 	return c.panicked(v)
 }
 
-// panicked counts and reports a panic, and returns what an asker is told of it.
+// panicked counts and reports a panic, and returns what the caller of an ask gets.
 func (c *Context) panicked(v any) []byte {
 	if broken, ok := v.(*invariant.Violation); ok {
 		panic(broken) // ours, not the user's: going on would break a promise
@@ -349,8 +349,8 @@ func errorText(err error) (text []byte) {
 }
 
 // BadPayload returns an error by which Receive says that it could not read a message and has done nothing with it: an
-// asker gets route.ErrBadPayload with the text of err, and so knows that it was not executed. err must not be nil. An
-// error that wraps it is an error like any other.
+// caller of an ask gets route.ErrBadPayload with the text of err, and so knows that it was not executed. err must not
+// be nil. An error that wraps it is an error like any other.
 func BadPayload(err error) error { return &badPayload{err} }
 
 type badPayload struct{ error }

@@ -30,7 +30,7 @@ var (
 // MaxTimers is how many timers one entity may have: those that run, and those whose messages wait in its mailbox.
 const MaxTimers = 32
 
-// MaxErrorText is the most bytes of an error's text that reach an asker.
+// MaxErrorText is the most bytes of an error's text that reach the caller of an ask.
 const MaxErrorText = 1 << 10
 
 // Context is what a handler is given with a message. It belongs to the handler until the call returns and must not be
@@ -210,12 +210,12 @@ func (c *Context) StopReason() StopReason {
 //     the leave (Config.LeaveTimeout) when the node leaves. It ends once more when the shard moves and its DrainTime is
 //     over: then no other message is handled here;
 //   - route.ErrStopped: the node has ended, or it has lost the shard: what the handler does is done for nothing;
-//   - route.ErrTimeout: the deadline has passed. That of an ask is the moment from which on its asker waits no more,
+//   - route.ErrTimeout: the deadline has passed. That of an ask is the moment from which on its caller waits no more,
 //     where that is known.
 //
-// It does not end when the call returns, so what the handler has begun may go on with it. Making it costs nothing
-// but for an ask with a time limit, and nothing at all when Context is not called. In package sim it ends on virtual
-// time. A handler that is running is never interrupted: whoever waits for something else must look at it.
+// It does not end when the call returns, so what the handler has begun may go on with it. Making it costs nothing but
+// for an ask with a time limit, and nothing at all when Context is not called. In package sim it ends on virtual time.
+// A handler that is running is never interrupted: one that waits for something else must look at this context.
 func (c *Context) Context() context.Context {
 	if kept(c) {
 		return incall.Over(whose(c))
@@ -246,11 +246,12 @@ func (c *Context) open(from Origin, corr uint64) {
 
 // Contexts are used again: by the next call of their goroutine, or of their entity. So one that was kept serves another
 // message, perhaps that of another entity, or none. Two things keep it from that. It is usable on the goroutine of its
-// call alone, and only while that call runs: one word says which, written by that goroutine, and whoever else reads it
-// finds a number that is not its own. And what is kept for a later call on the same goroutine is kept to answer later:
-// an ask that its call has neither answered nor detached leaves its Context behind, and no other call gets that one.
+// call alone, and only while that call runs: one word says which, written by that goroutine, and any other one that
+// reads it finds a number that is not its own. And what is kept for a later call on the same goroutine is kept to
+// answer later: an ask that its call has neither answered nor detached leaves its Context behind, and no other call
+// gets that one.
 
-// kept reports whether c is used by somebody to whom it was not given: its call has returned, or runs elsewhere.
+// kept reports whether c is used by a goroutine that does not have it: its call has returned, or runs elsewhere.
 //
 // Nothing orders a goroutine that has kept c against calls that have it since. It needs no order: it reads one word,
 // and while that is its own number it is the last to have written it. So the race detector is kept from looking at it.
@@ -295,13 +296,13 @@ func poison(c *Context) {
 	c.ID, c.Fence, c.Shard = "a Context that was kept; its entity was "+c.e.id, route.Fence{}, ^route.ShardID(0)
 }
 
-// refusing is an Origin to whom no answer goes, because of err.
+// refusing is an Origin that gets no answer, because of err.
 type refusing struct{ err error }
 
 func (r refusing) Reply(uint64, route.Reason, []byte) error { return r.err }
 
-// ReplyToken answers an ask after its Receive has returned. It is used once; copies of one token count as one as far as
-// the asker can tell, who takes the first answer. Methods of one token are not for concurrent use.
+// ReplyToken answers an ask after its Receive has returned. It is used once; copies of one token count as one for the
+// caller, which takes the first answer. Methods of one token are not for concurrent use.
 type ReplyToken struct {
 	from Origin
 	corr uint64
@@ -312,7 +313,7 @@ type ReplyToken struct {
 // error says why the answer did not go out, and Reply may be tried again.
 func (t *ReplyToken) Reply(b []byte) error { return t.answer(route.OK, b) }
 
-// Fail answers with the text of err, at most MaxErrorText bytes of it, which the asker gets wrapped in
+// Fail answers with the text of err, at most MaxErrorText bytes of it, which the caller gets wrapped in
 // route.ErrHandler.
 func (t *ReplyToken) Fail(err error) error { return t.answer(route.HandlerFailed, errorText(err)) }
 

@@ -1,5 +1,5 @@
 // Lost states: those of a shard that stops without moving, or is lost before it has, and how many a node lost when it
-// ended in order; and how each is told.
+// ended in order; and how each is reported.
 
 package entity
 
@@ -51,7 +51,7 @@ func (e *LostStatesError) Error() string {
 // Unwrap returns ErrStatesLost.
 func (e *LostStatesError) Unwrap() error { return ErrStatesLost }
 
-// LoseStates has each entity of a shard that is stopped, and does not move, told as one whose state is lost, if it has
+// LoseStates reports each entity of a shard that is stopped, and does not move, as one whose state is lost, if it has
 // something to hand over; it comes before Stop or Abandon. What AskForState said stands.
 func LoseStates(s *Shard) {
 	if g := &s.moving.states; (s.phase == serving || s.phase == cut) && !g.asked {

@@ -15,15 +15,15 @@ const (
 )
 
 // activity is what an entity holds beyond its record while it has messages or is to be stopped. One goroutine fills it
-// and another works it off, so each message moves it between cores: it is two lines of memory, one for whoever delivers
-// and one for whoever runs it, and what few messages need lies elsewhere.
+// and another works it off, so each message moves it between cores: it is two lines of memory, one for the goroutine
+// that delivers and one for the goroutine that runs it, and what few messages need lies elsewhere.
 type activity struct {
 	// Fields of this line belong to the shard's lock.
 	head, tail *batch    // waiting batches, oldest first
 	bytes      int       // counted, the batch being worked off included
 	next       *Entity   // in the list of entities that are ready
 	s          *Shard    // whose it is, for good
-	press      *pressure // nil: nobody was told that the mailbox is full
+	press      *pressure // nil: no sender has heard that the mailbox is full
 	phase      runPhase
 	paced      bool // counts in Shard.halting
 	begins     bool // it runs because of a state that came for its entity, and counts in Shard.halting

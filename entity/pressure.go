@@ -1,4 +1,4 @@
-// Pressure: messages whose senders wait for room are taken even into a full mailbox; their senders are told that it is
+// Pressure: messages whose senders wait for room are taken even into a full mailbox; their senders hear that it is
 // full, and when there is room again.
 
 package entity
@@ -15,16 +15,16 @@ const mostPressed = 64
 
 // Sender is the connection by which messages come whose senders wait for room (Message.Sender). Its methods are called
 // under the shard's lock, do not block, and do not call back into a shard. Senders are compared. Of a sender on the
-// entity's own node (Message.Here) only Room is called, once for all who wait there.
+// entity's own node (Message.Here) only Room is called, once for all that wait there.
 type Sender interface {
 	// Full says that the mailbox of the entity with that hash of its id holds its bound, limit bytes. It returns how many
-	// bytes may have been sent already before this is heard, all of which are taken, at least one; zero when it had been
-	// told, or cannot be.
+	// bytes may have been sent already before this is heard, all of which are taken, at least one; zero when the sender
+	// had heard of it before, or cannot hear of it.
 	Full(t route.TypeID, n route.ShardID, hash uint64, limit int) (allowance int)
 	// Room says that half of the bound is free again. It follows each Full that did not return zero, or the connection is
 	// gone.
 	Room(t route.TypeID, n route.ShardID, hash uint64)
-	// Gone reports whether the connection is gone: what it was told is forgotten at its other end.
+	// Gone reports whether the connection is gone: its other end has forgotten what is full.
 	Gone() bool
 }
 
@@ -39,8 +39,8 @@ type pressure struct {
 // pressed reports whether somebody waits for room in the mailbox of a.
 func (a *activity) pressed() bool { return a.press != nil && len(a.press.told) > 0 }
 
-// press takes a message whose sender waits for room. It is refused only when more comes than senders that were told can
-// have sent before they heard it.
+// press takes a message whose sender waits for room. It is refused only when more comes than senders can have sent
+// before they heard that the mailbox is full.
 func (e *Entity) press(s *Shard, r record, m *Message) route.Reason {
 	n := counted(m.Payload, m.Headers)
 	waits := 0
@@ -96,7 +96,7 @@ func (e *Entity) pressedHere(s *Shard, sender Sender) {
 	}
 }
 
-// pressedBy notes who is to be told when the mailbox of e has room.
+// pressedBy notes which sender is to hear when the mailbox of e has room.
 func (e *Entity) pressedBy(s *Shard, sender Sender) *pressure {
 	p := e.act.press
 	if p == nil {
@@ -126,7 +126,7 @@ func stillThere(list []Sender) []Sender {
 	return kept
 }
 
-// relieve tells all that were told that the mailbox of e is full that it has room.
+// relieve tells the senders that heard of the full mailbox of e that it has room.
 func relieve(s *Shard, e *Entity) {
 	p := e.act.press
 	t, hash := route.TypeOf(s.typ.Name), HashID([]byte(e.id))

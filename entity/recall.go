@@ -31,7 +31,7 @@ func recall(s *Shard, ids ...string) {
 	s.recalled.ids = append(s.recalled.ids, ids...)
 }
 
-// recalls reports whether there is anything that is to begin, or somebody who waits to hear that there is not.
+// recalls reports whether there is anything that is to begin, or a caller that waits to hear that there is not.
 func (r *recalled) recalls() bool { return len(r.ids) > 0 || r.done != nil }
 
 // beginRecalled makes instances of the next entities that are to begin.

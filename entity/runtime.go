@@ -10,24 +10,24 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// Origin is where a message came from and where its answer goes. The driver's links and its table of asks implement
-// it, and so does the simulator. Reply is safe for concurrent use, never blocks, copies payload, and returns an error
-// when there is no room or the asker is gone. It never calls back into a shard, for a shard calls it under its lock
-// too. An ask may be answered twice (a ReplyToken used again, a panic after Detach): the asker takes the first answer.
+// Origin is where a message came from and where its answer goes. The driver's links and its table of asks implement it,
+// and so does the simulator. Reply is safe for concurrent use, never blocks, copies payload, and returns an error when
+// there is no room or the caller is gone. It never calls back into a shard, for a shard calls it under its lock too. An
+// ask may be answered twice (a ReplyToken used again, a panic after Detach): the caller takes the first answer.
 type Origin interface {
 	Reply(corr uint64, reason route.Reason, payload []byte) error
 }
 
-// Runtime is what a shard and its Contexts need of whoever drives them. Its methods are called while a handler runs: by
-// Worker and Inline handlers on the goroutine that steps the shard, by Blocking ones without any lock of the shard
-// held.
+// Runtime is what a shard and its Contexts need of the package that drives them. Its methods are called while a handler
+// runs: by Worker and Inline handlers on the goroutine that steps the shard, by Blocking ones without any lock of the
+// shard held.
 type Runtime interface {
 	// Tell sends a message to an entity of the named type, as Region.Tell does, with headers or nil. It never runs the
 	// receiver's handler on the caller's stack.
 	Tell(headers []byte, typ, id string, payload []byte) error
 	// Ask asks and waits at most d. Only Blocking handlers may call it.
 	Ask(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error)
-	// Report takes what operators want to know: a panic, a slow handler. A GaveUp is reported by whoever steps the
+	// Report takes what operators want to know: a panic, a slow handler. A GaveUp is reported by the caller that steps the
 	// shard: it must not lead back into the shard before Report returns.
 	Report(Incident)
 	// Unhandled takes an accepted message, no timer's, that ends without a handler having got it, because of why:
@@ -120,7 +120,7 @@ const (
 	GaveUp   IncidentKind = 4 // a panic or failed New stopped it: under RestartStop, or the last of more than MaxRestarts
 	Stalled  IncidentKind = 5 // a worker or event loop (Mode tells) stands still for a second; Text is its stack
 	// Silent: a connection to another node (Text names it) hears nothing: what was sent on it is not acknowledged by the
-	// system there, for Took while it is Running; it is being made anew. Told once more when that is over.
+	// system there, for Took while it is Running; it is being made anew. Reported once more when that is over.
 	Silent IncidentKind = 6
 	// NewFailed: Type.Open returned an error (Text), or no handler came of it or of New. A panic in them is a Panicked.
 	NewFailed IncidentKind = 7
@@ -131,9 +131,10 @@ const (
 	StateLost IncidentKind = 9
 	// RecallFailed: Type.Remembered returned an error or panicked, or named no id of this shard (Text).
 	RecallFailed IncidentKind = 11
-	// StopHangs: Stop, HandOver or a daemon that was told to end (Text) has not returned by its deadline: a move's
-	// DrainTime, a leave's LeaveTimeout, the loss of the shard, or 10 s where there is none of these; none is told before
-	// it has had a second. Told once for each call, while it Running: the entity lives nowhere else until it returns.
+	// StopHangs: Stop, HandOver, or Run of a daemon whose context has ended (Text) has not returned by its deadline: a
+	// move's DrainTime, a leave's LeaveTimeout, the loss of the shard, or 10 s where there is none of these; none is
+	// reported before it has had a second. Reported once for each call, while it Running: the entity lives nowhere else
+	// until it returns.
 	StopHangs IncidentKind = 12
 )
 
@@ -165,23 +166,25 @@ type Message struct {
 	Parked  bool   // was parked or transferred: never refused for a full mailbox
 	ID      []byte
 	Payload []byte
-	// Limit is the moment, on the clock of Runtime.Now, from which on nobody waits for the answer to an ask: no handler
+	// Limit is the moment, on the clock of Runtime.Now, from which on no caller waits for the answer to an ask: no handler
 	// is called for it any more. Zero: none is known.
 	Limit time.Duration
 	// Headers are what the sender has given with the message, at most 4 KiB; nil: nothing.
 	Headers []byte
-	// Sender, if not nil, is told when the mailbox is full, and until when; the message is taken all the same. Modes other
-	// than Blocking do not look at it, nor does a message with a Loan, which no mailbox refuses.
+	// Sender, if not nil, hears when the mailbox is full, and when it is not any more; the message is taken all the same.
+	// Modes other than Blocking do not look at it, nor does a message with a Loan, which no mailbox refuses.
 	Sender Sender
-	// Here says that Sender is on this node: nothing of it is under way when it is told, so it is refused with MailboxFull
-	// then, and told of room, rather than taken beyond the bound. It does not take the room that others wait for.
+	// Here says that Sender is on this node: nothing of its messages is under way when the mailbox is full, so a message
+	// is refused with MailboxFull then, and Sender hears of room, rather than taken beyond the bound. It does not take the
+	// room that others wait for.
 	Here bool
 	// Loan, if not nil, gives Payload to a Blocking entity without a copy. Other modes do not look at it.
 	Loan *Loan
 }
 
 // Loan is a payload that the host keeps as it is until its entity has handled it or it is dropped, instead of copying
-// it. It counts against the bound of whoever gives it, not against mailbox and budget, and so is not refused for them.
+// it. It counts against the bound of the node's part that gives it, not against mailbox and budget, and so is not
+// refused for them.
 type Loan struct {
 	// Release is called once, if Deliver accepted the message, when the payload is not needed any more. It may be called
 	// under the shard's lock.

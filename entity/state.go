@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Stateful is a Handler whose state moves with its entity. A handler that implements it is asked for its state when its
-// shard moves to another node that lives: for balance, by hand, in a drain, when its node leaves. It is not asked when
-// the entity goes for another reason, nor when the node is closed, is downed, or has lost the shard: what must outlive
-// a crash belongs in a store. Nor when its node leaves and nobody else can be given the shard in time: Stop alone is
-// called then, and a StateLost incident names each. Both methods may block only where a handler of the type's Mode may.
+// Stateful is a Handler whose state moves with its entity. The node calls HandOver of such a handler when its shard
+// moves to another node that lives: for balance, by hand, in a drain, when its node leaves. It does not when the entity
+// goes for another reason, nor when the node is closed, is downed, or has lost the shard: what must outlive a crash
+// belongs in a store. Nor when its node leaves and no other member can be given the shard in time: only Stop is called
+// then, and a StateLost incident names each entity. Both methods may block only where a handler of the type's Mode may.
 type Stateful interface {
 	// HandOver returns what the next instance is to know, nil for nothing. It is called once, after the last message and
 	// right before Stop, which follows whatever comes of it; c.StopReason is that of Stop. The bytes belong to the node
@@ -84,7 +84,8 @@ func (st *inherited) countsNoMore(s *Shard) {
 }
 
 // AskForState has the entities of a shard that moves asked for their state when they stop; it comes before Stop. room
-// bounds what they hand over, in bytes; zero: the next owner takes none, and each state that is there is told as lost.
+// bounds what they hand over, in bytes; zero: the next owner takes none, and each state that is there is reported as
+// lost.
 func AskForState(s *Shard, room int) {
 	if s.phase == serving || s.phase == cut {
 		s.moving.asked, s.moving.room, s.moving.why = true, room, ErrStateNotSpoken

@@ -182,7 +182,7 @@ func (s *Shard) Abandon() {
 			s.discard(e)
 			continue
 		}
-		s.discardWaiting(e, route.Abandoned) // a handler that never returns does not keep it from being told
+		s.discardWaiting(e, route.Abandoned) // a handler that never returns does not hold up these reports
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 	nowhere   = -2
 )
 
-// Reply makes a timer fit where a record says who asked. Nobody did, and it is never called.
+// Reply makes a timer fit where a record has the origin of an ask. A timer has none, and Reply is never called.
 func (*timer) Reply(uint64, route.Reason, []byte) error { return ErrNoAsk }
 
 // instance returns the instance that set the timer whose message r is, zero for another message.

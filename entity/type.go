@@ -119,8 +119,8 @@ func (t *Type) slowAfter() (limit time.Duration, watched bool) {
 
 // Handler is one entity: user code that gets one call at a time.
 type Handler interface {
-	// Receive handles one message. payload, c and c.ID are valid until it returns. An error reaches the asker and
-	// leaves the entity alive; a panic follows the type's restart policy.
+	// Receive handles one message. payload, c and c.ID are valid until it returns. An error reaches the caller of an ask
+	// and leaves the entity alive; a panic follows the type's restart policy.
 	Receive(c *Context, payload []byte) error
 	// Stop is called once before the entity goes: hand-off, passivation or shutdown. It flushes under c.Fence. It is not
 	// called for an instance that a panic ended, nor when the shard is lost already.

@@ -1,4 +1,4 @@
-// Wishes: the timers of an entity as its handlers see them: set, named, cancelled, told from messages.
+// Wishes: the timers of an entity as its handlers see them: set, named, cancelled, distinguished from messages.
 
 package entity
 

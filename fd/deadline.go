@@ -1,4 +1,4 @@
-// Deadline detector: a fixed patience, for those who want detection times that no history moves.
+// Deadline detector: a fixed patience, for detection times that no history moves.
 
 package fd
 

@@ -1,4 +1,4 @@
-// Monitor: whom one node probes, who probes it, and what each direction says.
+// Monitor: which nodes one node probes, which probe it, and what each direction says.
 
 package fd
 
@@ -9,7 +9,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// leaveNotices is how often a peer is told that no further probe will come: the mail may be lost.
+// leaveNotices is how often a peer hears that no further probe will come: the mail may be lost.
 const leaveNotices = 3
 
 // Monitor holds the peers between which and this node probes travel, by identity: a new incarnation starts afresh. Make
@@ -21,7 +21,7 @@ type Monitor struct {
 	expected time.Duration
 	n        int
 
-	members peer.Set // shared with whoever gave it
+	members peer.Set // shared with the caller that gave it
 	watched []watch  // sorted by identity
 	losses  []loss   // links lost within the last second, the newest at the end
 
@@ -74,10 +74,10 @@ func (m *Monitor) make(id peer.ID) *watch {
 	return &m.watched[i]
 }
 
-// SetRing tells who the members are and their ring (of which references are kept), which of them are unreachable, by
-// whatever observer, and who accuses this node.
-// Targets are our neighbours on the ring and our accusers: only our probes can show these that they are wrong. Those
-// that no longer are targets are forgotten when they answer; else they stay until they do or are no members.
+// SetRing gives the members and their ring (of which references are kept), those that are unreachable for any observer,
+// and those that accuse this node. Targets are our neighbours on the ring and our accusers: only our probes can show
+// these that they are wrong. Those that no longer are targets are forgotten when they answer; else they stay until they
+// do or are no members.
 func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, unreachable, accusers peer.Set) {
 	m.verdict.valid, m.members = false, members
 	wanted := ring.Receivers(m.self, unreachable, m.n)
@@ -109,13 +109,13 @@ func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, unreac
 // answering reports whether a target's answers count as alive.
 func (w *watch) answering(now time.Duration) bool { return w.answers.available(now) && !w.broken.acted }
 
-// release ends the probing of a peer, which will be told.
+// release ends the probing of a peer, which will hear of that.
 func (w *watch) release() {
 	w.target, w.wanted, w.waiting, w.answers, w.broken = false, false, false, line{}, evidence{}
 	w.leaveNotice = leaveNotices
 }
 
-// Targets appends everybody who gets a heartbeat, sorted, to into.
+// Targets appends every peer that gets a heartbeat, sorted, to into.
 func (m *Monitor) Targets(into []peer.ID) []peer.ID {
 	for i := range m.watched {
 		if m.watched[i].target {
@@ -162,7 +162,7 @@ func (m *Monitor) Unheard(now, d time.Duration, into []peer.ID) []peer.ID {
 	return into
 }
 
-// LeaveNotices appends those who are to be told now, with a last probe, that no more will come, sorted, to into. Each
+// LeaveNotices appends the peers that are to hear now, by a last probe, that no more will come, sorted, to into. Each
 // is named a few times in all.
 func (m *Monitor) LeaveNotices(into []peer.ID) []peer.ID {
 	for i := range m.watched {
@@ -184,8 +184,8 @@ func (m *Monitor) Sent(now time.Duration) {
 	}
 }
 
-// Heard records that the answer of id arrived at the given stamp. One who is no target is ignored; one who is a target
-// only because it was silent is released, being alive.
+// Heard records that the answer of id arrived at the given stamp. A peer that is no target is ignored; one that is a
+// target only because it was silent is released, being alive.
 func (m *Monitor) Heard(id peer.ID, arrived time.Duration) {
 	w := m.get(id)
 	if w == nil || !w.target {
@@ -201,7 +201,7 @@ func (m *Monitor) Heard(id peer.ID, arrived time.Duration) {
 	w.broken.cleared(arrived)
 }
 
-// Probed records that a probe of id arrived at the given stamp: from now on its probes are expected. One who is no
+// Probed records that a probe of id arrived at the given stamp: from now on its probes are expected. A peer that is no
 // member is ignored.
 func (m *Monitor) Probed(id peer.ID, arrived time.Duration) {
 	if id == m.self || !m.members.Has(id) {
@@ -232,8 +232,8 @@ func (m *Monitor) Sign(id peer.ID, arrived time.Duration) {
 	}
 }
 
-// Forgive takes a time in which this node did not run, up to now, out of every silence: who did not listen heard
-// nothing.
+// Forgive takes a time in which this node did not run, up to now, out of every silence: a node that did not listen
+// heard nothing.
 func (m *Monitor) Forgive(now, pause time.Duration) {
 	m.verdict.valid = false
 	for i := range m.watched {
@@ -246,7 +246,7 @@ func (m *Monitor) Forgive(now, pause time.Duration) {
 	}
 }
 
-// Tick counts those as heard once who were due to answer by now and did not.
+// Tick counts peers as heard once that were due to answer by now and did not.
 func (m *Monitor) Tick(now time.Duration) {
 	for i := range m.watched {
 		w := &m.watched[i]
@@ -267,7 +267,7 @@ func (m *Monitor) Next() (deadline time.Duration, ok bool) {
 	return deadline, ok
 }
 
-// Phi returns the suspicion level of id at now, the worse of both directions, for display; 0 for one who is not
+// Phi returns the suspicion level of id at now, the worse of both directions, for display; 0 for a peer that is not
 // watched.
 func (m *Monitor) Phi(id peer.ID, now time.Duration) float64 {
 	w := m.get(id)

@@ -1,4 +1,4 @@
-// Ring: the hashed order of nodes that says who watches whom.
+// Ring: the hashed order of nodes that says which node watches which.
 
 package fd
 
@@ -13,7 +13,7 @@ import (
 // equal on all nodes and new for each incarnation; ties go by address.
 func ringOrder(a, b peer.ID) int { return cmp.Or(cmp.Compare(a.Inc, b.Inc), a.Addr.Compare(b.Addr)) }
 
-// Ring is nodes in the order of the ring. It is not changed once made, so whoever holds the same nodes may share it.
+// Ring is nodes in the order of the ring. It is not changed once made, so callers with the same nodes may share it.
 type Ring []peer.ID
 
 // RingOf returns the ring of nodes.
@@ -23,10 +23,10 @@ func RingOf(nodes peer.Set) Ring {
 	return ring
 }
 
-// Receivers returns whom self watches, sorted by identity: the next n reachable nodes clockwise on the ring, and every
-// unreachable node met on the way, which does not count: so a mass crash widens the set, and the survivors see all of
-// it. With n nodes or fewer besides self it is all of them. It is a function of what is gossiped alone, so that all
-// nodes that hold one state agree on it.
+// Receivers returns the nodes that self watches, sorted by identity: the next n reachable nodes clockwise on the ring,
+// and every unreachable node met on the way, which does not count: so a mass crash widens the set, and the survivors
+// see all of it. With n nodes or fewer besides self it is all of them. It is a function of what is gossiped alone, so
+// that all nodes that hold one state agree on it.
 func (r Ring) Receivers(self peer.ID, unreachable peer.Set, n int) peer.Set {
 	at, member := slices.BinarySearchFunc(r, self, ringOrder)
 	others := len(r)

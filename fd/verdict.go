@@ -1,4 +1,4 @@
-// Verdicts: who is unavailable, when that will be so, and broken links as evidence of it.
+// Verdicts: which peers are unavailable, when that will be so, and broken links as evidence of it.
 
 package fd
 
@@ -88,7 +88,7 @@ func (m *Monitor) vouched(at time.Duration) bool {
 }
 
 // Others appends the targets that can vouch for this node, because links to several were lost together just now, to
-// into: whoever answers shows that the fault is not its own.
+// into: a peer that answers shows that the fault is not its own.
 func (m *Monitor) Others(now time.Duration, into []peer.ID) []peer.ID {
 	lost := 0
 	for _, l := range m.losses {
@@ -110,7 +110,7 @@ type Verdict struct {
 	Available bool
 }
 
-// Judge appends a verdict on everybody who probes us or is probed, sorted, to into. Either direction silent means
+// Judge appends a verdict on every peer that probes us or is probed, sorted, to into. Either direction silent means
 // unavailable. agreed reports whether a second observer accuses a peer: then a lost link counts even when others were
 // lost with it, as it does when enough others have answered since.
 func (m *Monitor) Judge(now time.Duration, agreed func(peer.ID) bool, into []Verdict) []Verdict {
@@ -148,14 +148,14 @@ func (m *Monitor) Undecided() bool {
 	return false
 }
 
-// Available reports whether id counts as alive at now; one between whom and us no probes travel does. Lost links count
-// as Judge last decided.
+// Available reports whether id counts as alive at now; a peer that neither probes us nor is probed does. Lost links
+// count as Judge last decided.
 func (m *Monitor) Available(id peer.ID, now time.Duration) bool {
 	w := m.get(id)
 	return w == nil || w.answering(now) && w.probes.available(now)
 }
 
-// NextVerdict returns when Judge next has somebody to call unavailable who was not yet.
+// NextVerdict returns when Judge next calls a peer unavailable that was not yet.
 func (m *Monitor) NextVerdict() (at time.Duration, ok bool) {
 	if m.verdict.valid {
 		return m.verdict.at, m.verdict.ok

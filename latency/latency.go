@@ -1,5 +1,5 @@
-// Package latency keeps HDR histograms of how long handlers and asks take, by type, for whoever configures a node with
-// it. An embedder that does not import it pays for no histogram.
+// Package latency keeps HDR histograms of how long handlers and asks take, by type, for programs that configure a node
+// with it. An embedder that does not import it pays for no histogram.
 package latency
 
 import (
@@ -24,7 +24,7 @@ const (
 // Dropped only. A node has two series for each of its types.
 const MaxSeries = 512
 
-// Recorder takes what Config.Latency is told. Make one with New, and give its Record to the node:
+// Recorder takes what Config.Latency gets. Make one with New, and give its Record to the node:
 //
 //	times := latency.New()
 //	node, err := kith.Start(ctx, kith.Config{Latency: times.Record})

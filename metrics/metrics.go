@@ -83,7 +83,7 @@ func histogram(name, help string) *prometheus.HistogramVec {
 	}, []string{"type"})
 }
 
-// Observe takes a duration as Config.Latency is told it. It is safe for concurrent use and does not block.
+// Observe takes a duration as Config.Latency gets it. It is safe for concurrent use and does not block.
 func (m *Metrics) Observe(what kith.Measure, typ string, took time.Duration) {
 	h := m.handler
 	if what == kith.AskTime {

@@ -30,7 +30,7 @@ const (
 	KeyNode    = attribute.Key("kith.node")
 	KeyLives   = attribute.Key("kith.lives") // of a decision: this node stays
 	KeyLeader  = attribute.Key("kith.leader")
-	KeyDown    = attribute.Key("kith.down") // who goes
+	KeyDown    = attribute.Key("kith.down") // the members that go
 	KeyOutcome = attribute.Key("kith.outcome")
 )
 

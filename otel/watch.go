@@ -31,7 +31,7 @@ type move struct {
 // Watch makes spans of the moves that this node coordinates (kith.move, from begin to end), of the steps of a move that
 // happen on it as the owner that a shard leaves (kith.move-marked, kith.move-handed-over, kith.move-untaken; events of
 // the span when it is both), and of what its resolver decides (kith.resolver), until ctx or the node ends. It blocks:
-// give it a goroutine. A decision is told once; those that were made before Watch are told, too.
+// give it a goroutine. A decision is reported once; those that were made before Watch are reported, too.
 func (t *Tracer) Watch(ctx context.Context, n *kith.Node) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -76,7 +76,7 @@ func (w *watch) shard(ctx context.Context, e *kith.ShardEvent) {
 	m := move{e.Name, e.Shard, e.Number}
 	span := w.open[m]
 	switch e.Kind {
-	case 0: // some events were not told: nobody knows which moves are over
+	case 0: // some events are missing: it is not known which moves are over
 		w.close()
 	case kith.MoveBegan:
 		if len(w.open) >= maxOpen {
@@ -124,7 +124,7 @@ func why(e *kith.ShardEvent) []attribute.KeyValue {
 	return []attribute.KeyValue{KeyOutcome.String(e.Err.Error())}
 }
 
-// close ends the spans of moves of whose end nothing will be heard.
+// close ends the spans of moves that are still open.
 func (w *watch) close() {
 	for m, span := range w.open {
 		span.SetStatus(codes.Error, "its end is not known")

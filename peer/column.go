@@ -1,4 +1,4 @@
-// Column: addresses of a sorted list, each told by its difference to the one before it.
+// Column: addresses of a sorted list, each written as its difference to the one before it.
 
 package peer
 

@@ -146,7 +146,7 @@ func (a Addr) String() string {
 func (a Addr) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // ID names one incarnation of a node: its address and a 64-bit number drawn at random when the process started. It is
-// comparable; the zero value is no one. An Inc of zero in mail means whoever is at the address.
+// comparable; the zero value is no one. An Inc of zero in mail means any incarnation at the address.
 type ID struct {
 	Addr Addr
 	Inc  uint64

@@ -26,7 +26,7 @@ func (e *LinkFullError) Unwrap() error { return ErrLinkFull }
 // LinkBudgetError says that the buffers of all data connections together have reached their bound. It matches
 // ErrLinkFull.
 type LinkBudgetError struct {
-	Peer  peer.ID // to whom a message could not be sent
+	Peer  peer.ID // to which a message could not be sent
 	Limit int     // bytes that the buffers of this node may hold (Config.LinkBudget)
 }
 
@@ -57,7 +57,7 @@ func (e *ParkFullError) Unwrap() error { return ErrParkFull }
 type BulkFullError struct {
 	Bound string // which: "large messages" or "bytes of large messages" (Config.BulkBudget)
 	Limit int
-	Peer  peer.ID // to whom they are to be sent; zero for a bound on those to all peers together
+	Peer  peer.ID // to which they are to be sent; zero for a bound on those to all peers together
 }
 
 // Error names the bound and the peer.
@@ -181,8 +181,8 @@ func (u *Undelivered) Err() error {
 }
 
 // AbandonedError says that a node ended with messages that it had accepted and nobody will handle, and names their
-// types. It matches ErrAbandoned. Each tell among them was told to Config.Undelivered of that node, each asker by its
-// answer.
+// types. It matches ErrAbandoned. Each tell among them was reported to Config.Undelivered of that node, each caller of
+// an ask by its answer.
 type AbandonedError struct {
 	Types    []AbandonedType // those of which there were some, in the order of their registration
 	Handlers int             // handlers that had not returned when the node ended: workers, loops and Blocking entities

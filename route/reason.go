@@ -36,8 +36,8 @@ const (
 	Crashed       Reason = 18 // the entity was ended by a panic and is not made again yet; since wire version 2
 	BudgetFull    Reason = 19 // the node's budget for all mailboxes is used up; since wire version 2
 	TableFull     Reason = 20 // the shard holds as many entities as it may; since wire version 2
-	QueueFull     Reason = 21 // too much waits for whoever runs the shard's handlers; since wire version 2
-	Expired       Reason = 22 // the asker's time was over before the ask was handled; since wire version 4
+	QueueFull     Reason = 21 // too much waits for the worker or loop of the shard; since wire version 2
+	Expired       Reason = 22 // the caller's time was over before the ask was handled; since wire version 4
 	NoHost        Reason = 23 // no member of the cluster hosts the type; since wire version 4
 	Abandoned     Reason = 24 // it waited on a node that ended, or lost the shard; since wire version 4
 	LostInFlight  Reason = 25 // its connection broke or its owner was lost: handled or not; since wire version 4
@@ -102,7 +102,7 @@ const Reasons = int(reasonCount)
 
 // Spoken returns r as a peer of that wire version knows it: a reason that came later is replaced by the nearest that is
 // there. Version zero, not known yet, counts as ours: peers of another one are rare, and an answer that they do not
-// understand runs into its asker's time limit.
+// understand runs into its caller's time limit.
 func (r Reason) Spoken(version uint16) Reason {
 	if version == 0 || version >= 4 {
 		return r

@@ -17,7 +17,7 @@ const EndClosed = membership.EndClosed
 // EndedError tells why a node ended. It matches route.ErrStopped.
 type EndedError struct {
 	Kind   membership.EndKind
-	By     peer.ID          // who said so; zero when this node did itself
+	By     peer.ID          // which node said so; zero when this one did itself
 	At     time.Time        // when it was learnt here
 	Reason string           // the evidence in words
 	Cause  membership.Cause // of the Down; membership.CauseNone when the node was not marked down
@@ -31,7 +31,7 @@ var endNames = map[membership.EndKind]string{
 	membership.EndTwin: "ended as the younger of two clusters", EndClosed: "was closed",
 }
 
-// Error says what happened, who said so and why.
+// Error says what happened, which node said so and why.
 func (e *EndedError) Error() string {
 	name := endNames[e.Kind]
 	if name == "" {

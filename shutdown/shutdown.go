@@ -10,7 +10,7 @@ import (
 // The phases of every shutdown, in their order. In those from PhaseShardingShutdown to PhaseClusterShutdown the node
 // does its own part, beside the tasks of programs. docs/shutdown.md has their time limits.
 const (
-	PhaseBeforeServiceUnbind   = "before-service-unbind"   // load balancers are told
+	PhaseBeforeServiceUnbind   = "before-service-unbind"   // tell load balancers
 	PhaseServiceUnbind         = "service-unbind"          // no new requests are taken
 	PhaseServiceRequestsDone   = "service-requests-done"   // those under way end
 	PhaseServiceStop           = "service-stop"            // what served them is stopped
@@ -59,7 +59,7 @@ type Reason string
 // The reasons that the node itself gives, and the ones that programs usually do.
 const (
 	ReasonLeft             Reason = "left"              // Leave was called
-	ReasonSignal           Reason = "signal"            // the process was told to end
+	ReasonSignal           Reason = "signal"            // the process got SIGTERM or SIGINT
 	ReasonDowned           Reason = "downed"            // marked Down: by an operator, a resolver, or a successor
 	ReasonRemoved          Reason = "removed"           // others had removed this incarnation
 	ReasonIsolated         Reason = "isolated"          // heard no member for too long

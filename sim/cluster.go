@@ -1,4 +1,4 @@
-// Cluster: the test kit for people who test their own entities on a simulated cluster.
+// Cluster: the kit for tests of your own entities on a simulated cluster.
 
 package sim
 
@@ -275,7 +275,7 @@ func (c *Cluster) Owner(typ, id string) int {
 	return homes[len(homes)-1].Index
 }
 
-// AtMostOne fails the test if an entity of the type lives on two nodes now. Owners that nobody has told yet that they
+// AtMostOne fails the test if an entity of the type lives on two nodes now. Owners that have not heard yet that they
 // are down do not count here: their writes are what fences refuse.
 func (c *Cluster) AtMostOne(typ string) {
 	c.t.Helper()

@@ -45,7 +45,7 @@ func NewEntity(t TB, typ entity.Type, id string, cfg EntityConfig) *Entity {
 		cfg.Start = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
 	e := &Entity{t: t, typ: typ, id: id, fence: cfg.Fence}
-	e.typ.SlowAfter = math.MaxInt64 // no call is slow, and the runtime is told of each
+	e.typ.SlowAfter = math.MaxInt64 // no call is slow, and the runtime hears of each
 	e.typ.New, e.typ.Open = e.watchNew(typ.New), e.watchOpen(typ.Open)
 	e.r = &solo{cfg: cfg, now: origin, life: &lifetime.Shard{}}
 	return e

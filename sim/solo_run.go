@@ -61,7 +61,7 @@ type Call struct {
 	before    []Timer
 }
 
-// Reply returns what the asker has got until now: the reply, or the error as Region.Ask returns it. It is
+// Reply returns what the caller has got until now: the reply, or the error as Region.Ask returns it. It is
 // route.ErrTimeout while nobody has answered, as after Detach, and entity.ErrNoAsk when nobody asked.
 func (c *Call) Reply() ([]byte, error) {
 	if c.asked == nil {
@@ -70,7 +70,7 @@ func (c *Call) Reply() ([]byte, error) {
 	return c.asked.get()
 }
 
-// asked is an asker. Answers may come from any goroutine, the first one counts.
+// asked is the caller of an ask. Answers may come from any goroutine, the first one counts.
 type asked struct{ first atomic.Pointer[answer] }
 
 type answer struct {

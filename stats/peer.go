@@ -11,7 +11,7 @@ import (
 // Peer is a snapshot of the connections with one peer. Counts begin when the peer was first dealt with, and go
 // when it is forgotten; the sums in Transport stay.
 type Peer struct {
-	Peer    peer.ID // incarnation zero: whoever is at the address, a contact point
+	Peer    peer.ID // incarnation zero: any at the address, a contact point
 	Version uint16  // of the wire protocol on the control connection to it; zero before the first
 	Control Control
 	Data    []Link     // the data connections that this node writes, by number
@@ -44,7 +44,7 @@ type Link struct {
 	Connects   uint64 // times it came to stand: all but the first are reconnects
 
 	Queued   int   // bytes that wait to be written
-	InFlight int64 // bytes written and not consumed by the peer yet, as far as it has told; at most window and a frame
+	InFlight int64 // bytes written and not consumed by the peer yet, as far as it has said; at most window and a frame
 	Held     int   // bytes of memory that its buffers take
 
 	Sent       uint64              // bytes written

@@ -46,7 +46,7 @@ type Transport struct {
 	TooManyEach       uint64            // the same, because too many of them came from one address
 	PutOut            uint64            // of both: those whose place a later one took; the others were closed at once
 	SaidNothing       uint64            // connections closed because not a byte came in time
-	Withdrawn         uint64            // connections that whoever opened them ended before a byte: no fault
+	Withdrawn         uint64            // connections that their opener ended before a byte: no fault
 	OverRate          uint64            // connections closed because one address opened too many in a short time
 	TLSRefused        map[string]uint64 // accepted connections given up for TLS, by reason; only those that occurred
 	TLSFailed         map[string]uint64 // dialled connections given up for TLS, by reason
@@ -62,7 +62,7 @@ type Transport struct {
 	Links             []Peer            // in the order of their names
 }
 
-// Credentials says what a node proves itself with, and whom it believes.
+// Credentials says what a node proves itself with, and which authorities it believes.
 type Credentials struct {
 	Serial      string   // of its own certificate, in hexadecimal digits
 	Fingerprint string   // SHA-256 of it

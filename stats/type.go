@@ -28,8 +28,8 @@ type Type struct {
 	NotMade      uint64 // messages for which New or Open made no handler: asks were answered, tells reported
 	Failed       uint64 // of them, Receive returned an error
 	NoReply      uint64 // asks that were left without a reply
-	AnswersLost  uint64 // answers that the asker's side did not take
-	Expired      uint64 // asks for whose answer nobody waited any more when their turn came here: no handler was called
+	AnswersLost  uint64 // answers that the caller's side did not take
+	Expired      uint64 // asks whose caller did not wait any more when their turn came here: no handler was called
 	Abandoned    uint64 // that this node had accepted and dropped: it ended, or the shard was lost (docs/shutdown.md)
 	Made         uint64 // instances that New made
 	Passivated   uint64 // instances that were let go because they were idle or asked for it
@@ -42,7 +42,7 @@ type Type struct {
 
 	TypeCalls
 	TypeTimers
-	Pressure Pressure // who waits for room
+	Pressure Pressure // senders that wait for room
 	Lease    Lease    // of a singleton
 	States   States   // that Stateful handlers hand over in moves
 	Recalls  Recalls  // of entities that Type.Remembered names

@@ -11,12 +11,12 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// LowestAddress is the default Decider: whoever finds a cluster joins it; where there is none, the node of the lowest
-// address forms it, after the margin, when enough nodes and all contact points have said that they are in none.
+// LowestAddress is the default Decider: a node that finds a cluster joins it; where there is none, the node of the
+// lowest address forms it, after the margin, when enough nodes and all contact points have said that they are in none.
 type LowestAddress struct{}
 
 // Decide looks at what is observed, in this order: a cluster that is there, enough nodes, the margin, points that do
-// not answer, who is the lowest, and whether this node may.
+// not answer, which is the lowest, and whether this node may.
 func (LowestAddress) Decide(info Info) Decision {
 	if d, found := existing(&info); found {
 		return d
@@ -56,8 +56,8 @@ func never(info *Info, id peer.ID) bool {
 }
 
 // otherFamily reports whether the points that do not answer are only the other addresses of nodes that do: all of one
-// address family are silent, and all of the other answer, who are at least as many. So look names of dual-stack nodes
-// that listen in one family. It is believed where Required is a majority: whoever was no such address joins later.
+// address family are silent, and all of the other answer, and are at least as many. So look names of dual-stack nodes
+// that listen in one family. It is believed where Required is a majority: a node that was no such address joins later.
 func otherFamily(info *Info) bool {
 	var answer, silent [2]int // by family
 	for i := range info.Points {

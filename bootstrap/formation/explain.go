@@ -24,7 +24,7 @@ type Explanation struct {
 	LookupAge      time.Duration // since one succeeded; negative: none has
 	LookupFailed   string        // why the last one failed; empty: it did not
 	Failures       int           // look-ups in a row that failed
-	Promised       peer.ID       // to whom this node has promised itself; zero: nobody
+	Promised       peer.ID       // the node that has this node's promise; zero: none
 	Points         []PointState
 }
 

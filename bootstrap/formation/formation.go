@@ -173,7 +173,7 @@ type Action uint8
 const (
 	KeepLooking Action = iota // there is a reason to wait: Decision.Hold
 	JoinCluster               // through Decision.Seeds
-	FormCluster               // once all who are here have promised themselves
+	FormCluster               // once all nodes that are here have promised themselves
 
 	actions
 )

@@ -16,19 +16,19 @@ import (
 type stage uint8
 
 const (
-	looking    stage = iota // for a cluster, or for those with whom to form one
+	looking    stage = iota // for a cluster, or for nodes to form one with
 	joining                 // it was given seeds
-	formingNow              // it was told to form the cluster
-	ordered                 // an operator told it whom to join
+	formingNow              // it was ordered to form the cluster
+	ordered                 // an operator gave it seeds to join
 	inCluster               // it is a member
 )
 
 // Join is what the node's membership is to do: join through the seeds, or, with Form, form the cluster. With Form this
-// node is the first seed, and those who have promised themselves follow.
+// node is the first seed, and the nodes that have promised themselves follow.
 type Join struct {
 	Seeds  []peer.Addr
 	Form   bool
-	Voters []peer.ID // with Form: who has promised itself, this node included
+	Voters []peer.ID // with Form: the nodes that have promised themselves, this one included
 }
 
 // Effects is what is to be done. Drain fills it; it is valid until the next verb.
@@ -42,7 +42,7 @@ type Effects struct {
 // point is a contact point and what it said.
 type point struct {
 	addr    peer.Addr
-	listed  bool // look-ups show it; else it is that of the one who has this node's promise
+	listed  bool // look-ups show it; else it is that of the node that has this one's promise
 	reply   *Reply
 	at      time.Duration // of the reply
 	err     string        // why the last probe failed; empty: it did not
@@ -60,8 +60,8 @@ type Machine struct {
 
 	stage     stage
 	cluster   uint64
-	seeds     []peer.Addr // of members, told by whoever runs the machine
-	given     []peer.Addr // that the membership was told to join through
+	seeds     []peer.Addr // of members, given by the caller that runs the machine
+	given     []peer.Addr // that the membership was given to join through
 	decision  Decision
 	points    []point // sorted by address
 	known     bool
@@ -149,7 +149,7 @@ func (m *Machine) shown(addrs []peer.Addr) {
 	m.list(list)
 }
 
-// list makes points what look-ups show, and the contact point of the one who has this node's promise.
+// list makes points what look-ups show, and the contact point of the node that has this one's promise.
 func (m *Machine) list(shown []peer.Addr) {
 	next := make([]point, 0, len(shown)+1)
 	add := func(a peer.Addr, listed bool) {
@@ -229,8 +229,8 @@ func (m *Machine) Tick(now time.Duration) {
 	m.settle()
 }
 
-// Next returns when Tick has something to do; ok is false when there is nothing: the node is in a cluster, or was told
-// whom to join.
+// Next returns when Tick has something to do; ok is false when there is nothing: the node is in a cluster, or was given
+// seeds to join.
 func (m *Machine) Next() (at time.Duration, ok bool) {
 	if m.over() {
 		return 0, false
@@ -268,7 +268,7 @@ func (m *Machine) settle() {
 	}
 }
 
-// keepHolder has the one asked who has this node's promise, whatever look-ups show: it may have formed the cluster. One
+// keepHolder asks the node that has this one's promise, whatever look-ups show: it may have formed the cluster. One
 // that has not been heard for long is dead.
 func (m *Machine) keepHolder() {
 	p := &m.promise

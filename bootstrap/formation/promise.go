@@ -34,7 +34,7 @@ type AskTo struct {
 	Ask   Ask
 }
 
-// promise is to whom this node has promised itself, this node included.
+// promise is the node that has this one's promise, this one included.
 type promise struct {
 	to      peer.ID
 	point   peer.Addr
@@ -114,7 +114,7 @@ func (m *Machine) holderSaid(r *Reply) {
 	}
 }
 
-// begins starts an attempt to form the cluster with all who have confirmed that they are in none.
+// begins starts an attempt to form the cluster with all nodes that have confirmed that they are in none.
 func (m *Machine) begins(info *Info) {
 	if m.now < m.claim.retry || !m.promise.to.IsZero() {
 		return
@@ -175,7 +175,7 @@ func (m *Machine) tryForming() {
 	m.out.Join = j
 }
 
-// giveUp ends the attempt and tells those who may have promised themselves to it.
+// giveUp ends the attempt and tells the nodes that may have promised themselves to it.
 func (m *Machine) giveUp() {
 	for i := range m.claim.voters {
 		if v := &m.claim.voters[i]; v.id != m.cfg.Self {

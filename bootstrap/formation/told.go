@@ -9,8 +9,8 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// Told says that an operator has told the node whom to join. It ends the search: an attempt to form a cluster is given
-// up, nothing is looked up, probed or promised any more. Of a member it means nothing.
+// Told says that an operator has given the node seeds to join. It ends the search: an attempt to form a cluster is
+// given up, nothing is looked up, probed or promised any more. Of a member it means nothing.
 func (m *Machine) Told(now time.Duration, seeds []peer.Addr) {
 	m.begin(now)
 	if m.stage == inCluster || m.stage == ordered && slices.Equal(m.given, seeds) {
@@ -24,7 +24,7 @@ func (m *Machine) Told(now time.Duration, seeds []peer.Addr) {
 	m.out.LookUp, m.out.Probes, m.out.Join = false, m.out.Probes[:0], nil
 }
 
-// GoesOn says that this node's process goes on as another incarnation, which an operator has told whom to join: Told
+// GoesOn says that this node's process goes on as another incarnation, to which an operator has given seeds: Told
 // follows with the seeds, and then Joined.
 func (m *Machine) GoesOn(now time.Duration, self peer.ID) {
 	m.Told(now, nil)

@@ -1,5 +1,5 @@
-// Package protobuf is a codec for generated protobuf messages. It is a module of its own, so that only those who use it
-// pay for google.golang.org/protobuf.
+// Package protobuf is a codec for generated protobuf messages. It is a module of its own, so that only programs that
+// use it pay for google.golang.org/protobuf.
 package protobuf
 
 import (

@@ -1,4 +1,4 @@
-// ConsistentHash: a shard's home follows from its number and from who hosts, with bounded load.
+// ConsistentHash: a shard's home follows from its number and from the regions that host, with bounded load.
 
 package strategy
 
@@ -93,7 +93,7 @@ func (h *ConsistentHash) table(v *View) {
 }
 
 // table assigns shards to regions: each shard prefers the regions by descending score, each region the shards too, and
-// keeps the best that it has room for. With one score for both there is one stable assignment, whoever begins.
+// keeps the best that it has room for. With one score for both there is one stable assignment, whichever begins.
 type table struct {
 	seeds []uint64 // by region
 	most  int

@@ -28,7 +28,7 @@ type Strategy interface {
 
 // Errors of this package; match with errors.Is.
 var (
-	// ErrNoRegion says that no region can be given the shard now: whoever asked asks again when the view has changed.
+	// ErrNoRegion says that no region can be given the shard now: the coordinator asks again when the view has changed.
 	ErrNoRegion = errors.New("strategy: no region for the shard")
 	ErrBadView  = errors.New("strategy: bad view")
 )
@@ -74,7 +74,7 @@ type Region struct {
 	Shards []route.ShardID
 }
 
-// View is what a coordinator knows of one type at one moment. It belongs to whoever made it.
+// View is what a coordinator knows of one type at one moment. It belongs to its maker.
 type View struct {
 	Now     time.Duration // monotonic, on the coordinator's node
 	Shards  uint32        // of the type: they are numbered from 0 to Shards-1
@@ -118,7 +118,7 @@ func (v *View) Clone() *View {
 	return &c
 }
 
-// Give notes that a shard has been given to a region, and reports whether there is that region: whoever allocates
+// Give notes that a shard has been given to a region, and reports whether there is that region: a caller that allocates
 // several shards shows the next one what became of those before. A view with lists of shards lists it last.
 func (v *View) Give(s route.ShardID, to peer.ID) bool {
 	r := v.Region(to)
@@ -133,7 +133,7 @@ func (v *View) Give(s route.ShardID, to peer.ID) bool {
 }
 
 // Apply carries out a move in the view, as if it had ended, and reports whether From had the shard and there is To. It
-// is for whoever plans or simulates.
+// is for plans and simulations.
 func (v *View) Apply(m Move) bool {
 	from := v.Region(m.From)
 	if from == nil || v.Region(m.To) == nil {
@@ -194,7 +194,7 @@ func (v *View) homes() ([]int32, error) {
 	return homes, nil
 }
 
-// LoadReader is a Strategy that reads loads. They are measured, and told to the coordinator, only of types whose
+// LoadReader is a Strategy that reads loads. They are measured, and sent to the coordinator, only for types whose
 // strategy says so.
 type LoadReader interface {
 	Strategy
