@@ -30,7 +30,7 @@ func TestErrorsPage(t *testing.T) {
 	}
 	require.Greater(t, len(exported), 50)
 	said := map[string]string{}
-	rows := regexp.MustCompile("(?m)^- \\*\\*`(\\w+)`\\*\\*(?:: (no|yes|perhaps)\\.)?")
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+Error|Err\\w+)` \\|(?: (no|yes|perhaps) \\|)?")
 	for _, m := range rows.FindAllStringSubmatch(string(page), -1) {
 		listed = append(listed, m[1])
 		said[m[1]] = m[2]

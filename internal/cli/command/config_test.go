@@ -133,7 +133,7 @@ func TestConfigurationPage(t *testing.T) {
 			node = n
 		}
 	}
-	var flags bytes.Buffer
+	flags := *bytes.NewBufferString("| setting | variable | value | what it says |\n|---|---|---|---|\n")
 	for _, f := range node.Flags {
 		if f.Name != "help" && !f.Tag.Has("file") {
 			setting(&flags, f)
@@ -188,24 +188,8 @@ func setting(w *bytes.Buffer, f *kong.Flag) {
 	if f.HasDefault {
 		what += "; default `" + f.Default + "`"
 	}
-	wrap(w, fmt.Sprintf("- **`%s`** (`%s`; %s): %s", f.Name, settings.Env(f.Name), what, f.Help), "  ")
-}
-
-// wrap writes text in lines of at most 120 characters, further ones indented.
-func wrap(w *bytes.Buffer, text, indent string) {
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len(line)+1+len(word) > 120 {
-			fmt.Fprintln(w, line)
-			line = indent + word
-			continue
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	fmt.Fprintln(w, line)
+	fmt.Fprintf(w, "| `%s` | `%s` | %s | %s |\n", f.Name, settings.Env(f.Name), what,
+		strings.ReplaceAll(f.Help, "|", "\\|"))
 }
 
 // structOf writes the fields of a struct of a public package, with their comments.
@@ -229,10 +213,11 @@ func structOf(t *testing.T, w *bytes.Buffer, dir, name string) {
 		if typ.Name != name {
 			continue
 		}
-		fmt.Fprintf(w, "\n### `%s.%s`\n\n", p.Name, name)
+		fmt.Fprintf(w, "\n### `%s.%s`\n\n| field | type | what it says |\n|---|---|---|\n", p.Name, name)
 		for _, field := range typ.Decl.Specs[0].(*ast.TypeSpec).Type.(*ast.StructType).Fields.List {
 			for _, n := range field.Names {
-				wrap(w, fmt.Sprintf("- **`%s`** `%s`: %s", n.Name, typeOf(field.Type), field.Doc.Text()+field.Comment.Text()), "  ")
+				text := strings.Join(strings.Fields(field.Doc.Text()+field.Comment.Text()), " ")
+				fmt.Fprintf(w, "| `%s` | `%s` | %s |\n", n.Name, typeOf(field.Type), strings.ReplaceAll(text, "|", "\\|"))
 			}
 		}
 		return

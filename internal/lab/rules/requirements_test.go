@@ -19,8 +19,7 @@ import (
 
 var (
 	requirementID  = regexp.MustCompile(`\b(?:CARD|MEM|GOS|FD|JOIN|BOOT|SHD|PRT|DYN|ACC|AVL|SEC|API)-[0-9]+\b`)
-	requirementRow = regexp.MustCompile(`^- \*\*([A-Z]+-[0-9]+)\*\*: (.+)\. Pinned by (.+)$`)
-	requirementTop = regexp.MustCompile(`^- \*\*`)
+	requirementRow = regexp.MustCompile(`^\| ([A-Z]+-[0-9]+) \| (.+) \| (.+) \|$`)
 	pinReference   = regexp.MustCompile("`([^`]+)`")
 )
 
@@ -31,29 +30,15 @@ type requirement struct {
 	pins []string
 }
 
-// items returns the items of a page's lists, each as one line.
-func items(page string) (list []string) {
-	open := false
-	for line := range strings.Lines(page) {
-		line = strings.TrimRight(line, "\n")
-		switch {
-		case requirementTop.MatchString(line):
-			list, open = append(list, line), true
-		case open && strings.HasPrefix(line, "  "):
-			list[len(list)-1] += " " + strings.TrimSpace(line)
-		default:
-			open = false
-		}
-	}
-	return list
-}
-
 // requirements reads the rows out of the page's text, and what is wrong with their form.
 func requirements(page string) (rows []requirement, faults []string) {
-	for _, item := range items(page) {
+	absent := false // the table at the end has no tests
+	for item := range strings.Lines(page) {
+		item = strings.TrimRight(item, "\n")
+		absent = absent || item == "## Absent"
 		row := requirementRow.FindStringSubmatch(item)
-		if row == nil {
-			if id := requirementID.FindString(item); id != "" && strings.HasPrefix(item, "- **"+id) {
+		if row == nil || absent {
+			if id := requirementID.FindString(item); !absent && id != "" && strings.HasPrefix(item, "| "+id) {
 				faults = append(faults, fmt.Sprintf("%s: not id, text and tests", id))
 			}
 			continue
@@ -175,8 +160,8 @@ func TestAPICommentsNameNoIDs(t *testing.T) {
 
 // TestRequirementRules feeds the rule a page with every fault that it knows.
 func TestRequirementRules(t *testing.T) {
-	rows, faults := requirements("- **MEM-1**: a. Pinned by `fd TestA`,\n  `fd TestB`\n- **MEM-2**: b. Pinned by none\n" +
-		"- **MEM-1**: c. Pinned by `fd TestA`\n- **MEM-3**: d\n\n- **other**: e")
+	rows, faults := requirements("| MEM-1 | a | `fd TestA`, `fd TestB` |\n| MEM-2 | b | none |\n" +
+		"| MEM-1 | c | `fd TestA` |\n| MEM-3 | d |\n\n| other | e |\n## Absent\n| PRT-1 | f | nothing |\n")
 	require.Len(t, rows, 3)
 	require.Len(t, faults, 3, "%v", faults)
 	require.Equal(t, []string{`MEM-1: there is no test "fd TestB"`},
