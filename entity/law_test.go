@@ -37,9 +37,12 @@ type hostModel struct {
 	going    int // of those that come to be dropped, with the entity that is being given up
 	unmade   int
 	gaveUp   int
-	failed   error // of the Open that is under way
-	given    int   // abandoned
-	behind   int   // runs whose call never returned when their shard was abandoned
+	failed   error         // of the Open that is under way
+	given    int           // abandoned
+	behind   int           // runs whose call never returned when their shard was abandoned
+	due      time.Duration // what Next has told last
+	isDue    bool          // likewise
+	dueKnown bool          // nothing has happened since of which Quiet says nothing
 }
 
 type modelRun struct {
@@ -299,6 +302,7 @@ func (m *hostModel) waiting() (n int) {
 }
 
 func (m *hostModel) check(t *rapid.T) {
+	m.checkQuiet(t)
 	waiting := m.waiting()
 	st := m.Stats()
 	require.Equal(t, m.total, m.handled+waiting+m.dropped+m.unmade+m.given)
@@ -306,6 +310,17 @@ func (m *hostModel) check(t *rapid.T) {
 	if m.pool.Used() > m.pool.Limit {
 		require.Equal(t, Blocking, m.Type().Mode, "only parked messages and timers that fired exceed the budget")
 	}
+}
+
+// checkQuiet: while a shard of Blocking entities is quiet, Next tells what it has told before.
+func (m *hostModel) checkQuiet(t *rapid.T) {
+	quiet := m.Quiet() && m.dueKnown && m.Type().Mode == Blocking
+	due, ok := m.Next()
+	if quiet {
+		require.Equal(t, m.isDue, ok)
+		require.Equal(t, m.due, due)
+	}
+	m.due, m.isDue, m.dueKnown = due, ok, true
 }
 
 func TestHostLaws(t *testing.T) {
@@ -333,10 +348,12 @@ func TestHostLaws(t *testing.T) {
 					"time": func(t *rapid.T) {
 						m.f.now += time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond
 						m.Tick(m.f.now)
+						m.dueKnown = false
 					},
 					"stop": func(t *rapid.T) {
 						if rapid.IntRange(0, 19).Draw(t, "rarely") == 0 {
 							m.Stop(m.f.now, StopMoved)
+							m.dueKnown = false
 						}
 					},
 				})

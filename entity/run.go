@@ -18,6 +18,9 @@ func (e *Entity) Begin(now time.Duration) bool {
 	}
 	s := a.s
 	s.advance(now)
+	if a.paced || e.place&hurt != 0 || s.moving.in != nil {
+		s.news = true
+	}
 	if e.place&hurt != 0 && s.rests(e) { // it was ready when its permission was taken away
 		waitOn(s, e)
 		return false
@@ -177,6 +180,8 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	s.advance(now)
 	e.used = s.now
 	a.phase = resting
+	quiet := s.phase == serving && !s.moving.cut && !a.paced && !a.begins && !a.spoiled && a.passage == nil &&
+		(a.now == nil || !a.now.timers)
 	if a.now != nil && a.pos == a.now.len() && a.step != made {
 		s.finish(e, a.now)
 		a.now = nil
@@ -188,7 +193,9 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	if a.passage != nil {
 		passOut(s, a)
 	}
-	leaveFrame(s, e)
+	if !leaveFrame(s, e) || !quiet || e.place&hurt != 0 || e.h == nil {
+		s.news = true
+	}
 	if a.spoiled {
 		spoil(s, e)
 	}
@@ -224,17 +231,19 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	return false
 }
 
-// leaveFrame ends what the run of e has to do with its frame: what the calls wished for is carried out, and counted.
-func leaveFrame(s *Shard, e *Entity) {
+// leaveFrame ends what the run of e has to do with its frame: what the calls wished for is carried out, and counted. It
+// reports whether there was nothing but to count.
+func leaveFrame(s *Shard, e *Entity) (quiet bool) {
 	f := e.act.frame
 	if f == nil { // it made no call
 		if s.phase != serving {
 			s.dropTimers(e, true, false)
 		}
-		return
+		return true
 	}
 	e.act.frame = nil
 	c, t := f.ctx, &f.tally
+	quiet = !c.touched && !c.crashed && !c.parted
 	if c.touched || s.phase != serving {
 		s.carryOut(c, e)
 	}
@@ -248,6 +257,7 @@ func leaveFrame(s *Shard, e *Entity) {
 		s.crash(e, c)
 	}
 	c.s, c.headers = nil, nil // it may be long before the goroutine has another run
+	return quiet
 }
 
 // waitOn has what waits for an entity that rests wait on.

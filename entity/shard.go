@@ -46,11 +46,11 @@ type Shard struct {
 	hand                 int           // where in the table the last look for an entity to evict ended
 
 	// The first count is the one of each message.
-	table  table
-	now    time.Duration
-	inCall bool // a Worker or Inline handler is being called
-	stats  Stats
-	slow   time.Duration // a call that takes longer is reported
+	table table
+	now   time.Duration
+	stepped
+	stats Stats
+	slow  time.Duration // a call that takes longer is reported
 
 	timers timerHeap
 	upkeep
@@ -60,6 +60,16 @@ type Shard struct {
 	moving  moving
 	recalled
 }
+
+// stepped is what a step of a shard leaves to the next.
+type stepped struct {
+	inCall bool // a Worker or Inline handler is being called
+	news   bool // perhaps of what Next tells, which nobody has asked for since; of Blocking entities
+}
+
+// Quiet reports whether all that Blocking entities have seen of Deliver, Begin and End since the last Next has changed
+// nothing of what that tells. It says nothing of other verbs.
+func (s *stepped) Quiet() bool { return !s.news }
 
 // calling is what all calls of a shard have in common.
 type calling struct {
@@ -208,6 +218,7 @@ func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 
 // deliverNew makes the entity for its first message.
 func (s *Shard) deliverNew(m *Message) route.Reason {
+	s.news = true
 	if s.moving.first != nil && !s.withheld {
 		takeUp(s)
 		return s.Deliver(s.now, m)

@@ -18,6 +18,7 @@ const (
 
 // Next returns when Tick has something to do.
 func (s *Shard) Next() (deadline time.Duration, ok bool) {
+	s.news = false
 	if s.phase != serving {
 		return s.now, s.phase == stopping && s.typ.Mode != Blocking && len(s.table.dense) > 0
 	}

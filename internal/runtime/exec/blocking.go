@@ -325,11 +325,18 @@ func (t *turn) next(p *blockingPool) (more bool) {
 	}
 	r, fresh := p.settle(h)
 	if ended {
-		h.note()
+		p.note(h)
 	}
 	h.mu.Unlock()
 	p.rouse(r, fresh)
 	return more
+}
+
+// note is Host.note behind a message, or a run: mostly there is nothing to do. The lock of the host is held.
+func (p *blockingPool) note(h *Host) {
+	if h.t.lapsed != nil || !h.sh.Quiet() || !h.upToDate(p.x.Clock.slewed.Load()) {
+		h.note()
+	}
 }
 
 // again ends the run under way and begins the next one of its entity, and reports whether there is work for it.

@@ -105,7 +105,7 @@ func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash ui
 		} else {
 			h.x.pool.run(h)
 		}
-		h.note()
+		h.x.pool.note(h)
 		h.mu.Unlock()
 	} else {
 		h.note()
