@@ -15,6 +15,7 @@ import (
 
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // benchCmd is the flags of loadgen bench.
@@ -117,7 +118,7 @@ type rounds struct {
 
 	free   *crew // not pinned
 	secret *crew // not pinned, over TLS
-	certs  certs
+	certs  fleet.Certs
 	pinned map[string]*crew // by the suffix of their figures: _p1 both on one core, _p2 one core each
 	polls  map[string]*crew // the same with event loops that poll
 }
@@ -135,7 +136,7 @@ func (r *rounds) form(ctx context.Context, e *env) error {
 		if r.certs, err = newCerts(); err != nil {
 			return err
 		}
-		args := crewArgs{name: "tls-", receivers: 1, shards: benchShards, tls: r.certs.files()}
+		args := crewArgs{name: "tls-", receivers: 1, shards: benchShards, tls: r.certs.Of(certName)}
 		if r.secret, err = startCrew(ctx, e, args); err != nil {
 			return err
 		}
@@ -199,7 +200,7 @@ func (r *rounds) kill() {
 	for _, c := range r.crews() {
 		c.kill()
 	}
-	r.certs.remove()
+	r.certs.Remove()
 }
 
 func (r *rounds) leave(ctx context.Context) error {

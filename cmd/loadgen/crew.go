@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // Time limits.
@@ -22,13 +23,18 @@ const (
 	closeGrace = 5 * time.Second
 )
 
+// newCerts makes the certificate of a measurement, for nodes and for bare links.
+func newCerts() (fleet.Certs, error) {
+	return fleet.NewCerts([]string{certName}, clusterName, bench.LinkCluster)
+}
+
 // crewArgs says how a crew is started.
 type crewArgs struct {
 	name      string
 	receivers int
 	more      int // senders beside the first
 	shards    uint32
-	tls       tlsFiles      // zero: none
+	tls       fleet.Files   // zero: none
 	cpus      [2][]int      // of the sender and of the receivers; empty: all
 	poll      time.Duration // how long event loops poll before they sleep
 	cluster   string        // its name; empty: one of its own

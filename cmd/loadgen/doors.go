@@ -18,6 +18,7 @@ import (
 	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/discovery"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/internal/lab/hostile"
 )
 
@@ -78,17 +79,17 @@ func (c *doorsCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	progress := cli.NewProgress(e.stderr, c.Progress)
-	var keys certs
+	var keys fleet.Certs
 	if c.TLS {
 		var err error
 		if keys, err = newCerts(); err != nil {
 			return err
 		}
-		defer keys.remove()
+		defer keys.Remove()
 	}
-	files := tlsFiles{}
+	files := fleet.Files{}
 	if c.TLS {
-		files = keys.files()
+		files = keys.Of(certName)
 	}
 	m := &doors{cmd: c, tls: files, progress: progress}
 	if err := m.start(ctx, e); err != nil {
@@ -113,7 +114,7 @@ func (c *doorsCmd) Run(e *env) error {
 // doors is the node that is crowded, and the one that sends to it.
 type doors struct {
 	cmd      *doorsCmd
-	tls      tlsFiles
+	tls      fleet.Files
 	progress *cli.Progress
 	crew     *crew
 	at       startReply
@@ -169,7 +170,7 @@ func (m *doors) asks(ctx context.Context, d time.Duration) (r askReply, err erro
 
 // client is the TLS of one that proves nothing but, where newcomers are meant, is one of the cluster.
 func (m *doors) client() *tls.Config {
-	if m.tls == (tlsFiles{}) {
+	if m.tls == (fleet.Files{}) {
 		return nil
 	}
 	return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
@@ -213,7 +214,7 @@ const (
 // probe asks for the node's health again and again, as an orchestrator does, from the address of the crowd.
 func (m *doors) probe(quit <-chan struct{}, line *doorsLine, trips *bench.Latency) {
 	scheme := "http://"
-	if m.tls != (tlsFiles{}) {
+	if m.tls != (fleet.Files{}) {
 		scheme = "https://"
 	}
 	client := &http.Client{Timeout: m.cmd.Limit, Transport: &http.Transport{DisableKeepAlives: true,
@@ -247,7 +248,7 @@ func (m *doors) joins(ctx context.Context, quit <-chan struct{}, line *doorsLine
 	at, err := discovery.Static(m.at.Contact)
 	for err == nil {
 		began := time.Now()
-		b, err := bootstrap.Start(ctx, kith.Config{Name: clusterName, TLS: m.tls.config()}, bootstrap.Config{
+		b, err := bootstrap.Start(ctx, kith.Config{Name: clusterName, TLS: m.tls.TLS()}, bootstrap.Config{
 			Listen: "127.0.0.1:0", NeverForm: true, Expected: 2, Discovery: at})
 		if err != nil {
 			return err

@@ -16,6 +16,13 @@ const (
 	exitUsage  = 2 // the command line is wrong; nothing was started
 )
 
+// clusterName is the name of the cluster of the worker processes, certName that of the certificate that all of them
+// share.
+const (
+	clusterName = "loadgen"
+	certName    = "worker"
+)
+
 // env is what a command has of the world.
 type env struct {
 	stdin    io.Reader

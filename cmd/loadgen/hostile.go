@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/internal/lab/hostile"
 )
 
@@ -29,7 +30,7 @@ const (
 // hostile measures a pair of processes of its own, alone and beside hostile clients at the receiver's port, in turn;
 // and another one over TLS, beside strangers with certificates that are dear to look at.
 func (r *rounds) hostile(ctx context.Context, e *env, f bench.Figures) error {
-	err := r.besieged(ctx, e, f, "hostile", tlsFiles{}, func(t *hostile.Target) ([]hostile.Attack, error) {
+	err := r.besieged(ctx, e, f, "hostile", fleet.Files{}, func(t *hostile.Target) ([]hostile.Attack, error) {
 		list := append(t.NonMembers(), t.Insiders()...)
 		return slices.DeleteFunc(list, func(a hostile.Attack) bool { return a.Slow }), nil
 	})
@@ -40,12 +41,12 @@ func (r *rounds) hostile(ctx context.Context, e *env, f bench.Figures) error {
 	if err != nil {
 		return err
 	}
-	defer certs.remove()
-	return r.besieged(ctx, e, f, "hostile_chains", certs.files(), (*hostile.Target).Tangles)
+	defer certs.Remove()
+	return r.besieged(ctx, e, f, "hostile_chains", certs.Of(certName), (*hostile.Target).Tangles)
 }
 
 // besieged measures one pair beside the attacks of a list.
-func (r *rounds) besieged(ctx context.Context, e *env, f bench.Figures, name string, secure tlsFiles,
+func (r *rounds) besieged(ctx context.Context, e *env, f bench.Figures, name string, secure fleet.Files,
 	list func(*hostile.Target) ([]hostile.Attack, error)) error {
 	c, err := startCrew(ctx, e, crewArgs{name: name + "-", receivers: 1, shards: benchShards, beat: hostileBeat,
 		tls: secure})

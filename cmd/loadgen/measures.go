@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // measure is one thing that is measured in every round; it adds its figures to f.
@@ -129,9 +130,9 @@ func (r *rounds) bulk(ctx context.Context, f bench.Figures, c *crew, suffix stri
 // link measures frames per second over a bare link, counted where they arrive.
 func (r *rounds) link(ctx context.Context, f bench.Figures, producers int, c *crew, name string) error {
 	var at linkReply
-	var protect tlsFiles
+	var protect fleet.Files
 	if c == r.secret {
-		protect = r.certs.files()
+		protect = r.certs.Of(certName)
 	}
 	if err := c.first().Call(ctx, "link-listen", linkListenArgs{protect}, &at); err != nil {
 		return err

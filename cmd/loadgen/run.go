@@ -156,8 +156,8 @@ func (c *runCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		defer certs.remove()
-		protect = certs.files()
+		defer certs.Remove()
+		protect = certs.Of(certName)
 	}
 	args := crewArgs{receivers: c.receivers(), shards: c.Shards, tls: protect, cluster: c.Cluster, targets: c.Target,
 		listen: c.Listen, insecure: c.Insecure, poll: c.PollFor}

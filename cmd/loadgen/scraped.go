@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/latency"
 	"github.com/kith-io/kith/metrics"
 )
@@ -45,10 +46,10 @@ func observe(cfg *kith.Config) (*observed, error) {
 }
 
 // serve serves the admin interface of the node on a free loopback port.
-func (o *observed) serve(node *kith.Node, secure tlsFiles) (addr string, err error) {
+func (o *observed) serve(node *kith.Node, secure fleet.Files) (addr string, err error) {
 	o.metrics.Watch(node)
 	cfg := admin.Config{Listen: "127.0.0.1:0", Metrics: o.metrics.Handler(), Times: o.times}
-	if secure != (tlsFiles{}) {
+	if secure != (fleet.Files{}) {
 		pair, err := tls.LoadX509KeyPair(secure.Cert, secure.Key)
 		if err != nil {
 			return "", err

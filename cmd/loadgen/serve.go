@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // protectFlags say how a node that others reach is protected.
@@ -22,7 +23,9 @@ type protectFlags struct {
 	Insecure bool   `help:"Allow a listen address that is not loopback without TLS."`
 }
 
-func (p protectFlags) files() tlsFiles { return tlsFiles{p.TLSCert, p.TLSKey, p.TLSCA} }
+func (p protectFlags) files() fleet.Files {
+	return fleet.Files{Cert: p.TLSCert, Key: p.TLSKey, CA: p.TLSCA}
+}
 
 // serveCmd is the flags of loadgen serve.
 type serveCmd struct {
@@ -42,7 +45,7 @@ func (c *serveCmd) Validate() error {
 		errs = append(errs, errors.New("--shards must be 1 to 1048576"))
 	}
 	errs = append(errs, c.Faults()...)
-	cfg := kith.Config{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, TLS: c.files().config(), Insecure: c.Insecure,
+	cfg := kith.Config{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, TLS: c.files().TLS(), Insecure: c.Insecure,
 		PollFor: c.PollFor}
 	return errors.Join(append(errs, cfg.Validate())...)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // workerCmd has no flags: everything comes by calls.
@@ -80,7 +81,7 @@ type (
 		Seeds  []string
 		Host   bool // host entities
 		Shards uint32
-		TLS    tlsFiles
+		TLS    fleet.Files
 		Poll   time.Duration // Config.PollFor
 
 		Beat time.Duration // period of heartbeats
@@ -93,7 +94,7 @@ type (
 )
 
 func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
-	cfg := kith.Config{TLS: a.TLS.config(), Name: cmp.Or(a.Name, clusterName), Listen: cmp.Or(a.Listen, "127.0.0.1:0"),
+	cfg := kith.Config{TLS: a.TLS.TLS(), Name: cmp.Or(a.Name, clusterName), Listen: cmp.Or(a.Listen, "127.0.0.1:0"),
 		Insecure: a.Insecure, Seeds: a.Seeds, PollFor: a.Poll,
 		Logger:      slog.New(slog.NewTextHandler(w.env.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Undelivered: func(u kith.Undelivered) { w.refused.Add(u.Count); w.press.reported(u) }}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // listenArgs says what is done with the one connection that is accepted: "bulk" reads it to its end, "pong" answers.
@@ -101,11 +102,11 @@ type linkReply struct {
 	Inc  uint64
 }
 
-type linkListenArgs struct{ TLS tlsFiles }
+type linkListenArgs struct{ TLS fleet.Files }
 
 // linkListen opens the receiving end of a bare link.
 func (w *worker) linkListen(_ context.Context, a linkListenArgs) (linkReply, error) {
-	s, err := bench.NewLinkSink(a.TLS.config())
+	s, err := bench.NewLinkSink(a.TLS.TLS())
 	if err != nil {
 		return linkReply{}, err
 	}
@@ -124,14 +125,14 @@ type linkArgs struct {
 	Inc       uint64
 	Producers int
 	Duration  time.Duration
-	TLS       tlsFiles
+	TLS       fleet.Files
 }
 
 // sentReply is how many frames a link accepted.
 type sentReply struct{ Sent uint64 }
 
 func (w *worker) linkSend(ctx context.Context, a linkArgs) (sentReply, error) {
-	n, err := bench.SendLink(ctx, a.Addr, a.Inc, a.Producers, a.Duration, a.TLS.config())
+	n, err := bench.SendLink(ctx, a.Addr, a.Inc, a.Producers, a.Duration, a.TLS.TLS())
 	return sentReply{n}, err
 }
 

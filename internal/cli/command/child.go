@@ -20,6 +20,7 @@ import (
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/internal/cli/ledger"
 	"github.com/kith-io/kith/latency"
 )
@@ -61,7 +62,7 @@ type (
 		Seeds        []string
 		Shards       uint32
 		LeaveTimeout time.Duration
-		TLS          tlsFiles `json:",omitzero"`
+		TLS          fleet.Files `json:",omitzero"`
 
 		Admin bool `json:",omitzero"` // serve an admin interface on a free port
 	}
@@ -75,7 +76,7 @@ func (c *childNode) start(ctx context.Context, a startArgs) (startReply, error) 
 	log := slog.New(slog.NewTextHandler(c.e.Stderr, nil))
 	times := latency.New()
 	node, err := kith.Start(ctx, kith.Config{Latency: times.Record,
-		TLS:  kith.TLS{CertFile: a.TLS.Cert, KeyFile: a.TLS.Key, CAFile: a.TLS.CA},
+		TLS:  a.TLS.TLS(),
 		Name: a.Name, Listen: a.Listen, Seeds: a.Seeds, Logger: log,
 		LeaveTimeout: a.LeaveTimeout,
 		Undelivered:  func(u kith.Undelivered) { c.refused.Add(u.Count) }})

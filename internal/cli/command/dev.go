@@ -14,7 +14,11 @@ import (
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
+
+// devName is the name of the cluster.
+const devName = "dev"
 
 // devCmd is the flags of kith dev.
 type devCmd struct {
@@ -125,7 +129,7 @@ type dev struct {
 	sum     summary
 	killed  killSummary // with --kill
 	foreign uint64
-	certs   string    // folder of the certificates; empty without TLS
+	certs   fleet.Certs
 	began   time.Time // when the senders started
 }
 
@@ -165,7 +169,7 @@ func (d *dev) form(ctx context.Context, e *env.Env) error {
 // start starts the next process, and its node.
 func (d *dev) start(ctx context.Context, e *env.Env) error {
 	i := len(d.children())
-	node, err := e.StartChild(devNode(i), d.build(i), "child", d.logs)
+	node, err := e.StartChild(fleet.Name(i), d.build(i), "child", d.logs)
 	if err != nil {
 		return err
 	}
@@ -190,7 +194,7 @@ func (d *dev) start(ctx context.Context, e *env.Env) error {
 // startArgs is how the i-th node is started. Another build is not asked for what the first ones did not know, since a
 // child refuses arguments that it does not know: it shows no page of its node.
 func (d *dev) startArgs(i int) startArgs {
-	return startArgs{Admin: d.cmd.Dashboard != "" && d.build(i) == "", TLS: d.tlsFiles(i),
+	return startArgs{Admin: d.cmd.Dashboard != "" && d.build(i) == "", TLS: d.certs.Of(fleet.Name(i)),
 		Name: devName, Listen: "127.0.0.1:0", Seeds: d.seeds, Shards: d.cmd.Shards,
 		LeaveTimeout: leaveLimit}
 }
@@ -291,7 +295,7 @@ func (d *dev) show(all []status, before uint64) uint64 {
 	for i, s := range all {
 		if sent, delivered, asks = sent+s.Sent, delivered+s.Delivered, asks+s.Asks; !s.Left {
 			low = min(low, s.Up)
-			shards += fmt.Sprintf(" %s:%d", devNode(i), s.Shards)
+			shards += fmt.Sprintf(" %s:%d", fleet.Name(i), s.Shards)
 		}
 	}
 	d.progress.Printf("%4.0fs  members up %d/%d  shards%s  %d msg/s  sent %d  delivered %d  asks %d",

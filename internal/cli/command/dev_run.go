@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // When it happens, without a duration; with one at a third and at two thirds of it.
@@ -37,7 +38,7 @@ func (c *devCmd) Run(e *env.Env) error {
 		return err
 	}
 	defer end()
-	defer d.forget()
+	defer func() { d.certs.Remove() }()
 	defer d.kill()
 	if err := d.protect(); err != nil {
 		return err
@@ -59,6 +60,17 @@ func (c *devCmd) Run(e *env.Env) error {
 		return err
 	}
 	return errors.Join(left, d.verdict())
+}
+
+// protect makes the certificates, if there are to be any.
+func (d *dev) protect() (err error) {
+	if !d.cmd.TLS {
+		return nil
+	}
+	if d.certs, err = fleet.NewCerts(fleet.Names(d.cmd.Nodes), devName); err == nil {
+		d.progress.Printf("connections are protected by mutual TLS 1.3, certificates in %s", d.certs)
+	}
+	return err
 }
 
 // watch shows progress each second until the time is over and the nodes have changed as they should, or ctx ends.
@@ -148,7 +160,7 @@ func (d *dev) join(ctx context.Context, e *env.Env) error {
 	d.guard(nodes[len(nodes)-1])
 	_, err := d.await(limited, func(all []status) bool { return ctx.Err() != nil || allUp(all, d.cmd.Nodes) })
 	if err != nil {
-		return fmt.Errorf("%s did not join: %w", devNode(len(nodes)-1), err)
+		return fmt.Errorf("%s did not join: %w", fleet.Name(len(nodes)-1), err)
 	}
 	d.sum.Joined++
 	up := seconds(begin)
@@ -157,7 +169,7 @@ func (d *dev) join(ctx context.Context, e *env.Env) error {
 		return ctx.Err() != nil || time.Now().After(waits) || hasShare(all)
 	})
 	if d.most = hostedBy(all); err == nil {
-		d.progress.Printf("%s  joined: up after %.1f s, %d shards after %.1f s", devNode(len(nodes)-1), up,
+		d.progress.Printf("%s  joined: up after %.1f s, %d shards after %.1f s", fleet.Name(len(nodes)-1), up,
 			all[len(all)-1].Shards, seconds(begin))
 	}
 	return err

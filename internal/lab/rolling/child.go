@@ -13,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/internal/cli/ledger"
 )
 
@@ -21,7 +22,7 @@ type startArgs struct {
 	Job
 	Listen string
 	Seeds  []string
-	TLS    files         `json:",omitzero"`
+	TLS    fleet.Files   `json:",omitzero"`
 	Hosts  bool          // it has the role of those that host
 	Zero   time.Duration // of the run's clock
 	Spaces bool          `json:",omitempty"` // it has a network of its own
@@ -57,8 +58,7 @@ func (c *child) start(ctx context.Context, a startArgs) (cli.None, error) {
 	clock := cli.NewClock(a.Zero)
 	c.ledger, c.facts = ledger.New(clock.Now), &facts{clock: clock, over: make(chan struct{})}
 	cfg := kith.Config{Name: clusterName, Listen: a.Listen, Seeds: a.Seeds, LeaveTimeout: leaveTime,
-		JoinTimeout: joinLimit, Logger: slog.New(slog.NewTextHandler(c.stderr, nil))}
-	cfg.TLS = kith.TLS{CertFile: a.TLS.Cert, KeyFile: a.TLS.Key, CAFile: a.TLS.CA}
+		TLS: a.TLS.TLS(), JoinTimeout: joinLimit, Logger: slog.New(slog.NewTextHandler(c.stderr, nil))}
 	cfg.Insecure = a.Spaces
 	if a.Hosts {
 		cfg.Roles = []string{hostRole}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kith-io/kith/internal/base/port"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/internal/cli/ledger"
 	"github.com/kith-io/kith/internal/lab/chaos"
 )
@@ -36,7 +37,7 @@ type crew struct {
 	all     []*process // those that host, then the one that only sends
 	release []func()   // of the addresses
 	spaces  *chaos.Spaces
-	certs   certs
+	certs   fleet.Certs
 	started int
 	ids     uint32 // of senders, so far
 
@@ -67,7 +68,7 @@ func newCrew(cfg *Config) (*crew, error) {
 			c.end()
 			return nil, err
 		}
-		p := &process{name: fmt.Sprintf("n%d", i+1), addr: addr, hosts: i < cfg.Nodes}
+		p := &process{name: fleet.Name(i), addr: addr, hosts: i < cfg.Nodes}
 		if !p.hosts {
 			p.name = "proxy"
 		}
@@ -81,7 +82,7 @@ func newCrew(cfg *Config) (*crew, error) {
 		names = append(names, p.name)
 	}
 	var err error
-	if c.certs, err = newCerts(names); err != nil {
+	if c.certs, err = fleet.NewCerts(names, clusterName); err != nil {
 		c.end()
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (c *crew) end() {
 			c.cfg.Progress.Printf("network namespaces: %v", err)
 		}
 	}
-	c.certs.remove()
+	c.certs.Remove()
 }
 
 // hosts returns the processes that host.
@@ -141,7 +142,7 @@ func (c *crew) start(ctx context.Context, p *process) error {
 	}
 	return p.call(ctx, "start", startArgs{Job: c.cfg.Job, Listen: p.addr, Seeds: seeds, Hosts: p.hosts, Zero: c.zero,
 		Spaces: c.spaces != nil,
-		TLS:    c.certs.of(p.name)}, nil)
+		TLS:    c.certs.Of(p.name)}, nil)
 }
 
 func (p *process) call(ctx context.Context, op string, args, result any) error {

@@ -15,9 +15,10 @@ import (
 	"github.com/kith-io/kith/internal/cli/ledger"
 )
 
-// typeName is the name of the entities' type, daemonsName that of daemons beside it, hostRole that of the members that
-// host both.
+// clusterName is the name of the cluster, typeName that of the entities' type, daemonsName that of daemons beside it,
+// hostRole that of the members that host both.
 const (
+	clusterName = "rolling"
 	typeName    = "rolling"
 	daemonsName = "kept"
 	hostRole    = "host"

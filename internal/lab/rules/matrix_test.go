@@ -98,7 +98,7 @@ var matrix = map[string]string{
 	"cmd/kith": "internal/cli/command",
 	"cmd/node": "internal/cli/command",
 	"internal/cli/command": "root latency metrics admin bootstrap internal/cli internal/cli/env internal/cli/ledger " +
-		"internal/base/pki internal/cli/operate internal/cli/settings internal/core/flight discovery " +
+		"internal/base/pki internal/cli/fleet internal/cli/operate internal/cli/settings internal/core/flight discovery " +
 		"internal/base/logs internal/base/files",
 	// the laboratory: what proves and measures
 	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/lab/chaos internal/lab/rolling " +
@@ -118,15 +118,17 @@ var matrix = map[string]string{
 	"internal/base/names":     "",
 	"internal/lab/shardscale": "root internal/cli",
 	// rolling restarts
-	"internal/lab/rolling": "root internal/lab/chaos internal/cli internal/cli/ledger internal/base/port " +
-		"internal/base/pki",
-	"cmd/loadgen": "root bench admin metrics latency internal/cli internal/base/pki internal/lab/hostile bootstrap " +
+	"internal/lab/rolling": "root internal/lab/chaos internal/cli internal/cli/ledger internal/cli/fleet " +
+		"internal/base/port",
+	"cmd/loadgen": "root bench admin metrics latency internal/cli internal/cli/fleet internal/lab/hostile bootstrap " +
 		"discovery",
 	"internal/cli/env": "internal/cli internal/base/logs", // streams, exit codes and command line of a program of commands
 	// what both commands share: child processes, last lines, statistics
 	"internal/cli": "root latency wire",
 	// real processes under faults: the harness and the child that it starts
-	"internal/lab/chaos":   "root admin internal/cli internal/base/logs internal/lab/bootruns",
+	"internal/lab/chaos": "root admin internal/cli internal/base/logs internal/lab/bootruns",
+	// several node processes of one command
+	"internal/cli/fleet":   "root internal/base/pki",
 	"internal/cli/ledger":  "",                      // what entities have received, held against what was sent
 	"internal/core/survey": "shard route peer wire", // what all members have of a type
 	"internal/base/feed":   "",                      // events for readers, each at its own pace
@@ -160,7 +162,7 @@ var layers = []string{
 	"driver sim/setup world check storm sim scale proof model internal/sim/starts",
 	root,
 	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program",
-	"internal/cli internal/cli/env internal/cli/env/envtest internal/lab/bootruns " +
+	"internal/cli internal/cli/env internal/cli/env/envtest internal/cli/fleet internal/lab/bootruns " +
 		"internal/cli/ledger internal/lab/chaos internal/lab/rolling internal/lab/shardscale internal/cli/operate " +
 		"internal/cli/settings internal/cli/command cmd/kith cmd/node cmd/lab cmd/loadgen " +
 		"bench/gate",
