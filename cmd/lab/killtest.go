@@ -17,6 +17,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // killCmd is the flags of lab kill-test.
@@ -82,18 +83,14 @@ func (c *killCmd) Run(e *env.Env) error {
 	all := slices.Sorted(slices.Values(out.All))
 	first := slices.Sorted(slices.Values(out.First))
 	out.FirstP50, out.AllP50, out.AllMax = first[len(first)/2], all[len(all)/2], all[len(all)-1]
-	out.WallSeconds = seconds(began)
+	out.WallSeconds = cli.Seconds(began)
 	return cli.Line(e.Stdout, "kill", out)
 }
 
 // round forms a cluster and kills its victim-th process, which is never the first, the seed of the others.
 func (c *killCmd) round(ctx context.Context, e *env.Env, victim int) (first, all float64, err error) {
 	nodes, addrs, err := c.form(ctx, e)
-	defer func() {
-		for _, n := range nodes {
-			n.Kill()
-		}
-	}()
+	defer func() { fleet.Kill(nodes) }()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -103,16 +100,14 @@ func (c *killCmd) round(ctx context.Context, e *env.Env, victim int) (first, all
 	dead := nodes[victim]
 	others := slices.Delete(slices.Clone(nodes), victim, victim+1)
 	end := killReply{addrs[victim]}
-	err = each(others, func(_ int, n *cli.Child) error { return n.Call(limited, "lookout", end, nil) })
-	if err != nil {
+	if err := fleet.Tell(limited, others, "lookout", end); err != nil {
 		return 0, 0, err
 	}
 	at := time.Now()
 	if err := dead.Process().Kill(); err != nil {
 		return 0, 0, fmt.Errorf("kill: %w", err)
 	}
-	noticed := make([]noticedReply, len(others))
-	err = each(others, func(i int, n *cli.Child) error { return n.Call(limited, "noticed", cli.None{}, &noticed[i]) })
+	noticed, err := fleet.Ask[noticedReply](limited, others, "noticed", cli.None{})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -131,18 +126,14 @@ type killChildCmd struct{}
 // Run answers calls until the parent is gone; then the process ends, however its node stands.
 func (*killChildCmd) Run(e *env.Env) error {
 	c := &killNode{logs: e.Stderr}
-	err := cli.Serve(e.Stdin, e.Stdout, cli.Ops{"start": cli.Op(c.start), "up": cli.Op(c.up),
+	return c.node.Serve(e.Stdin, e.Stdout, cli.Ops{"start": cli.Op(c.start), "up": cli.Op(c.up),
 		"lookout": cli.Op(c.lookOut), "noticed": cli.Op(c.noticed)})
-	if c.node != nil {
-		_ = c.node.Close()
-	}
-	return err
 }
 
 // killNode is the state of such a process. start comes before every other call.
 type killNode struct {
 	logs    io.Writer
-	node    *kith.Node
+	node    fleet.Node
 	lookout lookout
 }
 
@@ -153,7 +144,7 @@ type (
 )
 
 func (c *killNode) start(ctx context.Context, a killArgs) (r killReply, err error) {
-	c.node, err = kith.Start(ctx, kith.Config{Name: "kill", Listen: "127.0.0.1:0", Seeds: a.Seeds,
+	c.node.Node, err = kith.Start(ctx, kith.Config{Name: "kill", Listen: "127.0.0.1:0", Seeds: a.Seeds,
 		Logger: slog.New(slog.NewTextHandler(c.logs, nil))})
 	if err != nil {
 		return r, err
@@ -176,7 +167,7 @@ func (c *killCmd) form(ctx context.Context, e *env.Env) (nodes []*cli.Child, add
 		logs = e.Stderr
 	}
 	for i := range c.Nodes {
-		n, err := e.StartChild(fmt.Sprintf("n%d", i+1), "", "kill-child", logs)
+		n, err := e.StartChild(fleet.Name(i), "", "kill-child", logs)
 		if err != nil {
 			return nodes, addrs, err
 		}
@@ -188,25 +179,11 @@ func (c *killCmd) form(ctx context.Context, e *env.Env) (nodes []*cli.Child, add
 		}
 		addrs = append(addrs, r.Addr)
 	}
-	for _, n := range nodes {
-		for up := 0; up != c.Nodes; cli.Pause(ctx, upEvery) {
-			if err := n.Call(ctx, "up", cli.None{}, &up); err != nil {
-				return nodes, addrs, fmt.Errorf("the cluster did not form: %w", err)
-			}
-		}
+	up := func(ctx context.Context) ([]int, error) { return fleet.Ask[int](ctx, nodes, "up", cli.None{}) }
+	if _, err := fleet.Until(ctx, upEvery, up, func(up []int) bool { return slices.Min(up) == c.Nodes }); err != nil {
+		return nodes, addrs, fmt.Errorf("the cluster did not form: %w", err)
 	}
 	return nodes, addrs, nil
-}
-
-// each calls f for all nodes side by side and joins the errors.
-func each(nodes []*cli.Child, f func(i int, node *cli.Child) error) error {
-	errs := make([]error, len(nodes))
-	var busy sync.WaitGroup
-	for i, node := range nodes {
-		busy.Go(func() { errs[i] = f(i, node) })
-	}
-	busy.Wait()
-	return errors.Join(errs...)
 }
 
 // lookout waits in a node process until its node publishes that the member at an address is unreachable.
@@ -245,7 +222,7 @@ func (l *lookout) start(node *kith.Node, addr string) error {
 
 func (c *killNode) lookOut(_ context.Context, a killReply) (cli.None, error) {
 	err := errors.New("there is a lookout already")
-	c.lookout.once.Do(func() { err = c.lookout.start(c.node, a.Addr) })
+	c.lookout.once.Do(func() { err = c.lookout.start(c.node.Node, a.Addr) })
 	return cli.None{}, err
 }
 

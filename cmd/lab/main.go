@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -92,5 +91,3 @@ var kithProgram = func() (string, error) {
 
 // kithEnv is what the environment of that program gets; tests need it.
 var kithEnv []string
-
-func seconds(since time.Time) float64 { return float64(time.Since(since).Milliseconds()) / 1000 }

@@ -16,11 +16,9 @@ import (
 
 // Time limits.
 const (
-	formLimit  = 60 * time.Second
 	findLimit  = 15 * time.Second // to be let in by running nodes
 	flushLimit = 60 * time.Second
 	leaveLimit = 20 * time.Second
-	closeGrace = 5 * time.Second
 )
 
 // newCerts makes the certificate of a measurement, for nodes and for bare links.
@@ -42,7 +40,7 @@ type crewArgs struct {
 	listen    string        // address of the sender; empty: a free loopback port
 	insecure  bool
 	beat      time.Duration // period of heartbeats; zero: the default
-	limit     time.Duration // within which all must be up; zero: formLimit
+	limit     time.Duration // within which all must be up; zero: fleet.FormLimit
 	observed  bool          // its nodes are measured, and have an admin interface
 }
 
@@ -57,7 +55,7 @@ type crew struct {
 
 // startCrew starts the processes and waits until each sees all of them Up. On an error nothing is left running.
 func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
-	limit := cmp.Or(a.limit, formLimit)
+	limit := cmp.Or(a.limit, fleet.FormLimit)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c := &crew{}
@@ -219,14 +217,7 @@ func (c *crew) leave(ctx context.Context) error {
 		errs = append(errs, p.Call(one, "leave", cli.None{}, nil))
 		cancel()
 	}
-	closed := make(chan error)
-	for _, p := range c.all() {
-		go func() { closed <- p.Close(closeGrace) }()
-	}
-	for range c.all() {
-		errs = append(errs, <-closed)
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, fleet.Close(c.all()))...)
 }
 
 // end ends what is still running. Running nodes are left in order: to them a member that is killed is a lost one, and
@@ -242,7 +233,5 @@ func (c *crew) end() {
 
 // kill ends what is still running, at once.
 func (c *crew) kill() {
-	for _, p := range c.all() {
-		p.Kill()
-	}
+	fleet.Kill(c.all())
 }

@@ -122,7 +122,7 @@ type doors struct {
 
 // start starts both.
 func (m *doors) start(ctx context.Context, e *env) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, formLimit)
+	ctx, cancel := context.WithTimeout(ctx, fleet.FormLimit)
 	defer cancel()
 	m.crew = &crew{}
 	defer func() {
@@ -253,7 +253,7 @@ func (m *doors) joins(ctx context.Context, quit <-chan struct{}, line *doorsLine
 		if err != nil {
 			return err
 		}
-		ready, cancel := context.WithTimeout(ctx, formLimit)
+		ready, cancel := context.WithTimeout(ctx, fleet.FormLimit)
 		err = b.Node().Ready(ready)
 		cancel()
 		took := time.Since(began)

@@ -14,6 +14,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // idleCmd is the flags of loadgen idle.
@@ -88,7 +89,7 @@ func (c *idleCmd) Run(e *env) error {
 		return err
 	}
 	progress.Printf("%d idle entities: %v", c.Entities, full)
-	if err := holder.Close(closeGrace); err != nil {
+	if err := holder.Close(fleet.CloseGrace); err != nil {
 		return err
 	}
 	return cli.Line(e.stdout, "idle", c.line(empty, full, took))
@@ -118,7 +119,7 @@ func (w *worker) hold(ctx context.Context, a holdArgs) (bench.Held, error) {
 	if err != nil {
 		return bench.Held{}, err
 	}
-	w.node, w.idle = node, bench.NewIdle()
+	w.node.Node, w.idle = node, bench.NewIdle()
 	region, err := node.Register(w.idle.Type("idle", a.Shards, execs[a.Exec]))
 	if err != nil {
 		return bench.Held{}, err
@@ -132,7 +133,7 @@ func (w *worker) hold(ctx context.Context, a holdArgs) (bench.Held, error) {
 
 // fill makes entities and waits until they are idle.
 func (w *worker) fill(ctx context.Context, a fillArgs) (cli.None, error) {
-	return cli.None{}, w.idle.Fill(ctx, w.node, w.filled, a.First, a.End)
+	return cli.None{}, w.idle.Fill(ctx, w.node.Node, w.filled, a.First, a.End)
 }
 
 // Shards let go what they kept for busy entities after a second or two; then the process is looked at for watchTime, in

@@ -64,13 +64,13 @@ func (c *serveCmd) Run(e *env) error {
 	w.report, w.timed = cli.NewReporter(e.stderr), c.LatencyEvery
 	at, err := w.start(ctx, startArgs{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, Host: true, Shards: c.Shards,
 		TLS: c.files(), Insecure: c.Insecure, Poll: c.PollFor})
-	if w.node != nil {
+	if w.node.Node != nil {
 		defer w.node.Close()
 	}
 	if err != nil {
 		return err
 	}
-	go w.report.Run(ctx, w.node, c.StatsEvery)
+	go w.report.Run(ctx, w.node.Node, c.StatsEvery)
 	if err := w.node.Ready(ctx); err != nil {
 		return err
 	}

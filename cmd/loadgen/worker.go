@@ -31,10 +31,10 @@ var execs = map[string]kith.Mode{"inline": kith.Inline, "worker": kith.Worker, "
 // Run answers calls until the parent is gone; then the process ends, whatever is under way.
 func (*workerCmd) Run(e *env) error {
 	w := &worker{env: e, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
-	err := cli.Serve(e.stdin, e.stdout, cli.Ops{
+	return w.node.Serve(e.stdin, e.stdout, cli.Ops{
 		"start": cli.Op(w.start), "await": cli.Op(w.await), "flush": cli.Op(w.flush), "load": cli.Op(w.load),
 		"stop":  cli.Op(w.stop),
-		"usage": cli.Op(w.usage), "ages": cli.Op(w.ages), "leave": cli.Op(w.leave),
+		"usage": cli.Op(w.usage), "ages": cli.Op(w.ages), "leave": cli.Op(w.node.Depart),
 		"heap":  cli.Op(w.heap),
 		"micro": cli.Op(w.micro), "route": cli.Op(w.route),
 		"listen": cli.Op(w.listen), "bulk": cli.Op(w.bulk), "bulked": cli.Op(w.bulked), "ping": cli.Op(w.ping),
@@ -47,16 +47,12 @@ func (*workerCmd) Run(e *env) error {
 		"press-watch": cli.Op(w.press.watch), "press-look": cli.Op(w.press.look), "press-peak": cli.Op(w.press.peak),
 		"press-cost": cli.Op(w.press.cost),
 	})
-	if w.node != nil {
-		_ = w.node.Close()
-	}
-	return err
 }
 
 // worker is the state of the process.
 type worker struct {
 	env     *env
-	node    *kith.Node
+	node    fleet.Node
 	sinks   map[string]*bench.Sink // by execution mode; set by start
 	regions map[string]*kith.Region
 	idle    *bench.Idle // of loadgen idle, and their region
@@ -122,7 +118,7 @@ func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
 	if err != nil {
 		return startReply{}, err
 	}
-	w.node, w.press.node = node, node
+	w.node.Node, w.press.node = node, node
 	for name, mode := range execs {
 		w.sinks[name] = bench.NewSink()
 		if w.regions[name], err = node.Register(w.sinks[name].Type("sink-"+name, a.Shards, mode, sinkRole)); err != nil {
@@ -292,17 +288,6 @@ func (w *worker) ages(_ context.Context, a execArgs) ([]byte, error) {
 }
 
 func (w *worker) heap(context.Context, cli.None) (uint64, error) { return bench.LiveHeap(), nil }
-
-func (w *worker) leave(ctx context.Context, _ cli.None) (cli.None, error) {
-	if w.node == nil {
-		return cli.None{}, nil
-	}
-	err := w.node.Leave(ctx)
-	if errors.Is(err, kith.ErrAbandoned) { // Undelivered has told of it
-		err = nil
-	}
-	return cli.None{}, err
-}
 
 func (w *worker) micro(context.Context, cli.None) (bench.Figures, error) {
 	return bench.Micro(w.regions["worker"]), nil

@@ -22,6 +22,9 @@ func Placements() map[string][2][]int {
 	return p
 }
 
+// Seconds returns how many have passed since a moment, to a thousandth.
+func Seconds(since time.Time) float64 { return float64(time.Since(since).Milliseconds()) / 1000 }
+
 // Pause waits d and reports whether ctx has not ended meanwhile.
 func Pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)

@@ -12,12 +12,13 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/internal/cli/ledger"
 )
 
 // settle stops the senders, waits for what is in flight, and fills the summary from what the entities noted.
 func (d *dev) awaitShards(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*drainLimit)
+	ctx, cancel := context.WithTimeout(ctx, 2*fleet.DrainLimit)
 	defer cancel()
 	all, err := d.status(ctx)
 	if err != nil {
@@ -29,21 +30,19 @@ func (d *dev) awaitShards(ctx context.Context) error {
 			d.sum.Up = min(d.sum.Up, s.Up)
 		}
 	}
-	stopped := make([]stopReply, len(d.nodes))
-	err = each(d.nodes, func(i int, node *cli.Child) error { return node.Call(ctx, "stop", cli.None{}, &stopped[i]) })
+	stopped, err := fleet.Ask[stopReply](ctx, d.nodes, "stop", cli.None{})
 	if err != nil {
 		return err
 	}
-	d.sum.SendSeconds = seconds(d.began)
+	d.sum.SendSeconds = cli.Seconds(d.began)
 	sent, err := d.gather(stopped)
 	if err != nil {
 		return err
 	}
-	if err := d.drain(ctx, ledger.Compare(sent).Sent); err != nil {
+	if err := fleet.Drain(ctx, ledger.Compare(sent).Sent, d.progress, d.delivered); err != nil {
 		return err
 	}
-	reports := make([]ledger.Report, len(d.nodes))
-	err = each(d.nodes, func(i int, node *cli.Child) error { return node.Call(ctx, "report", cli.None{}, &reports[i]) })
+	reports, err := fleet.Ask[ledger.Report](ctx, d.nodes, "report", cli.None{})
 	if err != nil {
 		return err
 	}
@@ -62,8 +61,7 @@ func (d *dev) countMoves(ctx context.Context) error {
 	if d.cmd.Old != "" {
 		return nil
 	}
-	moves := make([]movesReply, len(d.nodes))
-	err := each(d.nodes, func(i int, node *cli.Child) error { return node.Call(ctx, "moves", cli.None{}, &moves[i]) })
+	moves, err := fleet.Ask[movesReply](ctx, d.nodes, "moves", cli.None{})
 	for _, m := range moves {
 		d.sum.Moves += m.Done
 	}
@@ -96,33 +94,13 @@ func (d *dev) gather(stopped []stopReply) (ledger.SentCounts, error) {
 	return sent, nil
 }
 
-// drain waits until as many messages have come as were sent, or none has come for drainQuiet.
-func (d *dev) drain(ctx context.Context, sent uint64) error {
-	limit := time.Now().Add(drainLimit)
-	var last uint64
-	moved := time.Now()
-	for time.Now().Before(limit) {
-		all, err := d.status(ctx)
-		if err != nil {
-			return err
-		}
-		var came uint64
-		for _, s := range all {
-			came += s.Delivered
-		}
-		if came != last {
-			last, moved = came, time.Now()
-		}
-		if came >= sent {
-			return nil
-		}
-		if time.Since(moved) > drainQuiet {
-			break
-		}
-		cli.Pause(ctx, 20*time.Millisecond)
+// delivered returns how many messages have come.
+func (d *dev) delivered(ctx context.Context) (came uint64, err error) {
+	all, err := d.status(ctx)
+	for _, s := range all {
+		came += s.Delivered
 	}
-	d.progress.Printf("%d of %d messages did not arrive", sent-last, sent)
-	return nil
+	return came, err
 }
 
 // leave lets the nodes leave one after another, the last that came first, and ends their processes.
@@ -138,9 +116,9 @@ func (d *dev) leave(ctx context.Context) error {
 			errs = append(errs, err)
 			continue
 		}
-		d.progress.Printf("%s  left after %.1f s", node.Name(), seconds(one))
+		d.progress.Printf("%s  left after %.1f s", node.Name(), cli.Seconds(one))
 	}
-	errs = append(errs, each(d.nodes, func(_ int, node *cli.Child) error { return node.Close(closeGrace) }))
-	d.sum.LeaveSeconds = seconds(begin)
+	errs = append(errs, fleet.Close(d.nodes))
+	d.sum.LeaveSeconds = cli.Seconds(begin)
 	return errors.Join(errs...)
 }

@@ -31,21 +31,17 @@ type childCmd struct{}
 // Run answers calls until the parent is gone; then the process ends, however its node stands.
 func (*childCmd) Run(e *env.Env) error {
 	c := &childNode{e: e, ledger: newLedger()}
-	err := cli.Serve(e.Stdin, e.Stdout, cli.Ops{
+	return c.node.Serve(e.Stdin, e.Stdout, cli.Ops{
 		"start": cli.Op(c.start), "ready": cli.Op(c.ready), "status": cli.Op(c.status), "send": cli.Op(c.send),
 		"stop": cli.Op(c.stop), "report": cli.Op(c.report), "leave": cli.Op(c.leave), "moves": cli.Op(c.moves),
 	})
-	if c.node != nil {
-		_ = c.node.Close()
-	}
-	return err
 }
 
 // childNode is the state of the process. start comes before every other call.
 type childNode struct {
 	e       *env.Env
 	ledger  *ledger.Ledger
-	node    *kith.Node
+	node    fleet.Node
 	region  *kith.Region
 	left    atomic.Bool
 	refused atomic.Uint64 // messages that were accepted and came back as undelivered
@@ -87,7 +83,7 @@ func (c *childNode) start(ctx context.Context, a startArgs) (startReply, error) 
 	if err != nil {
 		return startReply{}, errors.Join(err, node.Close())
 	}
-	c.node, c.region = node, region
+	c.node.Node, c.region = node, region
 	r := startReply{Addr: node.Addr().String()}
 	if a.Admin { // it ends with the process, so that the page can say how the node ended
 		s, err := admin.Start(node, admin.Config{Listen: "127.0.0.1:0", Times: times, Logger: log})
@@ -145,15 +141,10 @@ func (c *childNode) hosted() int {
 	return n
 }
 
-func (c *childNode) leave(ctx context.Context, _ cli.None) (cli.None, error) {
-	err := c.node.Leave(ctx)
-	if errors.Is(err, kith.ErrAbandoned) { // the ledgers show it, and Undelivered has told of it
-		err = nil
-	}
-	if err == nil {
-		c.left.Store(true)
-	}
-	return cli.None{}, err
+func (c *childNode) leave(ctx context.Context, none cli.None) (cli.None, error) {
+	_, err := c.node.Depart(ctx, none)
+	c.left.Store(err == nil)
+	return none, err
 }
 
 func (c *childNode) report(context.Context, cli.None) (ledger.Report, error) {

@@ -88,14 +88,8 @@ type summary struct {
 	LeaveSeconds  float64 `json:"leave_s"`
 }
 
-// Time limits of the phases.
-const (
-	formLimit  = 60 * time.Second
-	leaveLimit = 30 * time.Second // of one node
-	drainLimit = 60 * time.Second // for what is in flight when the senders stop
-	drainQuiet = 5 * time.Second  // without any arrival, what is missing is taken for lost
-	closeGrace = 5 * time.Second
-)
+// leaveLimit is how long one node may take to leave.
+const leaveLimit = 30 * time.Second
 
 var (
 	errNotDelivered = errors.New("messages were lost, reordered or duplicated")
@@ -144,7 +138,7 @@ func (d *dev) build(i int) string {
 // form starts the processes and waits until every one sees all of them Up.
 func (d *dev) form(ctx context.Context, e *env.Env) error {
 	begin := time.Now()
-	limited, cancel := context.WithTimeout(ctx, formLimit)
+	limited, cancel := context.WithTimeout(ctx, fleet.FormLimit)
 	defer cancel()
 	if d.cmd.Verbose {
 		d.logs = e.Stderr
@@ -161,7 +155,7 @@ func (d *dev) form(ctx context.Context, e *env.Env) error {
 	if _, err := d.await(limited, func(all []status) bool { return allUp(all, first) }); err != nil {
 		return d.early(ctx, fmt.Errorf("cluster did not form: %w", err))
 	}
-	d.sum.FormSeconds = seconds(begin)
+	d.sum.FormSeconds = cli.Seconds(begin)
 	d.progress.Printf("%d nodes up after %.1f s", first, d.sum.FormSeconds)
 	return nil
 }
@@ -208,13 +202,7 @@ func (d *dev) children() []*cli.Child {
 
 // await asks all nodes until they say what is waited for, and returns that.
 func (d *dev) await(ctx context.Context, ok func([]status) bool) ([]status, error) {
-	for {
-		all, err := d.status(ctx)
-		if err != nil || ok(all) {
-			return all, err
-		}
-		cli.Pause(ctx, 50*time.Millisecond)
-	}
+	return fleet.Until(ctx, 50*time.Millisecond, d.status, ok)
 }
 
 // allUp reports whether all that have not left see so many nodes Up.
@@ -234,30 +222,17 @@ func (d *dev) early(ctx context.Context, err error) error {
 func (d *dev) status(ctx context.Context) ([]status, error) {
 	nodes := d.children()
 	all := make([]status, len(nodes))
-	return all, each(nodes, func(i int, node *cli.Child) (err error) {
+	return all, fleet.Each(nodes, func(i int, node *cli.Child) (err error) {
 		all[i], err = d.statusOf(ctx, node)
 		return err
 	})
-}
-
-// each calls f for all nodes side by side and joins the errors.
-func each(nodes []*cli.Child, f func(i int, node *cli.Child) error) error {
-	errs := make([]error, len(nodes))
-	done := make(chan struct{})
-	for i, node := range nodes {
-		go func() { errs[i] = f(i, node); done <- struct{}{} }()
-	}
-	for range nodes {
-		<-done
-	}
-	return errors.Join(errs...)
 }
 
 // send starts the senders, dealt out to the nodes in turn.
 func (d *dev) send(ctx context.Context, _ *env.Env) error {
 	nodes := d.children()
 	d.began = time.Now()
-	return each(nodes, func(i int, node *cli.Child) error {
+	return fleet.Each(nodes, func(i int, node *cli.Child) error {
 		return d.sendFrom(ctx, node, part(d.cmd.Senders, i, len(nodes)))
 	})
 }
@@ -299,18 +274,9 @@ func (d *dev) show(all []status, before uint64) uint64 {
 		}
 	}
 	d.progress.Printf("%4.0fs  members up %d/%d  shards%s  %d msg/s  sent %d  delivered %d  asks %d",
-		seconds(d.began), low, d.cmd.Nodes, shards, sent-before, sent, delivered, asks)
+		cli.Seconds(d.began), low, d.cmd.Nodes, shards, sent-before, sent, delivered, asks)
 	return sent
 }
-
-// kill ends what is still running: after a failure, or nothing.
-func (d *dev) kill() {
-	for _, node := range d.children() {
-		node.Kill()
-	}
-}
-
-func seconds(since time.Time) float64 { return float64(time.Since(since).Milliseconds()) / 1000 }
 
 var errAllKilled = errors.New("no node process is left")
 

@@ -39,7 +39,7 @@ func (c *devCmd) Run(e *env.Env) error {
 	}
 	defer end()
 	defer func() { d.certs.Remove() }()
-	defer d.kill()
+	defer func() { fleet.Kill(d.children()) }() // after a failure, or nothing
 	if err := d.protect(); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (d *dev) change(ctx context.Context, e *env.Env) error {
 
 // join starts the last node and waits until it is Up and has its share.
 func (d *dev) join(ctx context.Context, e *env.Env) error {
-	limited, cancel := context.WithTimeout(context.Background(), formLimit)
+	limited, cancel := context.WithTimeout(context.Background(), fleet.FormLimit)
 	defer cancel()
 	begin := time.Now()
 	if err := d.start(limited, e); err != nil {
@@ -163,14 +163,14 @@ func (d *dev) join(ctx context.Context, e *env.Env) error {
 		return fmt.Errorf("%s did not join: %w", fleet.Name(len(nodes)-1), err)
 	}
 	d.sum.Joined++
-	up := seconds(begin)
+	up := cli.Seconds(begin)
 	waits := time.Now().Add(shareLimit)
 	all, err := d.await(limited, func(all []status) bool {
 		return ctx.Err() != nil || time.Now().After(waits) || hasShare(all)
 	})
 	if d.most = hostedBy(all); err == nil {
 		d.progress.Printf("%s  joined: up after %.1f s, %d shards after %.1f s", fleet.Name(len(nodes)-1), up,
-			all[len(all)-1].Shards, seconds(begin))
+			all[len(all)-1].Shards, cli.Seconds(begin))
 	}
 	return err
 }
@@ -197,14 +197,14 @@ func (d *dev) leaveEarly() error {
 		return err
 	}
 	stay := nodes[1:]
-	err := each(stay, func(i int, node *cli.Child) error {
+	err := fleet.Each(stay, func(i int, node *cli.Child) error {
 		return d.sendFrom(limited, node, part(len(stopped.Sent), i, len(stay)))
 	})
 	if err = errors.Join(err, oldest.Call(limited, "leave", cli.None{}, nil)); err != nil {
 		return err
 	}
 	d.sum.Left++
-	d.progress.Printf("%s  left after %.1f s, while others sent", oldest.Name(), seconds(begin))
+	d.progress.Printf("%s  left after %.1f s, while others sent", oldest.Name(), cli.Seconds(begin))
 	return nil
 }
 
@@ -230,7 +230,7 @@ func (d *dev) killNewest(ctx context.Context) error {
 		return fmt.Errorf("the shards of the killed node have no home: %w", err)
 	}
 	if ctx.Err() == nil {
-		d.killed.HomeSeconds = seconds(begin)
+		d.killed.HomeSeconds = cli.Seconds(begin)
 		d.progress.Printf("%d shards live on the others after %.1f s", hostedBy(now), d.killed.HomeSeconds)
 	}
 	return nil
@@ -245,7 +245,7 @@ func hostedBy(all []status) (n int) {
 
 // endKilled stops the senders that live, has their nodes leave, and prints the last line.
 func (d *dev) endKilled(ctx context.Context, e *env.Env) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*drainLimit)
+	ctx, cancel := context.WithTimeout(ctx, 2*fleet.DrainLimit)
 	defer cancel()
 	all, err := d.status(ctx)
 	if err != nil {
@@ -259,11 +259,9 @@ func (d *dev) endKilled(ctx context.Context, e *env.Env) error {
 			sum.Up, sum.Sent = min(sum.Up, s.Up), sum.Sent+s.Sent
 		}
 	}
-	stopped := make([]stopReply, len(nodes))
-	errs := []error{each(nodes, func(i int, node *cli.Child) error {
-		return node.Call(ctx, "stop", cli.None{}, &stopped[i])
-	})}
-	sum.SendSeconds = seconds(d.began)
+	stopped, err := fleet.Ask[stopReply](ctx, nodes, "stop", cli.None{})
+	errs := []error{err}
+	sum.SendSeconds = cli.Seconds(d.began)
 	for _, s := range stopped {
 		sum.Asks, sum.AskErrors = sum.Asks+s.Asks, sum.AskErrors+s.AskErrors
 	}
@@ -271,8 +269,8 @@ func (d *dev) endKilled(ctx context.Context, e *env.Env) error {
 	for i := len(nodes) - 1; i >= 0; i-- {
 		errs = append(errs, nodes[i].Call(ctx, "leave", cli.None{}, nil))
 	}
-	errs = append(errs, each(nodes, func(_ int, node *cli.Child) error { return node.Close(closeGrace) }))
-	sum.LeaveSeconds = seconds(begin)
+	errs = append(errs, fleet.Close(nodes))
+	sum.LeaveSeconds = cli.Seconds(begin)
 	return errors.Join(append(errs, cli.Line(e.Stdout, "summary", sum))...)
 }
 

@@ -1,5 +1,5 @@
 // Package fleet is what the commands share that run several node processes: names and certificates of throw-away
-// clusters.
+// clusters, calls to all processes at once, what is waited for, and the end of each.
 package fleet
 
 import "fmt"

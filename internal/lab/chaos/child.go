@@ -21,6 +21,7 @@ import (
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/base/logs"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // The exit codes of a child.
@@ -62,7 +63,7 @@ type child struct {
 	stderr io.Writer
 	clock  cli.Clock
 	args   startArgs
-	node   *kith.Node
+	node   fleet.Node
 	load   *load
 	late   atomic.Int64 // the longest that this process stood still lately, in nanoseconds
 	closes atomic.Bool  // its node was closed
@@ -73,14 +74,10 @@ type child struct {
 // Child answers calls until the parent has gone. It ends the process when the node's membership ends.
 func Child(stdin io.Reader, stdout, stderr io.Writer) error {
 	c := &child{stderr: stderr}
-	err := cli.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
+	return c.node.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
 		"leave": cli.Op(c.leave), "close": cli.Op(c.shut), "quiet": cli.Op(c.quiet), "slow": cli.Op(c.slow),
 		"move": cli.Op(c.move), "drain": cli.Op(c.drain), "undrain": cli.Op(c.undrain),
 		"stick": cli.Op(c.stick)})
-	if c.node != nil {
-		_ = c.node.Close()
-	}
-	return err
 }
 
 // logger writes records with the time of the run's clock.
@@ -99,7 +96,7 @@ func (c *child) logger() slog.Handler {
 }
 
 func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error) {
-	if c.node != nil {
+	if c.node.Node != nil {
 		return r, errors.New("started already")
 	}
 	c.args, c.clock = a, cli.NewClock(a.Zero)
@@ -108,7 +105,7 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	if c.load, err = newLoad(c); err != nil {
 		return r, err
 	}
-	c.node, err = kith.Start(ctx, kith.Config{Name: a.Cluster, Listen: a.Listen, Advertise: a.Advertise,
+	c.node.Node, err = kith.Start(ctx, kith.Config{Name: a.Cluster, Listen: a.Listen, Advertise: a.Advertise,
 		Seeds: a.Seeds, Insecure: a.Insecure, Logger: c.log, JoinTimeout: joinTime, LeaveTimeout: leaveTime,
 		Directory: kept(a.Dir, a.Node), Undelivered: c.load.undelivered,
 		Resolver: kith.Resolver{StableAfter: a.StableAfter},
@@ -116,11 +113,11 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	if err != nil {
 		return r, err
 	}
-	if err := c.load.register(c.node); err != nil {
+	if err := c.load.register(c.node.Node); err != nil {
 		return r, err
 	}
 	if a.Admin { // it ends with the process, as that of kith run does
-		s, err := admin.Start(c.node, admin.Config{Listen: "127.0.0.1:0", Logger: c.log})
+		s, err := admin.Start(c.node.Node, admin.Config{Listen: "127.0.0.1:0", Logger: c.log})
 		if err != nil {
 			return r, err
 		}
@@ -132,8 +129,8 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	context.AfterFunc(told.Told(), c.depart)
 	go c.watch()
 	go c.end()
-	go c.load.noteMoves(c.node)
-	go c.load.run(c.node)
+	go c.load.noteMoves(c.node.Node)
+	go c.load.run(c.node.Node)
 	r.Shards = c.load.shards()
 	return r, nil
 }
@@ -310,7 +307,7 @@ type status struct {
 }
 
 func (c *child) status(context.Context, cli.None) (status, error) {
-	if c.node == nil {
+	if c.node.Node == nil {
 		return status{}, errors.New("not started")
 	}
 	v := c.node.View()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // life is one process of a slot.
@@ -38,7 +39,7 @@ type life struct {
 }
 
 // name is how a slot is called.
-func name(slot int) string { return fmt.Sprintf("n%d", slot+1) }
+func name(slot int) string { return fleet.Name(slot) }
 
 // logFile takes the stderr of a process and looks out for crashes of it.
 type logFile struct {

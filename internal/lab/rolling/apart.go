@@ -11,7 +11,7 @@ import (
 // waits until all are even. It returns when they were let.
 func (s *ScaleConfig) joinApart(ctx context.Context, c *crew, r *Scaled, late *naps, began time.Duration) (
 	moved time.Duration, err error) {
-	if err := c.all[0].call(ctx, "pause", true, nil); err != nil {
+	if err := c.all[0].Call(ctx, "pause", true, nil); err != nil {
 		return 0, err
 	}
 	for _, p := range c.all[s.From:s.Nodes] {
@@ -33,7 +33,7 @@ func (s *ScaleConfig) joinApart(ctx context.Context, c *crew, r *Scaled, late *n
 	}
 	r.Apart = &Apart{p99(joining), p99(joined)}
 	moved = c.clock.Now()
-	if err := c.all[0].call(ctx, "pause", false, nil); err != nil {
+	if err := c.all[0].Call(ctx, "pause", false, nil); err != nil {
 		return 0, err
 	}
 	r.Hosted, err = c.until(ctx, evenAmong(r.Used), nil)

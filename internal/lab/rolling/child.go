@@ -36,23 +36,19 @@ type child struct {
 	facts  *facts
 	naps   naps
 	load   *load
-	node   *kith.Node
+	node   fleet.Node
 }
 
 // Child answers calls until the parent has closed stdin, or has gone.
 func Child(stdin io.Reader, stdout, stderr io.Writer) error {
 	c := &child{stderr: stderr, naps: naps{late: newTimes().took}}
-	err := cli.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
+	return c.node.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
 		"counts": cli.Op(c.counts), "begin": cli.Op(c.begin), "end": cli.Op(c.end), "lap": cli.Op(c.lap),
 		"report": cli.Op(c.report), "lives": cli.Op(c.told), "leave": cli.Op(c.leave), "pause": cli.Op(c.pause)})
-	if c.node != nil {
-		_ = c.node.Close()
-	}
-	return err
 }
 
 func (c *child) start(ctx context.Context, a startArgs) (cli.None, error) {
-	if c.node != nil {
+	if c.node.Node != nil {
 		return cli.None{}, errors.New("started already")
 	}
 	clock := cli.NewClock(a.Zero)
@@ -80,7 +76,7 @@ func (c *child) start(ctx context.Context, a startArgs) (cli.None, error) {
 			return cli.None{}, errors.Join(err, node.Close())
 		}
 	}
-	c.node, c.load = node, newLoad(region, clock, &a.Job)
+	c.node.Node, c.load = node, newLoad(region, clock, &a.Job)
 	go c.facts.read(node)
 	go c.facts.watch(node)
 	go c.naps.take(context.Background())
@@ -161,15 +157,12 @@ func (c *child) told(context.Context, cli.None) (map[string][]Life, error) {
 }
 
 // leave returns when the node is removed and has ended. What the end gave up shows in the ledgers.
-func (c *child) leave(ctx context.Context, _ cli.None) (cli.None, error) {
-	err := c.node.Leave(ctx)
-	if errors.Is(err, kith.ErrAbandoned) {
-		err = nil
-	}
+func (c *child) leave(ctx context.Context, none cli.None) (cli.None, error) {
+	_, err := c.node.Depart(ctx, none)
 	if err == nil {
 		<-c.facts.over
 	}
-	return cli.None{}, err
+	return none, err
 }
 
 // pause has nothing move for balance, or lets it.

@@ -88,14 +88,10 @@ const askTime = 30 * time.Second
 
 // Time limits of the phases.
 const (
-	formLimit   = 60 * time.Second
 	joinLimit   = 60 * time.Second // of a process that was started again, until all see it Up
 	leaveTime   = 30 * time.Second // kith.Config.LeaveTimeout
 	leaveLimit  = 60 * time.Second
-	drainLimit  = 60 * time.Second // for what is in flight when the senders stop
-	drainQuiet  = 5 * time.Second  // without any arrival what is missing is taken for lost
 	settleLimit = 10 * time.Second // for moves that are on their way at the end, where states are followed
-	closeGrace  = 5 * time.Second
 	callLimit   = 60 * time.Second // longer than askTime: senders end when all is answered
 	steadyTime  = time.Second      // under load before the first restart and behind the last
 )

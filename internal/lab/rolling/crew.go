@@ -4,7 +4,6 @@ package rolling
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -140,34 +139,21 @@ func (c *crew) start(ctx context.Context, p *process) error {
 	for _, h := range c.hosts() {
 		seeds = append(seeds, h.addr)
 	}
-	return p.call(ctx, "start", startArgs{Job: c.cfg.Job, Listen: p.addr, Seeds: seeds, Hosts: p.hosts, Zero: c.zero,
+	return p.Call(ctx, "start", startArgs{Job: c.cfg.Job, Listen: p.addr, Seeds: seeds, Hosts: p.hosts, Zero: c.zero,
 		Spaces: c.spaces != nil,
 		TLS:    c.certs.Of(p.name)}, nil)
 }
 
-func (p *process) call(ctx context.Context, op string, args, result any) error {
+// Call asks the process that runs there now, which may take callLimit.
+func (p *process) Call(ctx context.Context, op string, args, result any) error {
 	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	return p.child.Call(limited, op, args, result)
 }
 
-// each calls f for processes side by side and joins the errors.
-func each(list []*process, f func(i int, p *process) error) error {
-	errs := make([]error, len(list))
-	done := make(chan struct{})
-	for i, p := range list {
-		go func() { errs[i] = f(i, p); done <- struct{}{} }()
-	}
-	for range list {
-		<-done
-	}
-	return errors.Join(errs...)
-}
-
 // status asks processes.
 func (c *crew) status(ctx context.Context) ([]status, error) {
-	list := make([]status, len(c.all))
-	return list, each(c.all, func(i int, p *process) error { return p.call(ctx, "status", cli.None{}, &list[i]) })
+	return fleet.Ask[status](ctx, c.all, "status", cli.None{})
 }
 
 // form starts the processes, and waits until all see all.
@@ -178,7 +164,7 @@ func (c *crew) form(ctx context.Context) error {
 		}
 		c.cfg.Progress.Printf("%-5s  process %d on %s", p.name, p.child.PID(), p.addr)
 	}
-	if err := c.complete(ctx, formLimit); err != nil {
+	if err := c.complete(ctx, fleet.FormLimit); err != nil {
 		return fmt.Errorf("the cluster did not form: %w", err)
 	}
 	c.cfg.Progress.Printf("%d nodes up after %.1f s", len(c.all), c.clock.Now().Seconds())
@@ -189,16 +175,10 @@ func (c *crew) form(ctx context.Context) error {
 func (c *crew) complete(ctx context.Context, limit time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for {
-		list, err := c.status(limited)
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(list, func(s status) bool { return s.Up != len(c.all) || s.Members != len(c.all) }) {
-			return nil
-		}
-		cli.Pause(limited, 10*time.Millisecond)
-	}
+	_, err := fleet.Until(limited, 10*time.Millisecond, c.status, func(list []status) bool {
+		return !slices.ContainsFunc(list, func(s status) bool { return s.Up != len(c.all) || s.Members != len(c.all) })
+	})
+	return err
 }
 
 // sendFrom starts so many senders on a process.
@@ -210,7 +190,7 @@ func (c *crew) sendFrom(ctx context.Context, p *process, n int) error {
 		list = append(list, sender{ID: c.ids, Tells: (c.cfg.Rate - c.cfg.Asks) / each, Asks: c.cfg.Asks / each})
 	}
 	p.senders += n
-	return p.call(ctx, "begin", list, nil)
+	return p.Call(ctx, "begin", list, nil)
 }
 
 // fewest returns the hosting process with the fewest senders, other than some.
@@ -240,7 +220,7 @@ func (c *crew) send(ctx context.Context) error {
 // silence stops the senders of a process in order: each has the answers to all that it asked.
 func (c *crew) silence(ctx context.Context, p *process) error {
 	var counts ledger.SentCounts
-	if err := p.call(ctx, "end", cli.None{}, &counts); err != nil {
+	if err := p.Call(ctx, "end", cli.None{}, &counts); err != nil {
 		return err
 	}
 	p.senders = 0
@@ -250,8 +230,7 @@ func (c *crew) silence(ctx context.Context, p *process) error {
 
 // lap gathers what asks took since the last lap, and tells of those that were slow.
 func (c *crew) lap(ctx context.Context, list []*process) (*hdrhistogram.Histogram, error) {
-	replies := make([]lapReply, len(list))
-	err := each(list, func(i int, p *process) error { return p.call(ctx, "lap", cli.None{}, &replies[i]) })
+	replies, err := fleet.Ask[lapReply](ctx, list, "lap", cli.None{})
 	if err != nil {
 		return nil, err
 	}
@@ -310,27 +289,25 @@ func evenAmong(shards int) func(hosted []int) bool {
 func (c *crew) until(ctx context.Context, ok func(hosted []int) bool, look func([]status)) ([]int, error) {
 	limited, cancel := context.WithTimeout(ctx, evenLimit)
 	defer cancel()
-	for shown := time.Now(); ; {
-		all, err := c.status(ctx)
-		if err != nil {
-			return nil, err
-		}
+	hosted, shown := make([]int, c.cfg.Nodes), time.Now()
+	_, err := fleet.Until(limited, 20*time.Millisecond, c.status, func(all []status) bool {
 		if look != nil {
 			look(all)
 		}
-		hosted := make([]int, c.cfg.Nodes)
 		for i := range hosted {
 			hosted[i] = all[i].Hosted
 		}
 		if ok(hosted) {
-			return hosted, nil
+			return true
 		}
 		if time.Since(shown) > time.Second {
 			shown = time.Now()
 			c.cfg.Progress.Printf("%.1f s: shards %v", c.clock.Now().Seconds(), hosted)
 		}
-		if !cli.Pause(limited, 20*time.Millisecond) {
-			return nil, fmt.Errorf("shards are not even: %v: %w", hosted, limited.Err())
-		}
+		return false
+	})
+	if err != nil {
+		return nil, fmt.Errorf("shards are not even: %v: %w", hosted, err)
 	}
+	return hosted, nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/internal/cli/ledger"
 )
 
@@ -159,7 +160,7 @@ func (c *crew) restart(ctx context.Context, list []*process, n int) (left, joine
 	defer cancel()
 	goOn := c.stall(list)
 	defer goOn()
-	err = each(list, func(_ int, p *process) error { return p.child.Call(limited, "leave", cli.None{}, nil) })
+	err = fleet.Each(list, func(_ int, p *process) error { return p.child.Call(limited, "leave", cli.None{}, nil) })
 	if err != nil {
 		return 0, 0, err
 	}
@@ -222,19 +223,19 @@ func (c *crew) close(ctx context.Context, p *process) error {
 		return err
 	}
 	var r ledger.Report
-	if err := p.call(ctx, "report", cli.None{}, &r); err != nil {
+	if err := p.Call(ctx, "report", cli.None{}, &r); err != nil {
 		return err
 	}
 	c.reports = append(c.reports, r)
 	if c.cfg.State > 0 {
 		var lives map[string][]Life
-		if err := p.call(ctx, "lives", cli.None{}, &lives); err != nil {
+		if err := p.Call(ctx, "lives", cli.None{}, &lives); err != nil {
 			return err
 		}
 		c.lives = append(c.lives, lives)
 	}
 	c.gone += ledger.Compare(nil, r).Foreign
-	return p.child.Close(closeGrace)
+	return p.child.Close(fleet.CloseGrace)
 }
 
 // settle stops all senders, waits for what is under way, and holds what was sent against what came.
@@ -247,41 +248,21 @@ func (c *crew) settle(ctx context.Context) (ledger.Tally, error) {
 	if _, err := c.lap(ctx, c.all); err != nil {
 		return ledger.Tally{}, err
 	}
-	if err := c.drain(ctx, ledger.Compare(c.sent).Sent); err != nil {
+	if err := fleet.Drain(ctx, ledger.Compare(c.sent).Sent, c.cfg.Progress, c.came); err != nil {
 		return ledger.Tally{}, err
 	}
-	reports := make([]ledger.Report, len(c.all))
-	err := each(c.all, func(i int, p *process) error { return p.call(ctx, "report", cli.None{}, &reports[i]) })
+	reports, err := fleet.Ask[ledger.Report](ctx, c.all, "report", cli.None{})
 	return ledger.Compare(c.sent, append(reports, c.reports...)...), err
 }
 
-// drain waits until as many messages have come as were sent, or none has come for a while.
-func (c *crew) drain(ctx context.Context, sent uint64) error {
-	limit := time.Now().Add(drainLimit)
-	last, moved := uint64(0), time.Now()
-	for time.Now().Before(limit) {
-		list := make([]uint64, len(c.all))
-		err := each(c.all, func(i int, p *process) error { return p.call(ctx, "counts", cli.None{}, &list[i]) })
-		if err != nil {
-			return err
-		}
-		came := c.gone
-		for _, n := range list {
-			came += n
-		}
-		if came >= sent {
-			return nil
-		}
-		if came != last {
-			last, moved = came, time.Now()
-		}
-		if time.Since(moved) > drainQuiet {
-			break
-		}
-		cli.Pause(ctx, 20*time.Millisecond)
+// came returns how many messages have come.
+func (c *crew) came(ctx context.Context) (uint64, error) {
+	list, err := fleet.Ask[uint64](ctx, c.all, "counts", cli.None{})
+	came := c.gone
+	for _, n := range list {
+		came += n
 	}
-	c.cfg.Progress.Printf("%d of %d messages did not come", sent-last, sent)
-	return nil
+	return came, err
 }
 
 // states follows the entities' states, once no move is on its way any more; nil where they carry none.
@@ -292,8 +273,7 @@ func (c *crew) states(ctx context.Context) (*States, error) {
 	limited, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	for {
-		now := make([]map[string][]Life, len(c.all))
-		err := each(c.all, func(i int, p *process) error { return p.call(ctx, "lives", cli.None{}, &now[i]) })
+		now, err := fleet.Ask[map[string][]Life](ctx, c.all, "lives", cli.None{})
 		if err != nil {
 			return nil, err
 		}

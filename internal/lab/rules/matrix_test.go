@@ -101,8 +101,8 @@ var matrix = map[string]string{
 		"internal/base/pki internal/cli/fleet internal/cli/operate internal/cli/settings internal/core/flight discovery " +
 		"internal/base/logs internal/base/files",
 	// the laboratory: what proves and measures
-	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/lab/chaos internal/lab/rolling " +
-		"internal/lab/shardscale internal/sim/starts internal/lab/bootruns",
+	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/cli/fleet internal/lab/chaos " +
+		"internal/lab/rolling internal/lab/shardscale internal/sim/starts internal/lab/bootruns",
 
 	"internal/cli/env/envtest": "", // every flag of a program, for its tests
 
@@ -116,7 +116,7 @@ var matrix = map[string]string{
 	"internal/base/fileid":  "",                    // a file, told from its copies
 	// names that are dialled, and what is remembered of them
 	"internal/base/names":     "",
-	"internal/lab/shardscale": "root internal/cli",
+	"internal/lab/shardscale": "root internal/cli internal/cli/fleet",
 	// rolling restarts
 	"internal/lab/rolling": "root internal/lab/chaos internal/cli internal/cli/ledger internal/cli/fleet " +
 		"internal/base/port",
@@ -126,9 +126,9 @@ var matrix = map[string]string{
 	// what both commands share: child processes, last lines, statistics
 	"internal/cli": "root latency wire",
 	// real processes under faults: the harness and the child that it starts
-	"internal/lab/chaos": "root admin internal/cli internal/base/logs internal/lab/bootruns",
+	"internal/lab/chaos": "root admin internal/cli internal/cli/fleet internal/base/logs internal/lab/bootruns",
 	// several node processes of one command
-	"internal/cli/fleet":   "root internal/base/pki",
+	"internal/cli/fleet":   "root internal/cli internal/base/pki",
 	"internal/cli/ledger":  "",                      // what entities have received, held against what was sent
 	"internal/core/survey": "shard route peer wire", // what all members have of a type
 	"internal/base/feed":   "",                      // events for readers, each at its own pace

@@ -17,23 +17,20 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // Child answers calls until the parent has closed stdin, or has gone.
 func Child(stdin io.Reader, stdout, stderr io.Writer) error {
 	c := &child{log: stderr}
-	err := cli.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "register": cli.Op(c.register),
+	return c.node.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "register": cli.Op(c.register),
 		"touch": cli.Op(c.touch), "send": cli.Op(c.send), "stop": cli.Op(c.stop), "look": cli.Op(c.look)})
-	if c.node != nil {
-		_ = c.node.Close()
-	}
-	return err
 }
 
 // child is the state of the process. start comes before every other call, register before those about messages.
 type child struct {
 	log    io.Writer
-	node   *kith.Node
+	node   fleet.Node
 	region *kith.Region
 	failed atomic.Uint64 // messages that were accepted and are said to be undelivered
 	sent   atomic.Uint64
@@ -72,7 +69,7 @@ func (c *child) start(ctx context.Context, a startArgs) (startReply, error) {
 	if err != nil {
 		return startReply{}, err
 	}
-	c.node = node
+	c.node.Node = node
 	return startReply{node.Addr().String()}, node.Ready(ctx)
 }
 

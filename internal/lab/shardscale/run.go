@@ -9,10 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // Result is the last line of lab scale-shards. What was not measured is absent.
@@ -68,28 +68,8 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 			s.end()
 		}
 	}
-	s.out.WallSeconds = seconds(began)
+	s.out.WallSeconds = cli.Seconds(began)
 	return &s.out, errors.Join(errs...)
-}
-
-// Time limits of what every part does.
-const (
-	formLimit  = 60 * time.Second // for one process to start and join
-	drainLimit = 60 * time.Second // for what is in flight when the senders stop
-	closeGrace = 5 * time.Second
-)
-
-func seconds(since time.Time) float64 { return float64(time.Since(since).Milliseconds()) / 1000 }
-
-// each calls f for all processes at once, and returns their errors joined.
-func each(nodes []*cli.Child, f func(i int, n *cli.Child) error) error {
-	errs := make([]error, len(nodes))
-	var done sync.WaitGroup
-	for i, n := range nodes {
-		done.Go(func() { errs[i] = f(i, n) })
-	}
-	done.Wait()
-	return errors.Join(errs...)
 }
 
 // run is one run. Each part has its own processes.
@@ -114,7 +94,7 @@ func (s *run) join(ctx context.Context, role string) (*cli.Child, error) {
 	if s.seed != "" {
 		args.Seeds = []string{s.seed}
 	}
-	limited, cancel := context.WithTimeout(ctx, formLimit)
+	limited, cancel := context.WithTimeout(ctx, fleet.FormLimit)
 	defer cancel()
 	var at startReply
 	if err := n.Call(limited, "start", args, &at); err != nil {
@@ -134,13 +114,13 @@ func (s *run) form(ctx context.Context, roles ...string) error {
 }
 
 func (s *run) end() {
-	_ = each(s.nodes, func(_ int, n *cli.Child) error { return n.Close(closeGrace) })
+	_ = fleet.Close(s.nodes)
 	s.nodes, s.seed = nil, ""
 }
 
 func (s *run) register(ctx context.Context, nodes []*cli.Child, name string, shards int) error {
 	t := typeArgs{Name: name, Role: "host", Shards: uint32(shards)}
-	return each(nodes, func(_ int, n *cli.Child) error { return n.Call(ctx, "register", t, nil) })
+	return fleet.Tell(ctx, nodes, "register", t)
 }
 
 // home measures how soon all shards of a fresh cluster have homes.
@@ -155,7 +135,7 @@ func (s *run) home(ctx context.Context) error {
 	if err := s.nodes[0].Call(ctx, "touch", touched{Shards: s.cmd.HomeShards}, nil); err != nil {
 		return err
 	}
-	took := seconds(began)
+	took := cli.Seconds(began)
 	s.out.HomeShards, s.out.Homed = s.cmd.HomeShards, &took
 	s.progress.Printf("home: %d shards after %.3f s", s.cmd.HomeShards, took)
 	if took > s.cmd.HomeLimit.Seconds() {
@@ -166,8 +146,7 @@ func (s *run) home(ctx context.Context) error {
 
 // look asks all processes, and adds up.
 func (s *run) look(ctx context.Context, collect bool) (all []looked, sum looked, err error) {
-	all = make([]looked, len(s.nodes))
-	err = each(s.nodes, func(i int, n *cli.Child) error { return n.Call(ctx, "look", lookArgs{collect}, &all[i]) })
+	all, err = fleet.Ask[looked](ctx, s.nodes, "look", lookArgs{collect})
 	for _, l := range all {
 		sum.Hosted, sum.Entities, sum.Moves = sum.Hosted+l.Hosted, sum.Entities+l.Entities, sum.Moves+l.Moves
 		sum.Sent, sum.Handled, sum.Lost = sum.Sent+l.Sent, sum.Handled+l.Handled, sum.Lost+l.Lost
@@ -180,27 +159,34 @@ func (s *run) until(ctx context.Context, limit time.Duration, what string,
 	ok func(all []looked, sum looked) bool) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for shown := time.Now(); ; {
-		all, sum, err := s.look(limited, false)
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
+	shown := time.Now()
+	var sum looked
+	look := func(ctx context.Context) (all []looked, err error) {
+		all, sum, err = s.look(ctx, false)
+		return all, err
+	}
+	_, err := fleet.Until(limited, 200*time.Millisecond, look, func(all []looked) bool {
 		if ok(all, sum) {
-			return nil
+			return true
 		}
 		if time.Since(shown) > time.Second {
 			shown = time.Now()
-			hosted := make([]int, len(all))
-			for i := range all {
-				hosted[i] = all[i].Hosted
-			}
-			s.progress.Printf("%s: shards %v, entities %d, moves %d, sent %d, handled %d", what, hosted, sum.Entities,
+			s.progress.Printf("%s: shards %v, entities %d, moves %d, sent %d, handled %d", what, hosted(all), sum.Entities,
 				sum.Moves, sum.Sent, sum.Handled)
 		}
-		if !cli.Pause(limited, 200*time.Millisecond) {
-			return fmt.Errorf("%s: %w", what, context.Cause(limited))
-		}
+		return false
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
+	return nil
+}
+
+func hosted(all []looked) (list []int) {
+	for _, l := range all {
+		list = append(list, l.Hosted)
+	}
+	return list
 }
 
 // balance has three nodes host all entities, and a fourth one join.
@@ -231,7 +217,7 @@ func (s *run) balance(ctx context.Context) error {
 	}
 	began := time.Now()
 	meanwhile, err := s.rate(ctx, func() error { return s.fourth(ctx) })
-	took, ratio := seconds(began), meanwhile/steady
+	took, ratio := cli.Seconds(began), meanwhile/steady
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.Join(fmt.Errorf("%w: %v", ErrNoBalance, s.cmd.Limit), err)
 	}
@@ -267,7 +253,7 @@ func (s *run) place(ctx context.Context) error {
 		}
 		return failed != nil
 	})
-	s.out.Placed = seconds(began)
+	s.out.Placed = cli.Seconds(began)
 	return errors.Join(err, failed)
 }
 
@@ -275,7 +261,7 @@ func (s *run) place(ctx context.Context) error {
 func (s *run) touch(ctx context.Context) <-chan error {
 	made, of := make(chan error, 1), s.cmd.Entities
 	go func() {
-		made <- each(s.nodes, func(i int, n *cli.Child) error {
+		made <- fleet.Each(s.nodes, func(i int, n *cli.Child) error {
 			return n.Call(ctx, "touch", touched{From: i * of / 3, To: (i + 1) * of / 3}, nil)
 		})
 	}()
@@ -292,11 +278,8 @@ func (s *run) fourth(ctx context.Context) error {
 		return err
 	}
 	return s.until(ctx, s.cmd.Limit, "balance", func(all []looked, sum looked) bool {
-		few, many := all[0].Hosted, all[0].Hosted
-		for _, l := range all {
-			few, many = min(few, l.Hosted), max(many, l.Hosted)
-		}
-		return many-few <= 1
+		on := hosted(all)
+		return slices.Max(on)-slices.Min(on) <= 1
 	})
 }
 
@@ -316,11 +299,11 @@ func (s *run) rate(ctx context.Context, f func() error) (float64, error) {
 
 // account ends the load and counts; so many moves had been before the fourth node came.
 func (s *run) account(ctx context.Context, moves uint64) error {
-	if err := each(s.nodes, func(_ int, n *cli.Child) error { return n.Call(ctx, "stop", cli.None{}, nil) }); err != nil {
+	if err := fleet.Tell(ctx, s.nodes, "stop", cli.None{}); err != nil {
 		return err
 	}
 	settled := func(_ []looked, sum looked) bool { return sum.Handled+sum.Lost >= sum.Sent }
-	late := s.until(ctx, drainLimit, "account", settled)
+	late := s.until(ctx, fleet.DrainLimit, "account", settled)
 	all, sum, err := s.look(ctx, true)
 	if err != nil {
 		return err
@@ -328,9 +311,7 @@ func (s *run) account(ctx context.Context, moves uint64) error {
 	lost, moves := sum.Sent-min(sum.Sent, sum.Handled+sum.Lost), sum.Moves-moves
 	s.out.Moves, s.out.Lost, s.out.Undelivered, s.out.RSSAfter = &moves, &lost, &sum.Lost, megabytes(all)
 	s.out.Sent, s.out.Handled = sum.Sent, sum.Handled
-	for _, l := range all {
-		s.out.Hosted = append(s.out.Hosted, l.Hosted)
-	}
+	s.out.Hosted = hosted(all)
 	if lost+sum.Lost > 0 { // nobody dies in this run, so what was accepted is handled
 		return errors.Join(fmt.Errorf("%w: %d of %d, and %d are said to be undelivered", ErrLost, lost, sum.Sent, sum.Lost),
 			late)
