@@ -9,8 +9,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/internal/cli/ledger"
@@ -70,7 +68,7 @@ func (d *dev) countMoves(ctx context.Context) error {
 
 // gather merges what the senders of all nodes did, and their latencies.
 func (d *dev) gather(stopped []stopReply) (ledger.SentCounts, error) {
-	sent, latency := ledger.SentCounts{}, newLatency()
+	sent, latency := ledger.SentCounts{}, fleet.NewTimes()
 	for i, s := range stopped {
 		maps.Copy(sent, s.Sent)
 		d.sum.Asks += s.Asks
@@ -81,11 +79,9 @@ func (d *dev) gather(stopped []stopReply) (ledger.SentCounts, error) {
 		if len(s.Latency) == 0 {
 			continue
 		}
-		h, err := hdrhistogram.Decode(s.Latency)
-		if err != nil {
+		if err := fleet.AddTimes(latency, s.Latency); err != nil {
 			return nil, fmt.Errorf("latencies of %s: %w", d.nodes[i].Name(), err)
 		}
-		latency.Merge(h)
 	}
 	if latency.TotalCount() > 0 {
 		d.sum.AskP50 = float64(latency.ValueAtQuantile(50)/100) / 10 // tenths of a microsecond

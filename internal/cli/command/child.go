@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -119,7 +118,7 @@ func (c *childNode) status(context.Context, cli.None) (status, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, g := range c.senders {
-		s.Sent, s.Asks = s.Sent+g.sent.Load(), s.Asks+g.asks.Load()
+		s.Sent, s.Asks = s.Sent+g.sent(), s.Asks+g.asks.Load()
 	}
 	return s, nil
 }
@@ -161,15 +160,17 @@ type sendArgs struct {
 
 func (c *childNode) send(_ context.Context, a sendArgs) (cli.None, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &senders{region: c.region, args: a, ids: make([]string, a.Entities), cancel: cancel, counts: ledger.SentCounts{},
-		latency: newLatency()}
-	for i := range s.ids {
-		s.ids[i] = entityID(i)
+	s := &senders{region: c.region, cancel: cancel, latency: fleet.NewTimes()}
+	for i := range a.Entities {
+		s.ids = append(s.ids, entityID(i))
+	}
+	for _, id := range a.Senders {
+		s.streams = append(s.streams, &fleet.Stream{ID: id, Region: c.region, IDs: s.ids})
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.senders = append(c.senders, s)
-	s.start(ctx)
+	s.start(ctx, a.Rate)
 	return cli.None{}, nil
 }
 
@@ -187,41 +188,35 @@ func (c *childNode) stop(context.Context, cli.None) (stopReply, error) {
 	c.mu.Lock()
 	groups := slices.Clone(c.senders)
 	c.mu.Unlock()
-	r, latency := stopReply{Sent: ledger.SentCounts{}}, newLatency()
+	r, latency := stopReply{Sent: ledger.SentCounts{}}, fleet.NewTimes()
 	for _, s := range groups {
 		s.cancel()
 	}
 	for _, s := range groups {
 		s.wg.Wait()
-		maps.Copy(r.Sent, s.counts)
+		for _, x := range s.streams {
+			r.Sent[x.ID] = x.Counts()
+		}
 		latency.Merge(s.latency)
 		r.Asks, r.AskErrors, r.FirstErr = r.Asks+s.asks.Load(), r.AskErrors+s.askErrors, cmp.Or(r.FirstErr, s.firstErr)
 	}
 	var err error
 	if latency.TotalCount() > 0 {
-		r.Latency, err = latency.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		r.Latency, err = fleet.EncodeTimes(latency)
 	}
 	return r, err
 }
 
-// newLatency returns a histogram from a microsecond to a minute in nanoseconds, three significant digits.
-func newLatency() *hdrhistogram.Histogram {
-	return hdrhistogram.New(int64(time.Microsecond), int64(time.Minute), 3)
-}
-
 // senders is the goroutines that send numbered messages, and one that asks.
 type senders struct {
-	region *kith.Region
-	args   sendArgs
-	ids    []string
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	sent   atomic.Uint64
-	asks   atomic.Uint64
+	region  *kith.Region
+	ids     []string // of the entities
+	streams []*fleet.Stream
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	asks    atomic.Uint64
 
-	mu        sync.Mutex
-	counts    ledger.SentCounts // filled when a sender ends
-	askErrors uint64            // these three are the asker's until wg is through
+	askErrors uint64 // these three are the asker's until wg is through
 	firstErr  string
 	latency   *hdrhistogram.Histogram
 }
@@ -229,54 +224,25 @@ type senders struct {
 // askEvery is the pause between two asks of a process: they time the way, not their own queue.
 const askEvery = time.Millisecond
 
-func (s *senders) start(ctx context.Context) {
-	for _, n := range s.args.Senders {
-		s.wg.Go(func() { s.tell(ctx, n) })
+func (s *senders) start(ctx context.Context, rate float64) {
+	for _, x := range s.streams {
+		s.wg.Go(func() { x.Tell(ctx, rate) })
 	}
-	if len(s.args.Senders) > 0 {
+	if len(s.streams) > 0 {
 		s.wg.Go(func() { s.ask(ctx) })
 	}
 }
 
-// tell sends numbered messages to entities picked at random until ctx ends. A number is used up only by a message that
-// was accepted.
-func (s *senders) tell(ctx context.Context, sender uint32) {
-	seqs := make([]uint64, len(s.ids))
-	r := rand.New(rand.NewPCG(uint64(sender), 0))
-	begin, n := time.Now(), 0
-	var buf [tellSize]byte
-	for ctx.Err() == nil {
-		if s.args.Rate > 0 {
-			due := begin.Add(time.Duration(float64(n) / s.args.Rate * float64(time.Second)))
-			if wait := time.Until(due); wait > time.Millisecond && !cli.Pause(ctx, wait) {
-				break
-			}
-		}
-		i := r.IntN(len(s.ids))
-		putTell(&buf, sender, seqs[i]+1)
-		if err := s.region.TellWait(ctx, s.ids[i], buf[:]); err != nil {
-			if ctx.Err() == nil && !cli.Pause(ctx, 10*time.Millisecond) { // not accepted: the same number again
-				break
-			}
-			continue
-		}
-		seqs[i]++
-		n++
-		s.sent.Add(1)
+// sent returns how many messages were accepted so far.
+func (s *senders) sent() (n uint64) {
+	for _, x := range s.streams {
+		n += x.Sent.Load()
 	}
-	m := map[string]uint64{}
-	for i, n := range seqs {
-		if n > 0 {
-			m[s.ids[i]] = n
-		}
-	}
-	s.mu.Lock()
-	s.counts[sender] = m
-	s.mu.Unlock()
+	return n
 }
 
 func (s *senders) ask(ctx context.Context) {
-	r := rand.New(rand.NewPCG(uint64(s.args.Senders[0]), 1))
+	r := rand.New(rand.NewPCG(uint64(s.streams[0].ID), 1))
 	var into [8]byte
 	for cli.Pause(ctx, askEvery) {
 		begin := time.Now()

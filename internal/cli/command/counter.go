@@ -9,14 +9,12 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/internal/cli/ledger"
 )
 
 // demoType is the name of the demo entities' type.
 const demoType = "counter"
-
-// tellSize is the size of a numbered message: sender (4 bytes), number (8), little-endian. An ask has no payload.
-const tellSize = 12
 
 var errDemoPayload = errors.New("a counter takes a numbered message of 12 bytes, or an ask without payload")
 
@@ -29,8 +27,8 @@ type counter struct {
 // Receive notes a numbered message, or answers an ask with the number of messages that have come.
 func (c *counter) Receive(ctx *kith.Context, payload []byte) error {
 	switch len(payload) {
-	case tellSize:
-		c.page.Add(binary.LittleEndian.Uint32(payload), binary.LittleEndian.Uint64(payload[4:]))
+	case fleet.TellSize:
+		fleet.Note(c.page, payload)
 		return nil
 	case 0:
 		binary.LittleEndian.PutUint64(c.reply[:], c.page.Total())
@@ -51,12 +49,6 @@ func demo(l *ledger.Ledger, shards uint32) kith.EntityType {
 
 // entityID names the i-th demo entity.
 func entityID(i int) string { return fmt.Sprintf("counter-%06d", i) }
-
-// putTell writes a numbered message into b.
-func putTell(b *[tellSize]byte, sender uint32, seq uint64) {
-	binary.LittleEndian.PutUint32(b[:], sender)
-	binary.LittleEndian.PutUint64(b[4:], seq)
-}
 
 // newLedger returns a ledger by the clock that all processes of this machine share.
 func newLedger() *ledger.Ledger { return ledger.New(cli.NewClock(0).Now) }

@@ -1,5 +1,6 @@
 // Package fleet is what the commands share that run several node processes: names and certificates of throw-away
-// clusters, calls to all processes at once, what is waited for, and the end of each.
+// clusters, calls to all processes at once, what is waited for, the end of each, and
+// numbered messages.
 package fleet
 
 import "fmt"

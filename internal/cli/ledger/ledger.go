@@ -174,7 +174,24 @@ type SentCounts map[uint32]map[string]uint64
 
 // Tally is what a comparison of sent and received messages shows. Foreign ones came and were never sent.
 type Tally struct {
-	Sent, Delivered, Lost, Reordered, Duplicated, Foreign uint64
+	Sent       uint64 `json:"sent"` // accepted
+	Delivered  uint64 `json:"delivered"`
+	Lost       uint64 `json:"lost"`
+	Reordered  uint64 `json:"reordered"`
+	Duplicated uint64 `json:"duplicated"`
+	Foreign    uint64 `json:"never_sent"`
+}
+
+// Fault is how often something happened that must not be.
+type Fault struct {
+	N    uint64
+	What string
+}
+
+// Faults returns what must not be where nobody dies; each may have happened no time.
+func (t *Tally) Faults() []Fault {
+	return []Fault{{t.Lost, "messages lost"}, {t.Reordered, "reordered"}, {t.Duplicated, "duplicated"},
+		{t.Foreign, "received that were never sent"}}
 }
 
 // located is a run, and which of the reports it is from.

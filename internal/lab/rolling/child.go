@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/fleet"
@@ -41,7 +39,7 @@ type child struct {
 
 // Child answers calls until the parent has closed stdin, or has gone.
 func Child(stdin io.Reader, stdout, stderr io.Writer) error {
-	c := &child{stderr: stderr, naps: naps{late: newTimes().took}}
+	c := &child{stderr: stderr, naps: naps{late: fleet.NewTimes()}}
 	return c.node.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
 		"counts": cli.Op(c.counts), "begin": cli.Op(c.begin), "end": cli.Op(c.end), "lap": cli.Op(c.lap),
 		"report": cli.Op(c.report), "lives": cli.Op(c.told), "leave": cli.Op(c.leave), "pause": cli.Op(c.pause)})
@@ -141,7 +139,7 @@ type lapReply struct {
 
 func (c *child) lap(context.Context, cli.None) (lapReply, error) {
 	t := c.load.take()
-	b, err := t.took.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	b, err := fleet.EncodeTimes(t.took)
 	return lapReply{b, t.failed, t.errs, t.slow, c.facts.take(), c.facts.lost(),
 		time.Duration(c.naps.told().Max())}, err
 }

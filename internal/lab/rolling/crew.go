@@ -53,7 +53,7 @@ type crew struct {
 
 func newCrew(cfg *Config) (*crew, error) {
 	c := &crew{cfg: cfg, zero: cli.MachineTime(), sent: ledger.SentCounts{}, downed: map[string]bool{},
-		took: newTimes().took}
+		took: fleet.NewTimes()}
 	c.clock = cli.NewClock(c.zero)
 	if cfg.Link > 0 {
 		var err error
@@ -234,13 +234,11 @@ func (c *crew) lap(ctx context.Context, list []*process) (*hdrhistogram.Histogra
 	if err != nil {
 		return nil, err
 	}
-	took := newTimes().took
+	took := fleet.NewTimes()
 	for i, r := range replies {
-		h, err := hdrhistogram.Decode(r.Took)
-		if err != nil {
+		if err := fleet.AddTimes(took, r.Took); err != nil {
 			return nil, fmt.Errorf("times of %s: %w", list[i].name, err)
 		}
-		took.Merge(h)
 		c.failed += r.Failed
 		c.facts = append(c.facts, r.Facts...)
 		for _, id := range r.Downed {

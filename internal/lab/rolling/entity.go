@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/internal/cli/ledger"
 )
 
@@ -24,13 +25,11 @@ const (
 	hostRole    = "host"
 )
 
-// tellSize is the size of a numbered message: sender (4 bytes), number (8), little-endian; large ones are longer. An
-// ask has no payload, or names the entity to be asked by the one that is (4 bytes).
+// An ask has no payload, or names the entity to be asked by the one that is (4 bytes).
 const (
-	tellSize   = 12
 	nestedSize = 4
-	largeSize  = 16 << 10
-	maxPayload = 4 << 10 // kith.Config.MaxPayload where there are large messages
+	largeSize  = 16 << 10 // of one tell of Job.Large
+	maxPayload = 4 << 10  // kith.Config.MaxPayload where there are large messages
 )
 
 var errPayload = errors.New("an entity takes a numbered message of 12 bytes or more, or an ask of none or 4")
@@ -48,8 +47,8 @@ func (n *noter) Receive(ctx *kith.Context, payload []byte) error {
 		time.Sleep(n.work)
 	}
 	switch l := len(payload); {
-	case l >= tellSize:
-		n.page.Add(binary.LittleEndian.Uint32(payload), binary.LittleEndian.Uint64(payload[4:]))
+	case l >= fleet.TellSize:
+		fleet.Note(n.page, payload)
 		return nil
 	case l == nestedSize:
 		if _, err := ctx.Ask(askTime, typeName, entityID(int(binary.LittleEndian.Uint32(payload))), nil); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // napTime is how long each of the naps is by which the lateness is measured.
@@ -36,6 +37,6 @@ func (n *naps) told() *hdrhistogram.Histogram {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	late := n.late
-	n.late = newTimes().took
+	n.late = fleet.NewTimes()
 	return late
 }

@@ -14,9 +14,10 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
-// sender is one stream of messages. Its numbers are its own: where another sender takes over it has another ID.
+// sender is one stream of messages.
 type sender struct {
 	ID    uint32
 	Tells float64 // a second
@@ -56,10 +57,7 @@ type slowAsk struct {
 	Shard     uint32
 }
 
-// newTimes has room for answers from a microsecond to a minute, to three digits.
-func newTimes() times {
-	return times{took: hdrhistogram.New(int64(time.Microsecond), int64(time.Minute), 3), errs: map[string]uint64{}}
-}
+func newTimes() times { return times{took: fleet.NewTimes(), errs: map[string]uint64{}} }
 
 func newLoad(r *kith.Region, clock cli.Clock, j *Job) *load {
 	l := &load{region: r, clock: clock, job: j, running: map[uint32]*stream{}, times: newTimes()}
@@ -71,10 +69,9 @@ func newLoad(r *kith.Region, clock cli.Clock, j *Job) *load {
 
 // stream is a sender that runs.
 type stream struct {
-	sender
+	fleet.Stream
 	stop context.CancelFunc
 	busy sync.WaitGroup // both goroutines, and the asks that are not answered
-	seqs []uint64       // by entity: the last number that was accepted; the teller's until busy is through
 }
 
 // begin starts a sender.
@@ -85,10 +82,13 @@ func (l *load) begin(s sender) error {
 		return fmt.Errorf("sender %d runs already", s.ID)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	x := &stream{sender: s, stop: stop, seqs: make([]uint64, len(l.ids))}
+	x := &stream{Stream: fleet.Stream{ID: s.ID, Region: l.region, IDs: l.ids, Large: l.job.Large, Size: largeSize},
+		stop: stop}
 	l.running[s.ID] = x
-	x.busy.Go(func() { l.tell(ctx, x) })
-	x.busy.Go(func() { l.ask(ctx, x) })
+	if s.Tells > 0 { // zero would be as fast as can be
+		x.busy.Go(func() { x.Tell(ctx, s.Tells) })
+	}
+	x.busy.Go(func() { l.ask(ctx, x, s.Asks) })
 	return nil
 }
 
@@ -102,45 +102,16 @@ func (l *load) end() map[uint32]map[string]uint64 {
 	for id, x := range running {
 		x.stop()
 		x.busy.Wait()
-		m := map[string]uint64{}
-		for i, n := range x.seqs {
-			if n > 0 {
-				m[l.ids[i]] = n
-			}
-		}
-		counts[id] = m
+		counts[id] = x.Counts()
 	}
 	return counts
 }
 
-// tell sends numbered messages to entities picked at random until ctx ends. A number is used up only by a message that
-// was accepted.
-func (l *load) tell(ctx context.Context, x *stream) {
-	r := rand.New(rand.NewPCG(uint64(x.ID), 0))
-	var room [largeSize]byte
-	binary.LittleEndian.PutUint32(room[:], x.ID)
-	n := 0
-	for range due(ctx, x.Tells, tellEarly) {
-		i := r.IntN(len(l.ids))
-		payload := room[:tellSize]
-		if n++; l.job.Large > 0 && n%l.job.Large == 0 {
-			payload = room[:]
-		}
-		binary.LittleEndian.PutUint64(payload[4:], x.seqs[i]+1)
-		for l.region.TellWait(ctx, l.ids[i], payload) != nil {
-			if !cli.Pause(ctx, time.Millisecond) { // not accepted: the same number again
-				return
-			}
-		}
-		x.seqs[i]++
-	}
-}
-
 // ask asks entities picked at random. What an ask takes counts from when it was due, whatever held up its sending.
-func (l *load) ask(ctx context.Context, x *stream) {
+func (l *load) ask(ctx context.Context, x *stream, perSecond float64) {
 	r := rand.New(rand.NewPCG(uint64(x.ID), 1))
 	n := 0
-	for at := range due(ctx, x.Asks, 0) {
+	for at := range fleet.Due(ctx, perSecond, 0) {
 		i := r.IntN(len(l.ids))
 		var payload []byte
 		if n++; l.job.Nested > 0 && n%l.job.Nested == 0 {
@@ -195,24 +166,4 @@ func (l *load) take() times {
 	t := l.times
 	l.times = newTimes()
 	return t
-}
-
-// tellEarly is how early tells may go, so that not each of them waits for a timer of its own.
-const tellEarly = time.Millisecond
-
-// due yields the moments at which something is to be done, so many a second, each at most so early. Those that have
-// passed while its caller was busy come at once, each as the moment that it was.
-func due(ctx context.Context, perSecond float64, early time.Duration) func(yield func(time.Time) bool) {
-	return func(yield func(time.Time) bool) {
-		if perSecond <= 0 {
-			return
-		}
-		begin := time.Now()
-		for n := 0; ctx.Err() == nil; n++ {
-			at := begin.Add(time.Duration(float64(n) / perSecond * float64(time.Second)))
-			if wait := time.Until(at); wait > early && !cli.Pause(ctx, wait) || !yield(at) {
-				return
-			}
-		}
-	}
 }

@@ -22,23 +22,13 @@ type Result struct {
 	Seconds       float64 `json:"seconds"`        // under load
 	Rate          float64 `json:"rate"`           // messages a second, asks among them
 	HealthyDowned int     `json:"healthy_downed"` // members that were downed, none of which had died
-	Account
+	ledger.Tally
 	*States // nil where there are none
 	AskTimes
 	MoveTimes
 	RestartTimes
 	LateP999 float64 `json:"machine_late_p999_ms"` // of naps of a process that has nothing to do
 	LateMax  float64 `json:"machine_late_max_ms"`
-}
-
-// Account is what became of the tells.
-type Account struct {
-	Sent       uint64 `json:"sent"` // accepted
-	Delivered  uint64 `json:"delivered"`
-	Lost       uint64 `json:"lost"`
-	Reordered  uint64 `json:"reordered"`
-	Duplicated uint64 `json:"duplicated"`
-	Foreign    uint64 `json:"never_sent"`
 }
 
 // AskTimes is what became of the asks, and how long they took from when they were due.
@@ -77,8 +67,7 @@ var ErrFailed = errors.New("the rolling restart was noticed")
 func millis(d time.Duration) float64 { return float64(d.Microseconds()/10) / 100 }
 
 func (r *Result) messages(t ledger.Tally) {
-	r.Sent, r.Delivered, r.Lost = t.Sent, t.Delivered, t.Lost
-	r.Reordered, r.Duplicated, r.Foreign = t.Reordered, t.Duplicated, t.Foreign
+	r.Tally = t
 	r.Rate = float64(int64(float64(t.Sent+r.Asks+r.AskErrors) / max(r.Seconds, 0.001)))
 }
 
@@ -112,20 +101,16 @@ func (r *Result) restarts(leaves, joins []time.Duration) {
 // verdict names what must not be; nil for nothing.
 func (r *Result) verdict(rounds int, bound time.Duration) error {
 	var errs []error
-	none := func(n uint64, what string) {
-		if n > 0 {
-			errs = append(errs, fmt.Errorf("%d %s", n, what))
-		}
-	}
-	none(r.Lost, "messages lost")
-	none(r.Reordered, "reordered")
-	none(r.Duplicated, "duplicated")
-	none(r.Foreign, "received that were never sent")
-	none(r.AskErrors, "asks without an answer")
-	none(uint64(r.HealthyDowned), "healthy members downed")
+	faults := append(r.Faults(), ledger.Fault{N: r.AskErrors, What: "asks without an answer"},
+		ledger.Fault{N: uint64(r.HealthyDowned), What: "healthy members downed"})
 	if s := r.States; s != nil {
-		none(s.StatesLost, "states lost")
-		none(s.StatesOlder, "states other than the last instance had")
+		faults = append(faults, ledger.Fault{N: s.StatesLost, What: "states lost"},
+			ledger.Fault{N: s.StatesOlder, What: "states other than the last instance had"})
+	}
+	for _, f := range faults {
+		if f.N > 0 {
+			errs = append(errs, fmt.Errorf("%d %s", f.N, f.What))
+		}
 	}
 	if r.AskP999 > millis(bound) {
 		errs = append(errs, fmt.Errorf("asks took %.2f ms at p99.9, more than %v (an idle process was late by %.2f ms at "+

@@ -3,7 +3,6 @@
 package rolling
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -68,37 +67,11 @@ func TestWhoWasHealthy(t *testing.T) {
 	require.Equal(t, []string{"127.0.0.1:7355#2", "127.0.0.1:7355#3"}, f.lost())
 }
 
-// What was due while the sender was held up keeps the moment at which it was due: no coordinated omission.
-func TestDueMomentsAreKept(t *testing.T) {
-	var first, last time.Time
-	n := 0
-	for at := range due(t.Context(), 1e6, 0) {
-		if n == 0 {
-			first = at
-			for time.Since(first) < time.Millisecond { // held up
-			}
-		}
-		last = at
-		if n++; n == 1000 {
-			break
-		}
-	}
-	require.Equal(t, 999*time.Microsecond, last.Sub(first).Round(time.Microsecond))
-	for range due(t.Context(), 0, 0) {
-		t.Fatal("nothing is ever due at no rate")
-	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range due(over, 1, 0) {
-		t.Fatal("it has ended")
-	}
-}
-
 // Each thing that must not be is named, all at once.
 func TestVerdict(t *testing.T) {
 	good := Result{Restarts: 20, AskTimes: AskTimes{AskP999: 250}}
 	require.NoError(t, good.verdict(20, 250*time.Millisecond))
-	bad := Result{Restarts: 3, Account: Account{Lost: 1, Reordered: 2, Duplicated: 3, Foreign: 5},
+	bad := Result{Restarts: 3, Tally: ledger.Tally{Lost: 1, Reordered: 2, Duplicated: 3, Foreign: 5},
 		States:   &States{StatesLost: 6, StatesOlder: 7},
 		AskTimes: AskTimes{AskErrors: 4, AskP999: 250.01}, LateP999: 7, LateMax: 9}
 	err := bad.verdict(20, 250*time.Millisecond)

@@ -33,7 +33,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	r := &Result{Nodes: cfg.Nodes, Entities: cfg.Entities, Shards: cfg.Shards}
 	began := c.clock.Now()
 	napping, wake := context.WithCancel(context.Background())
-	late := &naps{late: newTimes().took}
+	late := &naps{late: fleet.NewTimes()}
 	go late.take(napping)
 	err = c.send(ctx)
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/cli/ledger"
 )
 
 // ScaleConfig says what scales out.
@@ -71,7 +72,7 @@ type Scaled struct {
 	SteadyLate  float64 `json:"machine_steady_late_p99_ms"`  // of naps of a process that has nothing to do
 	ScalingLate float64 `json:"machine_scaling_late_p99_ms"` // likewise
 	*Apart
-	Account
+	ledger.Tally
 	Fresh *Fresh `json:"fresh,omitempty"`
 }
 
@@ -143,13 +144,9 @@ func (r *Scaled) verdict(s *ScaleConfig) error {
 	must(r.Even <= s.Even.Seconds(), "even after %.2f s, later than %v", r.Even, s.Even)
 	must(r.Times <= float64(s.Times), "asks took %.2f ms at p99 meanwhile, more than %d times %.2f ms (an idle process "+
 		"was late by %.2f ms at p99, and by %.2f ms before)", r.ScalingP99, s.Times, r.SteadyP99, r.ScalingLate, r.SteadyLate)
-	for _, x := range []struct {
-		n    uint64
-		what string
-	}{{r.Lost, "messages lost"}, {r.Reordered, "reordered"}, {r.Duplicated, "duplicated"},
-		{r.Foreign, "received that were never sent"}, {r.AskErrors, "asks without an answer"},
-		{uint64(r.MovedTwice), "shards moved twice"}} {
-		must(x.n == 0, "%d %s", x.n, x.what)
+	for _, f := range append(r.Faults(), ledger.Fault{N: r.AskErrors, What: "asks without an answer"},
+		ledger.Fault{N: uint64(r.MovedTwice), What: "shards moved twice"}) {
+		must(f.N == 0, "%d %s", f.N, f.What)
 	}
 	if f := r.Fresh; f != nil {
 		must(f.Off <= 10, "%v after the fresh start shards are %.0f percent off the mean: %v, and %v of daemons", s.Within,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // keptWorkers is how many daemons there are in a fresh start, beside the entities, whose shards are kept alive too.
@@ -47,7 +48,7 @@ func (s *ScaleConfig) grow(ctx context.Context, r *Scaled) error {
 	defer func() { c.all = append(c.all, spare...) }() // those that were not started are ended, too
 	c.all = slices.Delete(c.all, s.From, s.Nodes)
 	cfg.Nodes = s.From
-	late := &naps{late: newTimes().took}
+	late := &naps{late: fleet.NewTimes()}
 	if err := s.steady(ctx, c, r, late); err != nil {
 		return err
 	}
@@ -80,9 +81,7 @@ func (s *ScaleConfig) grow(ctx context.Context, r *Scaled) error {
 	if err != nil {
 		return err
 	}
-	var whole Result
-	whole.messages(t)
-	r.Account, r.AskErrors = whole.Account, c.failed
+	r.Tally, r.AskErrors = t, c.failed
 	r.Rate = float64(int64((float64(t.Sent) + float64(c.took.TotalCount())) / seconds))
 	return nil
 }

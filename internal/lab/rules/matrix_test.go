@@ -128,7 +128,7 @@ var matrix = map[string]string{
 	// real processes under faults: the harness and the child that it starts
 	"internal/lab/chaos": "root admin internal/cli internal/cli/fleet internal/base/logs internal/lab/bootruns",
 	// several node processes of one command
-	"internal/cli/fleet":   "root internal/cli internal/base/pki",
+	"internal/cli/fleet":   "root internal/cli internal/cli/ledger internal/base/pki",
 	"internal/cli/ledger":  "",                      // what entities have received, held against what was sent
 	"internal/core/survey": "shard route peer wire", // what all members have of a type
 	"internal/base/feed":   "",                      // events for readers, each at its own pace

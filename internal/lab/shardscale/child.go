@@ -136,16 +136,11 @@ func (c *child) send(_ context.Context, a sending) (cli.None, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	c.sender.Go(func() {
-		began, n := time.Now(), 0
 		payload := make([]byte, 64)
-		for ctx.Err() == nil {
-			if wait := time.Until(began.Add(time.Duration(float64(n) / a.Rate * 1e9))); a.Rate > 0 && wait > time.Millisecond {
-				cli.Pause(ctx, wait)
-			}
-			if err := c.region.TellWait(ctx, tallyID(rand.IntN(a.Entities)), payload); err == nil {
+		for range fleet.Due(ctx, a.Rate, fleet.Early) {
+			if c.region.TellWait(ctx, tallyID(rand.IntN(a.Entities)), payload) == nil {
 				c.sent.Add(1)
 			}
-			n++
 		}
 	})
 	return cli.None{}, nil
