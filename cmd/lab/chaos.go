@@ -90,7 +90,7 @@ func (c *chaosCmd) Run(e *env.Env) error {
 		Moves: c.Moves, For: time.Duration(c.Minutes * float64(time.Minute)),
 		Dir:      filepath.Join(c.Out, fmt.Sprintf("chaos-%d", c.Seed)),
 		Load:     chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: c.Tells, Asks: c.Asks},
-		Child:    cli.Options{Args: append(e.SelfArgs, "chaos-child"), Env: e.SelfEnv},
+		Child:    e.Self("chaos-child"),
 		Progress: cli.NewProgress(e.Stderr, c.Progress)})
 	if r == nil {
 		return err

@@ -63,7 +63,7 @@ func (c *failoverCmd) Run(e *env.Env) error {
 		StableAfter: c.StableAfter,
 		Dir:         filepath.Join(c.Out, "failover"),
 		Load:        chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: failoverLoad, Asks: failoverLoad},
-		Child:       cli.Options{Args: append(e.SelfArgs, "chaos-child"), Env: e.SelfEnv},
+		Child:       e.Self("chaos-child"),
 		Progress:    cli.NewProgress(e.Stderr, c.Progress)})
 	if r == nil {
 		return err

@@ -162,12 +162,13 @@ func (c *killNode) up(context.Context, cli.None) (int, error) {
 func (c *killCmd) form(ctx context.Context, e *env.Env) (nodes []*cli.Child, addrs []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, formLimit)
 	defer cancel()
-	var logs io.Writer
+	o := e.Self("kill-child")
 	if c.Verbose {
-		logs = e.Stderr
+		o.Stderr = e.Stderr
 	}
 	for i := range c.Nodes {
-		n, err := e.StartChild(fleet.Name(i), "", "kill-child", logs)
+		o.Name = fleet.Name(i)
+		n, err := cli.Start(o)
 		if err != nil {
 			return nodes, addrs, err
 		}

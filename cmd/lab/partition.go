@@ -65,7 +65,7 @@ func (c *partitionCmd) Run(e *env.Env) error {
 	r, err := chaos.Partition(ctx, chaos.PartitionConfig{Nodes: c.Nodes, Rounds: c.Rounds, Cases: cases, Net: c.Net,
 		StableAfter: c.StableAfter, NoHeal: !c.Heal, Dir: filepath.Join(c.Out, "partition"),
 		Load:     chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: failoverLoad, Asks: failoverLoad},
-		Child:    cli.Options{Args: append(e.SelfArgs, "chaos-child"), Env: e.SelfEnv},
+		Child:    e.Self("chaos-child"),
 		Verbs:    cli.Options{Path: program, Env: kithEnv},
 		Progress: cli.NewProgress(e.Stderr, c.Progress)})
 	if r == nil {

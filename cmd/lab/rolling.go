@@ -90,7 +90,7 @@ func (c *rollingCmd) config() rolling.Config {
 
 // fleetOf says how node processes are started, and where progress and their logs go.
 func fleetOf(e *env.Env, cfg *rolling.Config, progress, verbose bool) {
-	cfg.Child = cli.Options{Args: append(e.SelfArgs, "rolling-child"), Env: e.SelfEnv}
+	cfg.Child = e.Self("rolling-child")
 	cfg.Progress = cli.NewProgress(e.Stderr, progress)
 	if cfg.Logs = io.Discard; verbose {
 		cfg.Logs = cli.Clean(e.Stderr)

@@ -121,8 +121,8 @@ func (c *scaleShardsCmd) Run(e *env.Env) error {
 	defer stop()
 	cfg := c.config()
 	cfg.Progress = cli.NewProgress(e.Stderr, c.Progress)
-	cfg.Child = cli.Options{Args: append(e.SelfArgs, "shards-child"), Env: e.SelfEnv, Stderr: io.Discard}
-	if c.Verbose {
+	cfg.Child = e.Self("shards-child")
+	if cfg.Child.Stderr = io.Discard; c.Verbose {
 		cfg.Child.Stderr = cli.Clean(e.Stderr)
 	}
 	r, err := shardscale.Run(ctx, cfg)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
@@ -52,11 +53,11 @@ const (
 )
 
 // Run forms the crews, measures in rounds and prints the medians.
-func (c *benchCmd) Run(e *env) error {
+func (c *benchCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
-	r := &rounds{progress: cli.NewProgress(e.stderr, c.Progress), unit: time.Second, only: c.Only}
+	r := &rounds{progress: cli.NewProgress(e.Stderr, c.Progress), unit: time.Second, only: c.Only}
 	n := c.Rounds
 	if c.Quick {
 		n, r.unit = 1, 100*time.Millisecond
@@ -88,14 +89,14 @@ func (c *benchCmd) Run(e *env) error {
 	r.table(e)
 	out := bench.Medians(r.done)
 	out["rounds"], out["wall_seconds"] = float64(n), time.Since(begin).Seconds()
-	return cli.Line(e.stdout, "bench", out)
+	return cli.Line(e.Stdout, "bench", out)
 }
 
 // after runs, one by one, the measures that have processes of their own.
-func (r *rounds) after(ctx context.Context, e *env) error {
+func (r *rounds) after(ctx context.Context, e *env.Env) error {
 	for _, m := range []struct {
 		name string
-		run  func(context.Context, *env, bench.Figures) error
+		run  func(context.Context, *env.Env, bench.Figures) error
 	}{{"stalled", r.stalled}, {"hostile", r.hostile}, {"scraped", r.scraped}} {
 		if !r.wanted(m.name) || ctx.Err() != nil {
 			continue
@@ -127,7 +128,7 @@ type rounds struct {
 const benchPoll = 50 * time.Microsecond
 
 // form starts the crews: one that runs where the kernel puts it, and one for each placement.
-func (r *rounds) form(ctx context.Context, e *env) error {
+func (r *rounds) form(ctx context.Context, e *env.Env) error {
 	var err error
 	if r.free, err = startCrew(ctx, e, crewArgs{receivers: 1, shards: benchShards}); err != nil {
 		return err
@@ -216,11 +217,11 @@ func (r *rounds) leave(ctx context.Context) error {
 }
 
 // table shows the medians and their spread on stderr.
-func (r *rounds) table(e *env) {
+func (r *rounds) table(e *env.Env) {
 	if !r.progress.On() {
 		return
 	}
-	t := tabwriter.NewWriter(e.stderr, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := tabwriter.NewWriter(e.Stderr, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "figure\tmedian\tleast\tgreatest\t\n")
 	spreads := bench.Spreads(r.done)
 	for _, name := range bench.Medians(r.done).Names() {

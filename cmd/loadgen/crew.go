@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
@@ -54,7 +55,7 @@ type crew struct {
 }
 
 // startCrew starts the processes and waits until each sees all of them Up. On an error nothing is left running.
-func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
+func startCrew(ctx context.Context, e *env.Env, a crewArgs) (_ *crew, err error) {
 	limit := cmp.Or(a.limit, fleet.FormLimit)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -67,7 +68,7 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 	}()
 	seeds := a.targets
 	for i := range a.receivers {
-		r, err := e.startWorker(fmt.Sprintf("%sreceiver%d", a.name, i+1), a.cpus[1])
+		r, err := startWorker(e, fmt.Sprintf("%sreceiver%d", a.name, i+1), a.cpus[1])
 		if err != nil {
 			return nil, err
 		}
@@ -96,8 +97,8 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 }
 
 // startSenders starts the sender, and those beside it.
-func (c *crew) startSenders(ctx context.Context, e *env, a *crewArgs, start startArgs) (err error) {
-	if c.sender, err = e.startWorker(a.name+"sender", a.cpus[0]); err != nil {
+func (c *crew) startSenders(ctx context.Context, e *env.Env, a *crewArgs, start startArgs) (err error) {
+	if c.sender, err = startWorker(e, a.name+"sender", a.cpus[0]); err != nil {
 		return err
 	}
 	var at startReply
@@ -106,7 +107,7 @@ func (c *crew) startSenders(ctx context.Context, e *env, a *crewArgs, start star
 	}
 	c.watchable(at)
 	for i := range a.more {
-		s, err := e.startWorker(fmt.Sprintf("%ssender%d", a.name, i+2), a.cpus[0])
+		s, err := startWorker(e, fmt.Sprintf("%ssender%d", a.name, i+2), a.cpus[0])
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/discovery"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/internal/lab/hostile"
 )
@@ -75,10 +76,10 @@ type doorsLine struct {
 }
 
 // Run measures asks alone, then beside the crowd, with probes and newcomers.
-func (c *doorsCmd) Run(e *env) error {
+func (c *doorsCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	progress := cli.NewProgress(e.stderr, c.Progress)
+	progress := cli.NewProgress(e.Stderr, c.Progress)
 	var keys fleet.Certs
 	if c.TLS {
 		var err error
@@ -108,7 +109,7 @@ func (c *doorsCmd) Run(e *env) error {
 	line.AskAlone = alone.rate()
 	line.AskRatio = line.AskBeside / max(line.AskAlone, 1)
 	line.AsksFailed += alone.Failed
-	return cli.Line(e.stdout, "doors", line)
+	return cli.Line(e.Stdout, "doors", line)
 }
 
 // doors is the node that is crowded, and the one that sends to it.
@@ -121,7 +122,7 @@ type doors struct {
 }
 
 // start starts both.
-func (m *doors) start(ctx context.Context, e *env) (err error) {
+func (m *doors) start(ctx context.Context, e *env.Env) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, fleet.FormLimit)
 	defer cancel()
 	m.crew = &crew{}
@@ -130,7 +131,7 @@ func (m *doors) start(ctx context.Context, e *env) (err error) {
 			m.crew.kill()
 		}
 	}()
-	r, err := e.startWorker("crowded", nil)
+	r, err := startWorker(e, "crowded", nil)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (m *doors) start(ctx context.Context, e *env) (err error) {
 		Contact: true}, &m.at); err != nil {
 		return err
 	}
-	if m.crew.sender, err = e.startWorker("sender", nil); err != nil {
+	if m.crew.sender, err = startWorker(e, "sender", nil); err != nil {
 		return err
 	}
 	var at startReply

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 // Beside a crowd at its ports with HTTP no probe of a node fails, newcomers come in, asks are answered, and nobody is
@@ -17,7 +18,7 @@ func TestDoors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := program(t, append([]string{"doors", "--readers=10", "--streams=20", "--idle=400", "--silent=600",
 				"--rate=200", "--duration=3s", "--probe-limit=30s", "--progress"}, args...)...)
-			require.Equal(t, exitOK, code, errs)
+			require.Equal(t, env.ExitOK, code, errs)
 			var l doorsLine
 			require.NoError(t, cli.ParseLine([]byte(out), "doors", &l))
 			require.Positive(t, l.Probes)
@@ -30,7 +31,7 @@ func TestDoors(t *testing.T) {
 		})
 	}
 	code, _, errs := program(t, "doors", "--readers=-1", "--duration=1ms")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, env.ExitUsage, code)
 	require.Contains(t, errs, "--readers")
 	require.Contains(t, errs, "--duration")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/internal/lab/hostile"
 )
@@ -29,7 +30,7 @@ const (
 
 // hostile measures a pair of processes of its own, alone and beside hostile clients at the receiver's port, in turn;
 // and another one over TLS, beside strangers with certificates that are dear to look at.
-func (r *rounds) hostile(ctx context.Context, e *env, f bench.Figures) error {
+func (r *rounds) hostile(ctx context.Context, e *env.Env, f bench.Figures) error {
 	err := r.besieged(ctx, e, f, "hostile", fleet.Files{}, func(t *hostile.Target) ([]hostile.Attack, error) {
 		list := append(t.NonMembers(), t.Insiders()...)
 		return slices.DeleteFunc(list, func(a hostile.Attack) bool { return a.Slow }), nil
@@ -46,7 +47,7 @@ func (r *rounds) hostile(ctx context.Context, e *env, f bench.Figures) error {
 }
 
 // besieged measures one pair beside the attacks of a list.
-func (r *rounds) besieged(ctx context.Context, e *env, f bench.Figures, name string, secure fleet.Files,
+func (r *rounds) besieged(ctx context.Context, e *env.Env, f bench.Figures, name string, secure fleet.Files,
 	list func(*hostile.Target) ([]hostile.Attack, error)) error {
 	c, err := startCrew(ctx, e, crewArgs{name: name + "-", receivers: 1, shards: benchShards, beat: hostileBeat,
 		tls: secure})

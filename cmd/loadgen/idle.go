@@ -14,6 +14,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
@@ -60,13 +61,13 @@ type idleLine struct {
 const idleChunk = 50_000
 
 // Run starts one process with a node, has it make the entities, and reports what it holds.
-func (c *idleCmd) Run(e *env) error {
+func (c *idleCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()
-	progress := cli.NewProgress(e.stderr, c.Progress)
-	holder, err := e.startWorker("holder", nil)
+	progress := cli.NewProgress(e.Stderr, c.Progress)
+	holder, err := startWorker(e, "holder", nil)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (c *idleCmd) Run(e *env) error {
 	if err := holder.Close(fleet.CloseGrace); err != nil {
 		return err
 	}
-	return cli.Line(e.stdout, "idle", c.line(empty, full, took))
+	return cli.Line(e.Stdout, "idle", c.line(empty, full, took))
 }
 
 func (c *idleCmd) line(empty, full bench.Held, took time.Duration) idleLine {

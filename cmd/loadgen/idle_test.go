@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 func TestIdleHoldsEntitiesOfEachMode(t *testing.T) {
 	for exec := range execs {
 		t.Run(exec, func(t *testing.T) {
 			code, out, errs := program(t, "idle", "--entities=2000", "--shards=10", "--exec="+exec, "--progress")
-			require.Equal(t, exitOK, code, errs)
+			require.Equal(t, env.ExitOK, code, errs)
 			var l idleLine
 			require.NoError(t, cli.ParseLine([]byte(out), "idle", &l))
 			require.Equal(t, 2000, l.Entities)

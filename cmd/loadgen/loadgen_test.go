@@ -20,6 +20,7 @@ import (
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/base/long"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 // TestMain lets the test binary be the program, as its own children need.
@@ -38,7 +39,8 @@ func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	require.NoError(t, err)
 	defer f.Close()
 	var out bytes.Buffer
-	code = execute(args, &env{stdin: strings.NewReader(""), stdout: &out, stderr: f, selfEnv: []string{"KITH_LOADGEN=1"}})
+	code = execute(args, &env.Env{Program: "loadgen", Stdin: strings.NewReader(""), Stdout: &out, Stderr: f,
+		SelfEnv: []string{"KITH_LOADGEN=1"}})
 	text, err := os.ReadFile(f.Name())
 	require.NoError(t, err)
 	return code, out.String(), string(text)
@@ -46,10 +48,10 @@ func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
 
 func TestHelp(t *testing.T) {
 	code, out, _ := program(t, "--help")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	require.Contains(t, out, "Exit codes:")
 	code, out, _ = program(t, "run", "--help")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, env.ExitOK, code)
 	for _, flag := range []string{"--mode", "--exec", "--inline", "--size", "--entities", "--senders", "--inflight",
 		"--rate", "--duration", "--json", "--profile", "--mode=\"tell\"", "--exec=\"worker\"", "--inflight=16",
 		"--timeout=5s"} {
@@ -104,7 +106,7 @@ func TestWrongCommandLines(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			code, out, errs := program(t, strings.Fields(c.args)...)
-			require.Equal(t, exitUsage, code)
+			require.Equal(t, env.ExitUsage, code)
 			require.Contains(t, errs, c.want)
 			require.Empty(t, out)
 		})
@@ -168,7 +170,7 @@ func TestRun(t *testing.T) {
 			args := append([]string{"run", "--json", "--duration=200ms", "--entities=50", "--shards=10", "--senders=2"},
 				strings.Fields(c.args)...)
 			code, out, errs := program(t, args...)
-			require.Equal(t, exitOK, code, errs)
+			require.Equal(t, env.ExitOK, code, errs)
 			require.Equal(t, 1, strings.Count(out, "\n"), "nothing but the last line")
 			var l loadLine
 			require.NoError(t, cli.ParseLine([]byte(out), "load", &l))
@@ -186,7 +188,7 @@ func TestRun(t *testing.T) {
 func TestRunForPeopleWithProfiles(t *testing.T) {
 	dir := t.TempDir()
 	code, out, errs := program(t, "run", "--duration=300ms", "--entities=50", "--profile="+dir, "--progress")
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	require.Contains(t, out, "CPU ns")
 	var m map[string]any
 	require.NoError(t, cli.ParseLine([]byte(out), "load", &m))
@@ -231,7 +233,7 @@ func TestRunEndsOnInterrupt(t *testing.T) {
 func TestLongBenchGivesAllFigures(t *testing.T) {
 	long.Test(t)
 	code, out, errs := program(t, "bench", "--quick", "--progress")
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	var m map[string]float64
 	require.NoError(t, cli.ParseLine([]byte(out), "bench", &m))
 	want := strings.Fields(`bulk_gbps frame_bytes encode_ns decode_ns hash_ns route_ns route_allocs link_rate_1
@@ -263,7 +265,7 @@ func TestLongBenchGivesAllFigures(t *testing.T) {
 
 func TestBenchOnly(t *testing.T) {
 	code, out, errs := program(t, "bench", "--quick", "--only=micro")
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	var m map[string]float64
 	require.NoError(t, cli.ParseLine([]byte(out), "bench", &m))
 	require.Contains(t, m, "encode_ns")
@@ -280,7 +282,7 @@ func TestLoadLineNames(t *testing.T) {
 
 // A node that does not start ends the command with its error, not with a panic.
 func TestCrewThatDoesNotStart(t *testing.T) {
-	crew, err := startCrew(t.Context(), &env{stderr: os.Stderr, selfEnv: []string{"KITH_LOADGEN=1"}},
+	crew, err := startCrew(t.Context(), &env.Env{Stderr: os.Stderr, SelfEnv: []string{"KITH_LOADGEN=1"}},
 		crewArgs{receivers: 1, shards: 1 << 30})
 	require.ErrorContains(t, err, "Shards")
 	require.Nil(t, crew)

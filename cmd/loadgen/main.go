@@ -2,14 +2,11 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 
 	"github.com/alecthomas/kong"
 
-	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 const description = `Load generator for kith: spawns processes with real nodes and measures between them.
@@ -27,37 +24,11 @@ type commands struct {
 	Worker   workerCmd   `cmd:"" hidden:"" help:"Be a process of a measurement: answer calls on stdin."`
 }
 
-func main() {
-	os.Exit(execute(os.Args[1:], &env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}))
-}
+func main() { os.Exit(execute(os.Args[1:], env.Of("loadgen"))) }
 
 // execute parses args, runs the command and returns the exit code.
-func execute(args []string, e *env) int {
-	var c commands
-	exited := false
-	e.stdout = cli.Clean(e.stdout)
-	stderr := cli.Clean(e.stderr)
-	parser, err := kong.New(&c, kong.Name("loadgen"), kong.Description(description), texts,
-		kong.Writers(e.stdout, stderr), kong.Exit(func(int) { exited = true }))
-	if err != nil { // the tags above are wrong
-		fmt.Fprintln(stderr, "loadgen:", err)
-		return exitFailed
-	}
-	ctx, err := parser.Parse(args)
-	if exited { // --help was printed
-		return exitOK
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "loadgen: %s\n%s\n", cli.Fault(err), cli.Hint("loadgen", err))
-		return exitUsage
-	}
-	if err := ctx.Run(e); err != nil {
-		said := "loadgen:"
-		if errors.Is(err, context.Canceled) { // by a signal: nothing else cancels
-			said = "loadgen: interrupted:"
-		}
-		fmt.Fprintln(stderr, said, err)
-		return exitFailed
-	}
-	return exitOK
+func execute(args []string, e *env.Env) int {
+	return env.Execute(args, e, func(more ...kong.Option) (*kong.Kong, error) {
+		return kong.New(&commands{}, append(more, kong.Name("loadgen"), kong.Description(description), texts)...)
+	}, func() []any { return nil })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
@@ -334,7 +335,7 @@ func (r *rounds) large(ctx context.Context, f bench.Figures, c *crew, suffix str
 
 // stalled stops the receiving process for a while in which four senders keep sending, and measures by how much that
 // grows the sender's heap. It has a crew of its own: the stopped node is unreachable to the others meanwhile.
-func (r *rounds) stalled(ctx context.Context, e *env, f bench.Figures) error {
+func (r *rounds) stalled(ctx context.Context, e *env.Env, f bench.Figures) error {
 	c, err := startCrew(ctx, e, crewArgs{name: "stalled-", receivers: 1, shards: benchShards})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 // pressureCmd is the flags of loadgen pressure.
@@ -90,7 +91,7 @@ type pressured struct {
 }
 
 // Run forms the cluster, takes turns without and with a slow entity, and reports.
-func (c *pressureCmd) Run(e *env) error {
+func (c *pressureCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
@@ -99,7 +100,7 @@ func (c *pressureCmd) Run(e *env) error {
 		return err
 	}
 	defer crew.end()
-	p := &pressured{pressureCmd: c, crew: crew, progress: cli.NewProgress(e.stderr, c.Progress)}
+	p := &pressured{pressureCmd: c, crew: crew, progress: cli.NewProgress(e.Stderr, c.Progress)}
 	p.line = pressureLine{Entities: c.Entities, Senders: c.Senders, Tellers: c.Tellers,
 		SlowMs: float64(c.Slow.Microseconds()) / 1e3, Mailbox: c.Mailbox, Bound: c.Mailbox + c.Senders*mostUnderway,
 		Rounds: c.Rounds, Seconds: c.Duration.Seconds()}
@@ -110,7 +111,7 @@ func (c *pressureCmd) Run(e *env) error {
 		return err
 	}
 	p.line.Figures = bench.Medians(p.done)
-	if err := cli.Line(e.stdout, "pressure", p.line); err != nil {
+	if err := cli.Line(e.Stdout, "pressure", p.line); err != nil {
 		return err
 	}
 	return p.verdict()

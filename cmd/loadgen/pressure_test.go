@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 // A slow entity behind TellWait from several nodes: its mailbox fills, all that was accepted is handled, and every
@@ -15,7 +16,7 @@ import (
 func TestPressure(t *testing.T) {
 	code, out, errs := program(t, "pressure", "--entities=20", "--shards=4", "--senders=2", "--tellers=1", "--slow=20ms",
 		"--mailbox=4096", "--rounds=1", "--duration=200ms", "--progress")
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	var l pressureLine
 	require.NoError(t, cli.ParseLine([]byte(out), "pressure", &l))
 	require.Positive(t, l.Accepted)

@@ -17,6 +17,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 // runCmd is the flags of loadgen run.
@@ -145,11 +146,11 @@ type loadLine struct {
 var errLost = errors.New("messages were neither delivered nor refused")
 
 // Run forms the cluster, warms up, measures, and reports.
-func (c *runCmd) Run(e *env) error {
+func (c *runCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
-	progress := cli.NewProgress(e.stderr, c.Progress)
+	progress := cli.NewProgress(e.Stderr, c.Progress)
 	protect := c.files()
 	if c.TLS {
 		certs, err := newCerts()
@@ -182,9 +183,9 @@ func (c *runCmd) Run(e *env) error {
 		return err
 	}
 	if !c.JSON {
-		line.print(e.stdout)
+		line.print(e.Stdout)
 	}
-	if err := cli.Line(e.stdout, "load", line); err != nil {
+	if err := cli.Line(e.Stdout, "load", line); err != nil {
 		return err
 	}
 	if line.Lost > 0 {

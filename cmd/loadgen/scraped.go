@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/latency"
 	"github.com/kith-io/kith/metrics"
@@ -65,7 +66,7 @@ func (o *observed) serve(node *kith.Node, secure fleet.Files) (addr string, err 
 
 // scraped measures a pair without an admin interface, and one whose nodes have theirs, are scraped each second, and
 // have a reader of events each, in turn.
-func (r *rounds) scraped(ctx context.Context, e *env, f bench.Figures) error {
+func (r *rounds) scraped(ctx context.Context, e *env.Env, f bench.Figures) error {
 	var pairs [2]*crew
 	for i, name := range []string{"plain-", "watched-"} {
 		c, err := startCrew(ctx, e, crewArgs{name: name, receivers: 1, shards: benchShards, observed: i == 1})

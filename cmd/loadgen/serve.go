@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
@@ -57,11 +58,11 @@ type serving struct {
 }
 
 // Run starts the node, says where it is, and leaves on a signal.
-func (c *serveCmd) Run(e *env) error {
+func (c *serveCmd) Run(e *env.Env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	w := &worker{env: e, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
-	w.report, w.timed = cli.NewReporter(e.stderr), c.LatencyEvery
+	w := &worker{log: e.Stderr, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
+	w.report, w.timed = cli.NewReporter(e.Stderr), c.LatencyEvery
 	at, err := w.start(ctx, startArgs{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, Host: true, Shards: c.Shards,
 		TLS: c.files(), Insecure: c.Insecure, Poll: c.PollFor})
 	if w.node.Node != nil {
@@ -74,7 +75,7 @@ func (c *serveCmd) Run(e *env) error {
 	if err := w.node.Ready(ctx); err != nil {
 		return err
 	}
-	if err := cli.Line(e.stdout, "serving", serving{at.Addr, c.Cluster}); err != nil {
+	if err := cli.Line(e.Stdout, "serving", serving{at.Addr, c.Cluster}); err != nil {
 		return err
 	}
 	select {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kith-io/kith/internal/base/port"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
 // serve starts a node that hosts entities, and returns its address and how to end it.
@@ -59,7 +60,7 @@ func TestRunningNodesAreTargets(t *testing.T) {
 		"--mode=tell"} {
 		code, out, errs := program(t, append(strings.Fields("run --json --duration=200ms --entities=50 --shards=10 "+
 			"--cluster=shop --target="+first), strings.Fields(args)...)...)
-		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, env.ExitOK, code, errs)
 		var l loadLine
 		require.NoError(t, cli.ParseLine([]byte(out), "load", &l))
 		require.Positive(t, l.Sent)
@@ -80,7 +81,7 @@ func TestTargetTellsItsStatistics(t *testing.T) {
 	addr, end := served(t, &told, "--stats-every=100ms", "--latency-every=1")
 	code, _, errs := program(t, "run", "--json", "--duration=1s", "--entities=50", "--shards=10", "--cluster=shop",
 		"--target="+addr, "--mode=ask", "--inline")
-	require.Equal(t, exitOK, code, errs)
+	require.Equal(t, env.ExitOK, code, errs)
 	end() // which also ends the writing
 	linked, handled := false, false
 	for line := range strings.Lines(told.String()) {
@@ -119,7 +120,7 @@ func TestTargetsThatAreNone(t *testing.T) {
 	first, end := serve(t)
 	addr := port.Keep(t)
 	for cluster, target := range map[string]string{"shop": addr, "other": first} {
-		_, err := startCrew(t.Context(), &env{stderr: os.Stderr, selfEnv: []string{"KITH_LOADGEN=1"}},
+		_, err := startCrew(t.Context(), &env.Env{Stderr: os.Stderr, SelfEnv: []string{"KITH_LOADGEN=1"}},
 			crewArgs{shards: 10, cluster: cluster, targets: []string{target}, limit: time.Second})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "not all up within 1s")
@@ -127,7 +128,7 @@ func TestTargetsThatAreNone(t *testing.T) {
 		require.ErrorContains(t, err, why)
 	}
 	code, out, errs := program(t, "run", "--duration=200ms", "--shards=11", "--cluster=shop", "--target="+first)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, env.ExitFailed, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "11 shards")
 	require.Contains(t, errs, "10 shards")

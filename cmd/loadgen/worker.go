@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
@@ -29,9 +31,9 @@ const sinkRole = "sink"
 var execs = map[string]kith.Mode{"inline": kith.Inline, "worker": kith.Worker, "blocking": kith.Blocking}
 
 // Run answers calls until the parent is gone; then the process ends, whatever is under way.
-func (*workerCmd) Run(e *env) error {
-	w := &worker{env: e, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
-	return w.node.Serve(e.stdin, e.stdout, cli.Ops{
+func (*workerCmd) Run(e *env.Env) error {
+	w := &worker{log: e.Stderr, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
+	return w.node.Serve(e.Stdin, e.Stdout, cli.Ops{
 		"start": cli.Op(w.start), "await": cli.Op(w.await), "flush": cli.Op(w.flush), "load": cli.Op(w.load),
 		"stop":  cli.Op(w.stop),
 		"usage": cli.Op(w.usage), "ages": cli.Op(w.ages), "leave": cli.Op(w.node.Depart),
@@ -51,7 +53,7 @@ func (*workerCmd) Run(e *env) error {
 
 // worker is the state of the process.
 type worker struct {
-	env     *env
+	log     io.Writer
 	node    fleet.Node
 	sinks   map[string]*bench.Sink // by execution mode; set by start
 	regions map[string]*kith.Region
@@ -92,7 +94,7 @@ type (
 func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
 	cfg := kith.Config{TLS: a.TLS.TLS(), Name: cmp.Or(a.Name, clusterName), Listen: cmp.Or(a.Listen, "127.0.0.1:0"),
 		Insecure: a.Insecure, Seeds: a.Seeds, PollFor: a.Poll,
-		Logger:      slog.New(slog.NewTextHandler(w.env.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger:      slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Undelivered: func(u kith.Undelivered) { w.refused.Add(u.Count); w.press.reported(u) }}
 	cfg.Membership.HeartbeatInterval = a.Beat
 	if a.Host {

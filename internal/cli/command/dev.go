@@ -163,7 +163,9 @@ func (d *dev) form(ctx context.Context, e *env.Env) error {
 // start starts the next process, and its node.
 func (d *dev) start(ctx context.Context, e *env.Env) error {
 	i := len(d.children())
-	node, err := e.StartChild(fleet.Name(i), d.build(i), "child", d.logs)
+	o := e.Self("child")
+	o.Name, o.Path, o.Stderr = fleet.Name(i), d.build(i), d.logs
+	node, err := cli.Start(o)
 	if err != nil {
 		return err
 	}

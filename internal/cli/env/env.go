@@ -3,6 +3,8 @@
 package env
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,15 +28,14 @@ const (
 
 // Env is what a command has of the world.
 type Env struct {
-	Program  string // the name that it was built by
-	Stdin    io.Reader
-	Stdout   io.Writer
-	Stderr   *os.File
-	Again    func() (command any, err error) // reads the command line anew, and what it leads to; Execute sets it
-	Out      *logs.Queue                     // in front of Stderr, where nobody may wait for it; else nil
-	Clear    func()                          // clears the screen; nil where Stdout is none
-	SelfArgs []string                        // what to put before the arguments of a child process; tests need it
-	SelfEnv  []string                        // NAME=value for child processes; tests need it
+	Program string // the name that it was built by
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  *os.File
+	Again   func() (command any, err error) // reads the command line anew, and what it leads to; Execute sets it
+	Out     *logs.Queue                     // in front of Stderr, where nobody may wait for it; else nil
+	Clear   func()                          // clears the screen; nil where Stdout is none
+	SelfEnv []string                        // NAME=value for child processes; tests need it
 }
 
 // Of returns what a command of this process has.
@@ -59,15 +60,17 @@ func (e *Env) Last(err error) {
 	if e.Out != nil {
 		stderr = e.Out.Writer(stderr)
 	}
-	fmt.Fprintln(stderr, e.Program+":", err)
+	said := e.Program + ":"
+	if errors.Is(err, context.Canceled) { // by a signal: nothing else cancels
+		said += " interrupted:"
+	}
+	fmt.Fprintln(stderr, said, err)
 	e.Flush()
 }
 
-// StartChild starts a command of this program as a process that answers calls, or the same command of another build of
-// it where build is a path.
-func (e *Env) StartChild(name, build, command string, stderr io.Writer) (*cli.Child, error) {
-	return cli.Start(cli.Options{Name: name, Path: build, Args: append(e.SelfArgs[:len(e.SelfArgs):len(e.SelfArgs)],
-		command), Env: e.SelfEnv, Stderr: stderr})
+// Self says how a command of this program is started as a process that answers calls.
+func (e *Env) Self(command string) cli.Options {
+	return cli.Options{Args: []string{command}, Env: e.SelfEnv}
 }
 
 // Exit is an error with an exit code of its own.
