@@ -3,13 +3,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -41,7 +38,7 @@ var errBootstrap = errors.New("not one cluster")
 
 // Run runs the cases; one that does not end with one cluster makes it fail.
 func (c *bootstrapTestCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	program, err := kithProgram()
 	if err != nil {

@@ -3,12 +3,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -35,26 +32,21 @@ type chaosCmd struct {
 
 // Validate is called by the parser.
 func (c *chaosCmd) Validate() error {
-	var errs []error
-	check := func(ok bool, what string) {
-		if !ok {
-			errs = append(errs, errors.New(what))
-		}
-	}
-	check(c.Minutes > 0 && c.Minutes <= 1440, "--minutes must be more than 0 and at most 1440")
-	check(c.Rounds >= 0, "--rounds is negative")
-	check(c.Nodes >= 3 && c.Nodes <= 16, "--nodes must be 3 to 16")
-	check(c.Tells >= 0 && c.Tells <= 10_000, "--tells must be 0 to 10000")
-	check(c.Asks > 0 && c.Asks <= 10_000, "--asks must be more than 0 and at most 10000")
-	check(c.Plan >= 0 && c.Plan <= 10_000, "--plan must be 0 to 10000")
-	check(c.Entities >= 1 && c.Entities <= 1000, "--entities must be 1 to 1000")
+	var errs cli.Faults
+	errs.Must(c.Minutes > 0 && c.Minutes <= 1440, "--minutes must be more than 0 and at most 1440")
+	errs.Must(c.Rounds >= 0, "--rounds is negative")
+	errs.Must(c.Nodes >= 3 && c.Nodes <= 16, "--nodes must be 3 to 16")
+	errs.Must(c.Tells >= 0 && c.Tells <= 10_000, "--tells must be 0 to 10000")
+	errs.Must(c.Asks > 0 && c.Asks <= 10_000, "--asks must be more than 0 and at most 10000")
+	errs.Must(c.Plan >= 0 && c.Plan <= 10_000, "--plan must be 0 to 10000")
+	errs.Must(c.Entities >= 1 && c.Entities <= 1000, "--entities must be 1 to 1000")
 	kinds, err := chaos.ParseKinds(c.Only)
 	if err != nil {
 		errs = append(errs, err)
 	}
-	check(err != nil || !c.Moves || len(chaos.EveryMove(1, max(3, min(c.Nodes, 16)), kinds...)) > 0,
+	errs.Must(err != nil || !c.Moves || len(chaos.EveryMove(1, max(3, min(c.Nodes, 16)), kinds...)) > 0,
 		"--only: with --moves there are kill, pause, cut and reset")
-	return errors.Join(errs...)
+	return errs.Err()
 }
 
 // chaosShards is the number of shards of each type.
@@ -62,7 +54,7 @@ const chaosShards = 20
 
 // Run runs it and prints the last line.
 func (c *chaosCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	if c.Seed == 0 {
 		c.Seed = uint64(time.Now().UnixNano())%1_000_000 + 1

@@ -3,11 +3,8 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -32,28 +29,21 @@ const failoverLoad = 60
 
 // Validate is called by the parser.
 func (c *failoverCmd) Validate() error {
-	var errs []error
-	if c.Nodes < 3 || c.Nodes > 16 {
-		errs = append(errs, errors.New("--nodes must be 3 to 16"))
-	}
-	if c.Rounds < 1 || c.Rounds > 100 {
-		errs = append(errs, errors.New("--rounds must be 1 to 100"))
-	}
-	if c.Entities < 1 || c.Entities > 1000 {
-		errs = append(errs, errors.New("--entities must be 1 to 1000"))
-	}
-	if c.StableAfter != 0 && (c.StableAfter < time.Second || c.StableAfter > time.Minute) {
-		errs = append(errs, errors.New("--stable-after must be 0, or 1s to 1m"))
-	}
+	var errs cli.Faults
+	errs.Must(c.Nodes >= 3 && c.Nodes <= 16, "--nodes must be 3 to 16")
+	errs.Must(c.Rounds >= 1 && c.Rounds <= 100, "--rounds must be 1 to 100")
+	errs.Must(c.Entities >= 1 && c.Entities <= 1000, "--entities must be 1 to 1000")
+	errs.Must(c.StableAfter == 0 || c.StableAfter >= time.Second && c.StableAfter <= time.Minute,
+		"--stable-after must be 0, or 1s to 1m") // asking takes a moment
 	if _, err := chaos.ParseCases(c.Cases); err != nil {
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return errs.Err()
 }
 
 // Run measures and prints the last line.
 func (c *failoverCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	cases, err := chaos.ParseCases(c.Cases)
 	if err != nil {

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os/signal"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -30,14 +28,10 @@ type killCmd struct {
 
 // Validate is called by the parser.
 func (c *killCmd) Validate() error {
-	var errs []error
-	if c.Nodes < 2 || c.Nodes > 64 {
-		errs = append(errs, errors.New("--nodes must be 2 to 64"))
-	}
-	if c.Rounds < 1 || c.Rounds > 1000 {
-		errs = append(errs, errors.New("--rounds must be 1 to 1000"))
-	}
-	return errors.Join(errs...)
+	var errs cli.Faults
+	errs.Must(c.Nodes >= 2 && c.Nodes <= 64, "--nodes must be 2 to 64")
+	errs.Must(c.Rounds >= 1 && c.Rounds <= 1000, "--rounds must be 1 to 1000")
+	return errs.Err()
 }
 
 // killResult is the last line. Times are from the signal until the first and until the last of the other processes had
@@ -67,7 +61,7 @@ const settleTime = 2 * time.Second
 
 // Run forms a cluster, kills one process, and does so again.
 func (c *killCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	progress := cli.NewProgress(e.Stderr, c.Progress)
 	out := killResult{Nodes: c.Nodes, Rounds: c.Rounds}

@@ -30,20 +30,13 @@ type modelCmd struct {
 
 // Validate is called by the parser.
 func (c *modelCmd) Validate() error {
-	var errs []error
-	if c.Workers < 1 || c.Workers > 64 {
-		errs = append(errs, errors.New("--workers must be 1 to 64"))
-	}
-	if c.States < 1 || c.States > 100_000_000 {
-		errs = append(errs, errors.New("--states must be 1 to 100000000"))
-	}
-	if _, ok := model.RuleOf(c.Break); c.Break != "" && !ok {
-		errs = append(errs, fmt.Errorf("--break: %q is none of %s", c.Break, strings.Join(model.Rules(), ", ")))
-	}
-	if c.Only != "" && c.Break == "" && len(c.runs()) == 0 {
-		errs = append(errs, fmt.Errorf("--run: no name begins with %q; see --list", c.Only))
-	}
-	return errors.Join(errs...)
+	var errs cli.Faults
+	errs.Must(c.Workers >= 1 && c.Workers <= 64, "--workers must be 1 to 64")
+	errs.Must(c.States >= 1 && c.States <= 100_000_000, "--states must be 1 to 100000000")
+	_, ok := model.RuleOf(c.Break)
+	errs.Must(ok || c.Break == "", "--break: %q is none of %s", c.Break, strings.Join(model.Rules(), ", "))
+	errs.Must(c.Only == "" || c.Break != "" || len(c.runs()) > 0, "--run: no name begins with %q; see --list", c.Only)
+	return errs.Err()
 }
 
 var errModel = errors.New("the model does not hold")

@@ -4,11 +4,8 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -31,28 +28,21 @@ type partitionCmd struct {
 
 // Validate is called by the parser.
 func (c *partitionCmd) Validate() error {
-	var errs []error
-	if c.Nodes < 3 || c.Nodes > 16 {
-		errs = append(errs, errors.New("--nodes must be 3 to 16"))
-	}
-	if c.Rounds < 1 || c.Rounds > 100 {
-		errs = append(errs, errors.New("--rounds must be 1 to 100"))
-	}
-	if c.Entities < 1 || c.Entities > 1000 {
-		errs = append(errs, errors.New("--entities must be 1 to 1000"))
-	}
-	if c.StableAfter != 0 && (c.StableAfter < time.Second || c.StableAfter > time.Minute) { // asking takes a moment
-		errs = append(errs, errors.New("--stable-after must be 0, or 1s to 1m"))
-	}
+	var errs cli.Faults
+	errs.Must(c.Nodes >= 3 && c.Nodes <= 16, "--nodes must be 3 to 16")
+	errs.Must(c.Rounds >= 1 && c.Rounds <= 100, "--rounds must be 1 to 100")
+	errs.Must(c.Entities >= 1 && c.Entities <= 1000, "--entities must be 1 to 1000")
+	errs.Must(c.StableAfter == 0 || c.StableAfter >= time.Second && c.StableAfter <= time.Minute,
+		"--stable-after must be 0, or 1s to 1m") // asking takes a moment
 	if _, err := chaos.ParsePartitionCases(c.Cases); err != nil {
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return errs.Err()
 }
 
 // Run measures and prints the last line.
 func (c *partitionCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	program, err := kithProgram()
 	if err != nil {

@@ -3,13 +3,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/alecthomas/units"
@@ -99,7 +96,7 @@ func fleetOf(e *env.Env, cfg *rolling.Config, progress, verbose bool) {
 
 // Run restarts the nodes and prints the last line.
 func (c *rollingCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	cfg := c.config()
 	fleetOf(e, &cfg, c.Progress, c.Verbose)
@@ -151,7 +148,7 @@ func (c *scaleOutCmd) config() rolling.ScaleConfig {
 
 // Run has nodes join, and prints the last line.
 func (c *scaleOutCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	cfg := c.config()
 	fleetOf(e, &cfg.Config, c.Progress, c.Verbose)

@@ -3,16 +3,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime/pprof"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -36,25 +33,15 @@ type scaleCmd struct {
 
 // Validate is called by the parser.
 func (c *scaleCmd) Validate() error {
-	var errs []error
-	if c.Nodes < 2 || c.Nodes > scale.MaxNodes {
-		errs = append(errs, fmt.Errorf("--nodes must be 2 to %d", scale.MaxNodes))
-	}
-	if c.Crashes < 0 || c.Crashes > 100_000 {
-		errs = append(errs, errors.New("--crashes must be 0 to 100000"))
-	}
-	if !(c.Hours > 0 && c.Hours <= 1000) {
-		errs = append(errs, errors.New("--hours must be more than 0 and at most 1000"))
-	}
-	if c.Rounds < 1 || c.Rounds > 100_000 {
-		errs = append(errs, errors.New("--rounds must be 1 to 100000"))
-	}
+	var errs cli.Faults
+	errs.Must(c.Nodes >= 2 && c.Nodes <= scale.MaxNodes, "--nodes must be 2 to %d", scale.MaxNodes)
+	errs.Must(c.Crashes >= 0 && c.Crashes <= 100_000, "--crashes must be 0 to 100000")
+	errs.Must(c.Hours > 0 && c.Hours <= 1000, "--hours must be more than 0 and at most 1000")
+	errs.Must(c.Rounds >= 1 && c.Rounds <= 100_000, "--rounds must be 1 to 100000")
 	for _, p := range c.Parts {
-		if !slices.Contains(scale.Parts(), p) {
-			errs = append(errs, fmt.Errorf("--parts: no part %q, there are %s", p, strings.Join(scale.Parts(), ",")))
-		}
+		errs.Must(slices.Contains(scale.Parts(), p), "--parts: no part %q, there are %s", p, strings.Join(scale.Parts(), ","))
 	}
-	return errors.Join(errs...)
+	return errs.Err()
 }
 
 // Run measures and prints the last line.
@@ -117,7 +104,7 @@ func (c *scaleShardsCmd) config() shardscale.Config {
 
 // Run measures the parts and prints the last line, also when a bound was missed.
 func (c *scaleShardsCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	cfg := c.config()
 	cfg.Progress = cli.NewProgress(e.Stderr, c.Progress)

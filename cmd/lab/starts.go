@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -20,17 +19,11 @@ type startsCmd struct {
 
 // Validate is called by the parser.
 func (c *startsCmd) Validate() error {
-	var errs []error
-	if c.Starts < 1 || c.Starts > 100_000_000 {
-		errs = append(errs, errors.New("--starts must be 1 to 100000000"))
-	}
-	if c.Workers < 0 {
-		errs = append(errs, errors.New("--workers is negative"))
-	}
-	if c.Workers > env.MaxWorkers {
-		errs = append(errs, fmt.Errorf("--workers must be at most %d", env.MaxWorkers))
-	}
-	return errors.Join(errs...)
+	var errs cli.Faults
+	errs.Must(c.Starts >= 1 && c.Starts <= 100_000_000, "--starts must be 1 to 100000000")
+	errs.Must(c.Workers >= 0, "--workers is negative")
+	errs.Must(c.Workers <= env.MaxWorkers, "--workers must be at most %d", env.MaxWorkers)
+	return errs.Err()
 }
 
 // startsLine is the last line.

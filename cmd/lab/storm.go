@@ -12,12 +12,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -39,25 +37,16 @@ type stormCmd struct {
 
 // Validate is called by the parser.
 func (c *stormCmd) Validate() error {
-	var errs []error
-	if c.Seeds < 1 || c.Seeds > 10_000_000 {
-		errs = append(errs, errors.New("--seeds must be 1 to 10000000"))
-	}
-	if c.Workers < 0 {
-		errs = append(errs, errors.New("--workers is negative"))
-	}
-	if c.Workers > env.MaxWorkers {
-		errs = append(errs, fmt.Errorf("--workers must be at most %d", env.MaxWorkers))
-	}
-	if c.Seeds > 0 && c.First > math.MaxUint64-uint64(c.Seeds) {
-		errs = append(errs, errors.New("--first is too large for so many seeds"))
-	}
+	var errs cli.Faults
+	errs.Must(c.Seeds >= 1 && c.Seeds <= 10_000_000, "--seeds must be 1 to 10000000")
+	errs.Must(c.Workers >= 0, "--workers is negative")
+	errs.Must(c.Workers <= env.MaxWorkers, "--workers must be at most %d", env.MaxWorkers)
+	errs.Must(c.Seeds <= 0 || c.First <= math.MaxUint64-uint64(c.Seeds), "--first is too large for so many seeds")
 	for _, what := range c.Without {
-		if !slices.Contains(storm.Draws(), what) {
-			errs = append(errs, fmt.Errorf("--without: %q is none of %s", what, strings.Join(storm.Draws(), ", ")))
-		}
+		errs.Must(slices.Contains(storm.Draws(), what), "--without: %q is none of %s", what,
+			strings.Join(storm.Draws(), ", "))
 	}
-	return errors.Join(errs...)
+	return errs.Err()
 }
 
 var (
@@ -84,7 +73,7 @@ func (c *stormCmd) Run(e *env.Env) error { return c.report(e, c.storms(e, false)
 func (c *stormCmd) storms(e *env.Env, heavy bool) storm.Result {
 	c.collectSeldom()
 	c.pick(e.Stderr)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	progress := cli.NewProgress(e.Stderr, c.Progress)
@@ -161,14 +150,12 @@ func (c *stormCmd) report(e *env.Env, r storm.Result) error {
 
 // verdict returns the error of violations, and of a storm that was cut short.
 func (c *stormCmd) verdict(r *storm.Result) error {
-	var errs []error
-	if r.Violations > 0 {
-		errs = append(errs, fmt.Errorf("%w: %d violations in %d seeds", errViolations, r.Violations, r.Seeds))
-	}
+	var errs cli.Faults
+	errs.Must(r.Violations == 0, "%w: %d violations in %d seeds", errViolations, r.Violations, r.Seeds)
 	if r.Stopped {
 		errs = append(errs, fmt.Errorf("%w after %d of %d seeds", errCutShort, r.Seeds, c.Seeds))
 	}
-	return errors.Join(errs...)
+	return errs.Err()
 }
 
 // tellFailures prints the seeds that broke a promise, for people.

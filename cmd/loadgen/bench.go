@@ -4,12 +4,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -29,15 +26,13 @@ type benchCmd struct {
 
 // Validate is called by the parser.
 func (c *benchCmd) Validate() error {
-	var errs []error
-	if c.Rounds < 1 || c.Rounds > 100 {
-		errs = append(errs, errors.New("--rounds must be 1 to 100"))
-	}
+	var errs cli.Faults
+	errs.Must(c.Rounds >= 1 && c.Rounds <= 100, "--rounds must be 1 to 100")
 	if c.Only != "" && !slices.ContainsFunc(measureNames, func(n string) bool { return strings.Contains(n, c.Only) }) {
 		errs = append(errs, fmt.Errorf("--only=%s: no measure has that in its name; they are: %s", c.Only,
 			strings.Join(measureNames, ", ")))
 	}
-	return errors.Join(errs...)
+	return errs.Err()
 }
 
 // measureNames are the names of all measures, which TestMeasureNames holds against those that are run.
@@ -54,7 +49,7 @@ const (
 
 // Run forms the crews, measures in rounds and prints the medians.
 func (c *benchCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
 	r := &rounds{progress: cli.NewProgress(e.Stderr, c.Progress), unit: time.Second, only: c.Only}
@@ -209,11 +204,11 @@ func (r *rounds) leave(ctx context.Context) error {
 	for _, c := range r.crews() {
 		go func() { left <- c.leave(ctx) }()
 	}
-	var errs []error
+	var errs cli.Faults
 	for range r.crews() {
 		errs = append(errs, <-left)
 	}
-	return errors.Join(errs...)
+	return errs.Err()
 }
 
 // table shows the medians and their spread on stderr.

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -39,21 +37,16 @@ type doorsCmd struct {
 
 // Validate is called by the parser.
 func (c *doorsCmd) Validate() error {
-	var errs []error
-	check := func(ok bool, what string) {
-		if !ok {
-			errs = append(errs, errors.New(what))
-		}
-	}
-	check(c.Readers >= 0 && c.Readers <= 1000, "--readers must be 0 to 1000")
-	check(c.Streams >= 1 && c.Streams <= 1000, "--streams must be 1 to 1000")
-	check(c.Idle >= 0 && c.Idle <= 4000, "--idle must be 0 to 4000")
-	check(c.Silent >= 0 && c.Silent <= 4000, "--silent must be 0 to 4000")
-	check(c.Rate >= 1 && c.Rate <= 1e6, "--rate must be 1 to 1000000")
-	check(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
-	check(c.Duration >= time.Second && c.Duration <= 10*time.Minute, "--duration must be 1s to 10m")
-	check(c.Limit >= 100*time.Millisecond && c.Limit <= time.Minute, "--probe-limit must be 100ms to 1m")
-	return errors.Join(errs...)
+	var errs cli.Faults
+	errs.Must(c.Readers >= 0 && c.Readers <= 1000, "--readers must be 0 to 1000")
+	errs.Must(c.Streams >= 1 && c.Streams <= 1000, "--streams must be 1 to 1000")
+	errs.Must(c.Idle >= 0 && c.Idle <= 4000, "--idle must be 0 to 4000")
+	errs.Must(c.Silent >= 0 && c.Silent <= 4000, "--silent must be 0 to 4000")
+	errs.Must(c.Rate >= 1 && c.Rate <= 1e6, "--rate must be 1 to 1000000")
+	errs.Must(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
+	errs.Must(c.Duration >= time.Second && c.Duration <= 10*time.Minute, "--duration must be 1s to 10m")
+	errs.Must(c.Limit >= 100*time.Millisecond && c.Limit <= time.Minute, "--probe-limit must be 100ms to 1m")
+	return errs.Err()
 }
 
 // doorsLine is the last line of loadgen doors.
@@ -77,7 +70,7 @@ type doorsLine struct {
 
 // Run measures asks alone, then beside the crowd, with probes and newcomers.
 func (c *doorsCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	progress := cli.NewProgress(e.Stderr, c.Progress)
 	var keys fleet.Certs

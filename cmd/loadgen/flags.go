@@ -3,10 +3,9 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/alecthomas/kong"
+
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // given returns the names of the flags that stand on the command line.
@@ -21,14 +20,10 @@ func given(parsed *kong.Context) map[string]bool {
 }
 
 // contradictions returns the faults of flags that were given and would have no effect beside others.
-func (c *runCmd) contradictions(given map[string]bool) (errs []error) {
-	if c.Inline && given["exec"] && c.Exec != "inline" {
-		errs = append(errs, errors.New("--inline contradicts --exec="+c.Exec))
-	}
+func (c *runCmd) contradictions(given map[string]bool) (errs cli.Faults) {
+	errs.Must(!c.Inline || !given["exec"] || c.Exec == "inline", "--inline contradicts --exec=%s", c.Exec)
 	for _, name := range []string{"callback", "inflight", "timeout"} {
-		if given[name] && c.Mode != "ask" {
-			errs = append(errs, fmt.Errorf("--%s needs --mode=ask", name))
-		}
+		errs.Must(!given[name] || c.Mode == "ask", "--%s needs --mode=ask", name)
 	}
 	return errs
 }

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -62,7 +60,7 @@ const idleChunk = 50_000
 
 // Run starts one process with a node, has it make the entities, and reports what it holds.
 func (c *idleCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/bench"
@@ -31,22 +29,17 @@ type pressureCmd struct {
 
 // Validate is called by the parser.
 func (c *pressureCmd) Validate() error {
-	var errs []error
-	check := func(ok bool, what string) {
-		if !ok {
-			errs = append(errs, errors.New(what))
-		}
-	}
-	check(c.Entities >= 2 && c.Entities <= 100_000, "--entities must be 2 to 100000")
-	check(c.Senders >= 1 && c.Senders <= 16, "--senders must be 1 to 16")
-	check(c.Tellers >= 1 && c.Tellers <= 64, "--tellers must be 1 to 64")
-	check(c.Slow >= time.Microsecond && c.Slow <= time.Second, "--slow must be 1us to 1s")
-	check(c.Mailbox >= 1<<10 && c.Mailbox <= 16<<20, "--mailbox must be 1024 to 16777216")
-	check(c.Size >= 0 && c.Size <= 64<<10, "--size must be 0 to 65536")
-	check(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
-	check(c.Rounds >= 1 && c.Rounds <= 100, "--rounds must be 1 to 100")
-	check(c.Duration >= 100*time.Millisecond, "--duration must be at least 100ms")
-	return errors.Join(errs...)
+	var errs cli.Faults
+	errs.Must(c.Entities >= 2 && c.Entities <= 100_000, "--entities must be 2 to 100000")
+	errs.Must(c.Senders >= 1 && c.Senders <= 16, "--senders must be 1 to 16")
+	errs.Must(c.Tellers >= 1 && c.Tellers <= 64, "--tellers must be 1 to 64")
+	errs.Must(c.Slow >= time.Microsecond && c.Slow <= time.Second, "--slow must be 1us to 1s")
+	errs.Must(c.Mailbox >= 1<<10 && c.Mailbox <= 16<<20, "--mailbox must be 1024 to 16777216")
+	errs.Must(c.Size >= 0 && c.Size <= 64<<10, "--size must be 0 to 65536")
+	errs.Must(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
+	errs.Must(c.Rounds >= 1 && c.Rounds <= 100, "--rounds must be 1 to 100")
+	errs.Must(c.Duration >= 100*time.Millisecond, "--duration must be at least 100ms")
+	return errs.Err()
 }
 
 // warm is how long a turn runs before it is measured, and after.
@@ -92,7 +85,7 @@ type pressured struct {
 
 // Run forms the cluster, takes turns without and with a slow entity, and reports.
 func (c *pressureCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
 	crew, err := startCrew(ctx, e, crewArgs{receivers: 1, more: c.Senders - 1, shards: c.Shards})
@@ -227,7 +220,7 @@ func (p *pressured) send(ctx context.Context) error {
 			all <- o
 		}()
 	}
-	var errs []error
+	var errs cli.Faults
 	for range p.senders() {
 		o := <-all
 		errs = append(errs, o.err)
@@ -237,7 +230,7 @@ func (p *pressured) send(ctx context.Context) error {
 			p.line.FirstErr = o.r.FirstErr
 		}
 	}
-	return errors.Join(errs...)
+	return errs.Err()
 }
 
 // middle waits for the middle of a turn and returns how things stood when it began and when it ended.

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -52,32 +50,27 @@ func (c *runCmd) warm() time.Duration { return min(time.Second, c.Duration/4) }
 // Validate is called by the parser, which knows what was given: a flag with its default may stand beside any other.
 func (c *runCmd) Validate(parsed *kong.Context) error {
 	errs := c.contradictions(given(parsed))
-	check := func(ok bool, what string) {
-		if !ok {
-			errs = append(errs, errors.New(what))
-		}
-	}
-	check(c.Size >= bench.MinStamped && c.Size <= 1<<20, "--size must be 16 to 1048576")
-	check(c.Entities >= 1 && c.Entities <= 10_000_000, "--entities must be 1 to 10000000")
-	check(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
-	check(c.Senders >= 1 && c.Senders <= 1024, "--senders must be 1 to 1024")
-	check(c.Inflight >= 1 && c.Inflight <= 4096, "--inflight must be 1 to 4096")
-	check(c.Mode != "ask" || c.Senders*c.Inflight <= 65536, "--senders times --inflight must be at most 65536")
-	check(c.Rate >= 0, "--rate is negative")
-	check(c.Duration >= 100*time.Millisecond, "--duration must be at least 100ms")
-	check(c.Nodes >= 2 && c.Nodes <= 64, "--nodes must be 2 to 64")
-	check(c.PollFor >= 0 && c.PollFor <= time.Millisecond, "--poll-for must be 0 to 1ms")
-	check(c.Timeout > 0, "--timeout must be more than zero")
-	check(len(c.Target) > 0 || c.Listen == "" && c.protectFlags == protectFlags{} && c.Cluster == clusterName,
+	errs.Must(c.Size >= bench.MinStamped && c.Size <= 1<<20, "--size must be 16 to 1048576")
+	errs.Must(c.Entities >= 1 && c.Entities <= 10_000_000, "--entities must be 1 to 10000000")
+	errs.Must(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
+	errs.Must(c.Senders >= 1 && c.Senders <= 1024, "--senders must be 1 to 1024")
+	errs.Must(c.Inflight >= 1 && c.Inflight <= 4096, "--inflight must be 1 to 4096")
+	errs.Must(c.Mode != "ask" || c.Senders*c.Inflight <= 65536, "--senders times --inflight must be at most 65536")
+	errs.Must(c.Rate >= 0, "--rate is negative")
+	errs.Must(c.Duration >= 100*time.Millisecond, "--duration must be at least 100ms")
+	errs.Must(c.Nodes >= 2 && c.Nodes <= 64, "--nodes must be 2 to 64")
+	errs.Must(c.PollFor >= 0 && c.PollFor <= time.Millisecond, "--poll-for must be 0 to 1ms")
+	errs.Must(c.Timeout > 0, "--timeout must be more than zero")
+	errs.Must(len(c.Target) > 0 || c.Listen == "" && c.protectFlags == protectFlags{} && c.Cluster == clusterName,
 		"--cluster, --listen, --insecure, --tls-cert, --tls-key and --tls-ca need --target")
 	for _, a := range c.Target {
 		if _, err := kith.ParseAddr(a); err != nil {
 			errs = append(errs, fmt.Errorf("--target=%s: %w", a, err))
 		}
 	}
-	check(len(c.Target) == 0 || !c.TLS,
+	errs.Must(len(c.Target) == 0 || !c.TLS,
 		"--tls makes certificates that running nodes do not know: give --tls-cert, --tls-key, --tls-ca")
-	return errors.Join(errs...)
+	return errs.Err()
 }
 
 // receivers is how many processes are spawned beside the sender.
@@ -147,7 +140,7 @@ var errLost = errors.New("messages were neither delivered nor refused")
 
 // Run forms the cluster, warms up, measures, and reports.
 func (c *runCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
 	progress := cli.NewProgress(e.Stderr, c.Progress)

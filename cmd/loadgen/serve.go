@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -41,10 +39,8 @@ type serveCmd struct {
 
 // Validate is called by the parser: all faults at once, before anything starts.
 func (c *serveCmd) Validate() error {
-	var errs []error
-	if c.Shards < 1 || c.Shards > 1<<20 {
-		errs = append(errs, errors.New("--shards must be 1 to 1048576"))
-	}
+	var errs cli.Faults
+	errs.Must(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
 	errs = append(errs, c.Faults()...)
 	cfg := kith.Config{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, TLS: c.files().TLS(), Insecure: c.Insecure,
 		PollFor: c.PollFor}
@@ -59,7 +55,7 @@ type serving struct {
 
 // Run starts the node, says where it is, and leaves on a signal.
 func (c *serveCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	w := &worker{log: e.Stderr, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
 	w.report, w.timed = cli.NewReporter(e.Stderr), c.LatencyEvery

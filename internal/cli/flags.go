@@ -10,6 +10,19 @@ import (
 	"unicode"
 )
 
+// Faults gathers what is wrong with the flags of a command, so that all of it is told at once.
+type Faults []error
+
+// Must adds what is wrong where ok does not hold.
+func (f *Faults) Must(ok bool, format string, args ...any) {
+	if !ok {
+		*f = append(*f, fmt.Errorf(format, args...))
+	}
+}
+
+// Err returns all that is wrong joined, or nil.
+func (f Faults) Err() error { return errors.Join(f...) }
+
 // Address returns why the value of a flag is no host:port, or nil when it is one. The host may be empty, the port zero.
 func Address(flag, value string) error {
 	host, port, err := net.SplitHostPort(value)

@@ -9,6 +9,12 @@ import (
 	"syscall"
 )
 
+// Interruptible returns the context of a command, which ends with the first SIGINT or SIGTERM. After stop the next one
+// ends the process.
+func Interruptible() (ctx context.Context, stop context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+}
+
 // Signals are those of a process that runs a node: SIGINT and SIGTERM have it leave, SIGHUP has it reload, and SIGPIPE,
 // which a write to a log that nobody reads any more brings, does nothing.
 type Signals struct {

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,13 +22,9 @@ type StatsFlags struct {
 }
 
 // Faults returns what is wrong with the flags.
-func (f StatsFlags) Faults() (errs []error) {
-	if f.StatsEvery < 0 || f.StatsEvery > 0 && f.StatsEvery < 100*time.Millisecond {
-		errs = append(errs, errors.New("--stats-every must be at least 100ms, or 0"))
-	}
-	if f.LatencyEvery < 0 || f.LatencyEvery > 1<<20 {
-		errs = append(errs, errors.New("--latency-every must be 0 to 1048576"))
-	}
+func (f StatsFlags) Faults() (errs Faults) {
+	errs.Must(f.StatsEvery == 0 || f.StatsEvery >= 100*time.Millisecond, "--stats-every must be at least 100ms, or 0")
+	errs.Must(f.LatencyEvery >= 0 && f.LatencyEvery <= 1<<20, "--latency-every must be 0 to 1048576")
 	return errs
 }
 

@@ -83,32 +83,23 @@ type certIssueCmd struct {
 
 // Validate is called by the parser.
 func (c *certIssueCmd) Validate() error {
-	var errs []error
-	if c.Days < 1 || c.Days > 36500 {
-		errs = append(errs, errors.New("--days must be 1 to 36500"))
-	}
-	if c.Cluster == "" || len(c.Cluster) > 64 {
-		errs = append(errs, errors.New("--cluster must have 1 to 64 bytes"))
-	}
-	if len(c.Host) > 0 && len(c.Names) > 1 {
-		errs = append(errs, errors.New("--host is for one name: each node has its own"))
-	}
+	var errs cli.Faults
+	errs.Must(c.Days >= 1 && c.Days <= 36500, "--days must be 1 to 36500")
+	errs.Must(c.Cluster != "" && len(c.Cluster) <= 64, "--cluster must have 1 to 64 bytes")
+	errs.Must(len(c.Host) == 0 || len(c.Names) <= 1, "--host is for one name: each node has its own")
 	for _, h := range c.Host {
-		if _, err := kith.ParseAddr(net.JoinHostPort(h, "1")); err != nil {
-			errs = append(errs, fmt.Errorf("--host=%s is no IP address and no host name", h))
-		}
+		_, err := kith.ParseAddr(net.JoinHostPort(h, "1"))
+		errs.Must(err == nil, "--host=%s is no IP address and no host name", h)
 	}
 	for i, name := range c.Names {
-		if slices.Contains(c.Names[:i], name) {
-			errs = append(errs, fmt.Errorf("%q is there twice", name))
-		}
+		errs.Must(!slices.Contains(c.Names[:i], name), "%q is there twice", name)
 		if name == pki.CAName {
 			errs = append(errs, fmt.Errorf("%q is the authority's name", name))
 		} else if err := pki.GoodName(name); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	return errs.Err()
 }
 
 // Run issues the certificates.

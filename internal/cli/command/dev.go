@@ -40,24 +40,20 @@ type devCmd struct {
 
 // Validate is called by the parser.
 func (c *devCmd) Validate() error {
-	var errs []error
-	check := func(ok bool, what string) {
-		if !ok {
-			errs = append(errs, errors.New(what))
-		}
-	}
-	check(c.Nodes >= 1 && c.Nodes <= 64, "--nodes must be 1 to 64")
-	check(c.Duration >= 0, "--duration is negative")
-	check(c.Entities >= 1 && c.Entities <= 1_000_000, "--entities must be 1 to 1000000")
-	check(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
-	check(c.Senders >= 0 && c.Senders <= 1024, "--senders must be 0 to 1024")
-	check(c.Rate >= 0, "--rate is negative")
-	check(!c.Kill || c.Nodes > 2 && !c.Steady && c.Old == "", "--kill needs three nodes, and neither --steady nor --old")
+	var errs cli.Faults
+	errs.Must(c.Nodes >= 1 && c.Nodes <= 64, "--nodes must be 1 to 64")
+	errs.Must(c.Duration >= 0, "--duration is negative")
+	errs.Must(c.Entities >= 1 && c.Entities <= 1_000_000, "--entities must be 1 to 1000000")
+	errs.Must(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
+	errs.Must(c.Senders >= 0 && c.Senders <= 1024, "--senders must be 0 to 1024")
+	errs.Must(c.Rate >= 0, "--rate is negative")
+	errs.Must(!c.Kill || c.Nodes > 2 && !c.Steady && c.Old == "",
+		"--kill needs three nodes, and neither --steady nor --old")
 	if c.Dashboard != "" {
 		cfg := admin.DashboardConfig{Listen: c.Dashboard, Nodes: func() []admin.DashboardNode { return nil }}
 		errs = append(errs, cli.About(cfg.Validate(), admin.ErrBadConfig, "Listen", "--dashboard"))
 	}
-	return errors.Join(errs...)
+	return errs.Err()
 }
 
 // changes reports whether a node joins and one leaves: not where there is one alone, nor beside nodes of another build,

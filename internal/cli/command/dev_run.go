@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/admin"
@@ -29,7 +27,7 @@ const (
 
 // Run starts the cluster, sends until it is time, counts, and ends everything in order.
 func (c *devCmd) Run(e *env.Env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	d := &dev{cmd: c, progress: cli.NewProgress(e.Stderr, c.Progress), dead: map[*cli.Child]bool{}}
 	d.sum.Nodes, d.sum.Shards = c.Nodes, c.Shards

@@ -73,20 +73,16 @@ func (f *findFlags) bootstrap(log *slog.Logger) (bootstrap.Config, error) {
 
 // valueFaults returns which values are none whatever they are for, or nil.
 func (f *findFlags) valueFaults() error {
-	errs := []error{cli.Address("--contact", f.Contact)}
+	errs := cli.Faults{cli.Address("--contact", f.Contact)}
 	for flag, value := range map[string]string{"--contact-advertise": f.ContactAdvertise,
 		"--discovery-server": f.DiscoveryServer} {
 		if value != "" {
 			errs = append(errs, cli.Address(flag, value))
 		}
 	}
-	if f.Margin < time.Millisecond || f.Margin > time.Hour {
-		errs = append(errs, fmt.Errorf("--margin is %v, must be 1ms to 1h", f.Margin))
-	}
-	if f.BootstrapTimeout < 0 {
-		errs = append(errs, errors.New("--bootstrap-timeout is negative"))
-	}
-	return errors.Join(errs...)
+	errs.Must(f.Margin >= time.Millisecond && f.Margin <= time.Hour, "--margin is %v, must be 1ms to 1h", f.Margin)
+	errs.Must(f.BootstrapTimeout >= 0, "--bootstrap-timeout is negative")
+	return errs.Err()
 }
 
 // findFaults returns what is wrong with them for a node of that configuration, or nil.

@@ -90,10 +90,8 @@ type certRevokeCmd struct {
 
 // Validate is called by the parser.
 func (c *certRevokeCmd) Validate() error {
-	errs := []error{c.crlFlags.Validate()}
-	if len(c.Names)+len(c.Serial) == 0 {
-		errs = append(errs, errors.New("name a node, a file or a --serial"))
-	}
+	errs := cli.Faults{c.crlFlags.Validate()}
+	errs.Must(len(c.Names)+len(c.Serial) > 0, "name a node, a file or a --serial")
 	for _, text := range c.Serial {
 		_, err := pki.Serial(text)
 		errs = append(errs, err)

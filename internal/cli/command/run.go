@@ -118,20 +118,12 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 
 // Validate is called by the parser: all faults at once, before anything starts.
 func (c *runCmd) Validate() error {
-	var errs []error
-	if c.JoinTimeout < 0 {
-		errs = append(errs, errors.New("--join-timeout is negative"))
-	}
-	if c.LeaveTimeout <= 0 {
-		errs = append(errs, errors.New("--leave-timeout must be more than zero"))
-	}
+	var errs cli.Faults
+	errs.Must(c.JoinTimeout >= 0, "--join-timeout is negative")
+	errs.Must(c.LeaveTimeout > 0, "--leave-timeout must be more than zero")
 	errs = append(errs, c.Faults()...)
-	if c.DemoShards < 1 || c.DemoShards > 1<<20 {
-		errs = append(errs, errors.New("--demo-shards must be 1 to 1048576"))
-	}
-	if c.Quorum < 0 {
-		errs = append(errs, errors.New("--quorum is negative"))
-	}
+	errs.Must(c.DemoShards >= 1 && c.DemoShards <= 1<<20, "--demo-shards must be 1 to 1048576")
+	errs.Must(c.Quorum >= 0, "--quorum is negative")
 	node := cli.About(c.findFaults(c.config(nil)), kith.ErrBadConfig, "FlightRecord.Bytes", "--flight-bytes",
 		"FlightRecord.Directory", "--flight-dir", "QuorumSize", "--quorum")
 	errs = append(errs, c.adminFaults(c.adminCert()), node)

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/admin"
@@ -64,7 +62,7 @@ func (c *Dashboard) config(client *http.Client) admin.DashboardConfig {
 
 // Run serves the page until a signal.
 func (c *Dashboard) Run(to *Console) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	client, err := clientFor(c.CA)
 	if err != nil {

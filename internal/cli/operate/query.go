@@ -5,14 +5,11 @@ package operate
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -248,7 +245,7 @@ type Events struct {
 
 // Run prints events until the node ends or a signal comes.
 func (c *Events) Run(to *Console) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	path := "/v1/events"
 	if c.Shards {

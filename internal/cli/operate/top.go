@@ -5,11 +5,8 @@ package operate
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -28,20 +25,14 @@ type Top struct {
 
 // Validate is called by the parser.
 func (c *Top) Validate() error {
-	errs := []error{c.Asked.Validate()}
-	if c.Every < 100*time.Millisecond {
-		errs = append(errs, errors.New("--every must be at least 100ms"))
-	}
-	if c.Rounds < 0 {
-		errs = append(errs, errors.New("--rounds is negative"))
-	}
+	errs := cli.Faults{c.Asked.Validate()}
+	errs.Must(c.Every >= 100*time.Millisecond, "--every must be at least 100ms")
+	errs.Must(c.Rounds >= 0, "--rounds is negative")
 	for _, n := range c.Nodes {
 		errs = append(errs, interfaceAt("nodes", n))
 	}
-	if len(c.Nodes) > maxTop {
-		errs = append(errs, fmt.Errorf("%d nodes, at most %d", len(c.Nodes), maxTop))
-	}
-	return errors.Join(errs...)
+	errs.Must(len(c.Nodes) <= maxTop, "%d nodes, at most %d", len(c.Nodes), maxTop)
+	return errs.Err()
 }
 
 // topRow is one node at one look. What is not known is absent.
@@ -63,7 +54,7 @@ type topRow struct {
 
 // Run looks until a signal comes, or --rounds are over. When no node answers the first look, that is an error.
 func (c *Top) Run(to *Console) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	nodes := c.Nodes
 	if len(nodes) == 0 {

@@ -3,8 +3,6 @@
 package rolling
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -52,35 +50,30 @@ type Config struct {
 
 // Validate returns all faults joined, or nil.
 func (c *Config) Validate() error {
-	var errs []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	check(c.Nodes >= 2 && c.Nodes <= 16, "--nodes must be 2 to 16")
-	check(c.Rounds >= 1 && c.Rounds <= 1000, "--rounds must be 1 to 1000")
-	check(c.Together >= 1 && c.Together < max(c.Nodes, 2), "--together must be at least 1 and below --nodes")
-	check(c.Entities >= 1 && c.Entities <= 100_000, "--entities must be 1 to 100000")
-	check(c.Shards >= 1 && c.Shards <= 10_000, "--shards must be 1 to 10000")
-	check(c.Senders >= 1 && c.Senders <= 64, "--senders must be 1 to 64")
-	check(c.Rate > 0 && c.Rate <= 1e6, "--rate must be more than 0 and at most 1000000")
-	check(c.Asks > 0 && c.Asks <= c.Rate, "--asks must be more than 0 and at most --rate, of which they are a part")
-	check(c.Pause >= 0 && c.Pause <= time.Hour, "--pause must be 0 to 1h")
-	check(c.Takes >= 0 && c.Takes <= time.Minute, "--work must be 0 to 1m")
-	check(c.Large >= 0, "--large is negative")
-	check(c.Nested >= 0, "--nested is negative")
-	check(c.State >= 0 && c.State <= maxState, "--state must be 0 to 1MiB")
-	check(c.State <= 0 || c.Entities*c.Rounds <= maxLives, "with --state, --entities times --rounds must be at most %d",
-		maxLives)
-	check(c.Mode == kith.Blocking || c.Takes == 0 && c.Nested == 0,
+	var errs cli.Faults
+	errs.Must(c.Nodes >= 2 && c.Nodes <= 16, "--nodes must be 2 to 16")
+	errs.Must(c.Rounds >= 1 && c.Rounds <= 1000, "--rounds must be 1 to 1000")
+	errs.Must(c.Together >= 1 && c.Together < max(c.Nodes, 2), "--together must be at least 1 and below --nodes")
+	errs.Must(c.Entities >= 1 && c.Entities <= 100_000, "--entities must be 1 to 100000")
+	errs.Must(c.Shards >= 1 && c.Shards <= 10_000, "--shards must be 1 to 10000")
+	errs.Must(c.Senders >= 1 && c.Senders <= 64, "--senders must be 1 to 64")
+	errs.Must(c.Rate > 0 && c.Rate <= 1e6, "--rate must be more than 0 and at most 1000000")
+	errs.Must(c.Asks > 0 && c.Asks <= c.Rate, "--asks must be more than 0 and at most --rate, of which they are a part")
+	errs.Must(c.Pause >= 0 && c.Pause <= time.Hour, "--pause must be 0 to 1h")
+	errs.Must(c.Takes >= 0 && c.Takes <= time.Minute, "--work must be 0 to 1m")
+	errs.Must(c.Large >= 0, "--large is negative")
+	errs.Must(c.Nested >= 0, "--nested is negative")
+	errs.Must(c.State >= 0 && c.State <= maxState, "--state must be 0 to 1MiB")
+	errs.Must(c.State <= 0 || c.Entities*c.Rounds <= maxLives,
+		"with --state, --entities times --rounds must be at most %d", maxLives)
+	errs.Must(c.Mode == kith.Blocking || c.Takes == 0 && c.Nested == 0,
 		"--work and --nested need --mode=blocking: others must not wait")
-	check(c.Link >= 0 && c.Link <= 10_000, "--link must be 0 to 10000 mbit")
-	check(c.Stall >= 0 && c.Stall <= time.Minute, "--stall must be 0 to 1m")
-	check(c.Stall == 0 || c.Nodes > c.Together+1, "--stall needs a node beside those that leave, and another one")
-	check(c.Link == 0 || !c.TLS, "--link and --tls do not go together")
-	check(c.Bound > 0, "--bound must be more than 0")
-	return errors.Join(errs...)
+	errs.Must(c.Link >= 0 && c.Link <= 10_000, "--link must be 0 to 10000 mbit")
+	errs.Must(c.Stall >= 0 && c.Stall <= time.Minute, "--stall must be 0 to 1m")
+	errs.Must(c.Stall == 0 || c.Nodes > c.Together+1, "--stall needs a node beside those that leave, and another one")
+	errs.Must(c.Link == 0 || !c.TLS, "--link and --tls do not go together")
+	errs.Must(c.Bound > 0, "--bound must be more than 0")
+	return errs.Err()
 }
 
 // askTime bounds one ask. One that takes longer is an error.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/ledger"
 )
 
@@ -100,7 +101,7 @@ func (r *Result) restarts(leaves, joins []time.Duration) {
 
 // verdict names what must not be; nil for nothing.
 func (r *Result) verdict(rounds int, bound time.Duration) error {
-	var errs []error
+	var errs cli.Faults
 	faults := append(r.Faults(), ledger.Fault{N: r.AskErrors, What: "asks without an answer"},
 		ledger.Fault{N: uint64(r.HealthyDowned), What: "healthy members downed"})
 	if s := r.States; s != nil {
@@ -108,19 +109,13 @@ func (r *Result) verdict(rounds int, bound time.Duration) error {
 			ledger.Fault{N: s.StatesOlder, What: "states other than the last instance had"})
 	}
 	for _, f := range faults {
-		if f.N > 0 {
-			errs = append(errs, fmt.Errorf("%d %s", f.N, f.What))
-		}
+		errs.Must(f.N == 0, "%d %s", f.N, f.What)
 	}
-	if r.AskP999 > millis(bound) {
-		errs = append(errs, fmt.Errorf("asks took %.2f ms at p99.9, more than %v (an idle process was late by %.2f ms at "+
-			"p99.9, by %.2f ms at most)", r.AskP999, bound, r.LateP999, r.LateMax))
-	}
-	if r.Restarts < rounds {
-		errs = append(errs, fmt.Errorf("interrupted after %d of %d restarts", r.Restarts, rounds))
-	}
+	errs.Must(r.AskP999 <= millis(bound), "asks took %.2f ms at p99.9, more than %v (an idle process was late by %.2f ms "+
+		"at p99.9, by %.2f ms at most)", r.AskP999, bound, r.LateP999, r.LateMax)
+	errs.Must(r.Restarts >= rounds, "interrupted after %d of %d restarts", r.Restarts, rounds)
 	if len(errs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrFailed, errors.Join(errs...))
+	return fmt.Errorf("%w: %w", ErrFailed, errs.Err())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/ledger"
 )
 
@@ -31,19 +32,14 @@ var ErrMissed = errors.New("scaling out missed its bounds")
 // Validate returns all faults joined, or nil.
 func (c *ScaleConfig) Validate() error {
 	c.Rounds, c.Together = 1, 1
-	errs := []error{c.Config.Validate()}
-	check := func(ok bool, what string) {
-		if !ok {
-			errs = append(errs, errors.New(what))
-		}
-	}
-	check(c.From >= 1 && c.From < c.Nodes, "--from must be at least 1 and below --nodes")
-	check(c.Steady >= 100*time.Millisecond && c.Steady <= time.Hour, "--steady must be 100ms to 1h")
-	check(c.Even > 0, "--even must be more than 0")
-	check(c.Times >= 1, "--times must be at least 1")
-	check(c.Fresh == 0 || c.Fresh >= 2 && c.Fresh <= 16, "--fresh must be 0, or 2 to 16")
-	check(c.Within > 0, "--within must be more than 0")
-	return errors.Join(errs...)
+	errs := cli.Faults{c.Config.Validate()}
+	errs.Must(c.From >= 1 && c.From < c.Nodes, "--from must be at least 1 and below --nodes")
+	errs.Must(c.Steady >= 100*time.Millisecond && c.Steady <= time.Hour, "--steady must be 100ms to 1h")
+	errs.Must(c.Even > 0, "--even must be more than 0")
+	errs.Must(c.Times >= 1, "--times must be at least 1")
+	errs.Must(c.Fresh == 0 || c.Fresh >= 2 && c.Fresh <= 16, "--fresh must be 0, or 2 to 16")
+	errs.Must(c.Within > 0, "--within must be more than 0")
+	return errs.Err()
 }
 
 // Scaled is the last line. Times are in the unit that their name ends with; those of the joining nodes count from when
@@ -135,25 +131,21 @@ func off(hosted []int, shards int) (most float64) {
 
 // verdict names what must not be; nil for nothing.
 func (r *Scaled) verdict(s *ScaleConfig) error {
-	var errs []error
-	must := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	must(r.Even <= s.Even.Seconds(), "even after %.2f s, later than %v", r.Even, s.Even)
-	must(r.Times <= float64(s.Times), "asks took %.2f ms at p99 meanwhile, more than %d times %.2f ms (an idle process "+
-		"was late by %.2f ms at p99, and by %.2f ms before)", r.ScalingP99, s.Times, r.SteadyP99, r.ScalingLate, r.SteadyLate)
+	var errs cli.Faults
+	errs.Must(r.Even <= s.Even.Seconds(), "even after %.2f s, later than %v", r.Even, s.Even)
+	errs.Must(r.Times <= float64(s.Times), "asks took %.2f ms at p99 meanwhile, more than %d times %.2f ms (an idle "+
+		"process was late by %.2f ms at p99, and by %.2f ms before)", r.ScalingP99, s.Times, r.SteadyP99, r.ScalingLate,
+		r.SteadyLate)
 	for _, f := range append(r.Faults(), ledger.Fault{N: r.AskErrors, What: "asks without an answer"},
 		ledger.Fault{N: uint64(r.MovedTwice), What: "shards moved twice"}) {
-		must(f.N == 0, "%d %s", f.N, f.What)
+		errs.Must(f.N == 0, "%d %s", f.N, f.What)
 	}
 	if f := r.Fresh; f != nil {
-		must(f.Off <= 10, "%v after the fresh start shards are %.0f percent off the mean: %v, and %v of daemons", s.Within,
-			f.Off, f.Hosted, f.Kept)
+		errs.Must(f.Off <= 10, "%v after the fresh start shards are %.0f percent off the mean: %v, and %v of daemons",
+			s.Within, f.Off, f.Hosted, f.Kept)
 	}
 	if len(errs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrMissed, errors.Join(errs...))
+	return fmt.Errorf("%w: %w", ErrMissed, errs.Err())
 }

@@ -120,8 +120,8 @@ var matrix = map[string]string{
 	// rolling restarts
 	"internal/lab/rolling": "root internal/lab/chaos internal/cli internal/cli/ledger internal/cli/fleet " +
 		"internal/base/port",
-	"cmd/loadgen": "root bench admin metrics latency internal/cli internal/cli/env internal/cli/fleet internal/lab/hostile " +
-		"bootstrap " +
+	"cmd/loadgen": "root bench admin metrics latency internal/cli internal/cli/env internal/cli/fleet " +
+		"internal/lab/hostile bootstrap " +
 		"discovery",
 	"internal/cli/env": "internal/cli internal/base/logs", // streams, exit codes and command line of a program of commands
 	// what both commands share: child processes, last lines, statistics

@@ -3,7 +3,6 @@
 package shardscale
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -38,12 +37,8 @@ const (
 
 // Validate returns all faults joined, by the names of the flags, or nil.
 func (c *Config) Validate() error {
-	var errs []error
-	fault := func(bad bool, what string) {
-		if bad {
-			errs = append(errs, errors.New(what))
-		}
-	}
+	var errs cli.Faults
+	fault := func(bad bool, what string) { errs.Must(!bad, "%s", what) }
 	for _, p := range c.Parts {
 		fault(!slices.Contains([]string{PartHome, PartBalance, PartProxy}, p),
 			fmt.Sprintf("--parts: no part %q; there are home, balance, proxy", p))
@@ -60,5 +55,5 @@ func (c *Config) Validate() error {
 	fault(c.Steady < 100*time.Millisecond || c.Steady > 10*time.Minute, "--steady must be 100ms to 10m")
 	fault(c.Limit <= 0, "--limit must be positive")
 	fault(c.Interval < 10*time.Millisecond, "--interval must be at least 10ms")
-	return errors.Join(errs...)
+	return errs.Err()
 }
