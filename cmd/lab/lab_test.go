@@ -14,7 +14,6 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/command"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/env/envtest"
@@ -24,36 +23,21 @@ import (
 
 // TestMain lets the test binary be the laboratory, as its own children need, and the node binary.
 func TestMain(m *testing.M) {
-	switch os.Getenv("KITH_LAB") {
-	case "lab":
-		os.Exit(execute(os.Args[1:], env.Of("lab")))
-	case "kith":
-		os.Exit(command.Main(command.Name))
-	}
-	os.Exit(m.Run())
+	envtest.Main(m, map[string]func() int{"lab": func() int { return execute(os.Args[1:], env.Of("lab")) },
+		"kith": func() int { return command.Main(command.Name) }})
 }
 
 // program runs the command in this process and returns exit code and output; children are this test binary.
 func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	f, err := os.Create(t.TempDir() + "/stderr")
-	require.NoError(t, err)
-	defer f.Close()
-	var out bytes.Buffer
-	e := &env.Env{Program: "lab", Stdin: strings.NewReader(""), Stdout: &out, Stderr: f, SelfEnv: []string{"KITH_LAB=lab"}}
-	code = execute(args, e)
-	text, err := os.ReadFile(f.Name())
-	require.NoError(t, err)
-	return code, out.String(), string(text)
+	return envtest.Run(t, execute, "lab", args...)
 }
 
 // withKith has commands that need the node binary take the test binary for it.
 func withKith(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	was := kithProgram
+	self, was := envtest.Self(t), kithProgram
 	kithProgram = func() (string, error) { return self, nil }
-	kithEnv = []string{"KITH_LAB=kith"}
+	kithEnv = envtest.Env("kith")
 	t.Cleanup(func() { kithProgram, kithEnv = was, nil })
 }
 
@@ -67,7 +51,7 @@ func TestHelp(t *testing.T) {
 }
 
 func TestWrongCommandLines(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
+	envtest.Wrong(t, program, [][2]string{
 		{"", "expected one of"},
 		{"storm --seeds=0", "--seeds must be"},
 		{"storm --workers=-1", "--workers is negative"},
@@ -153,14 +137,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"scale --hours=0", "--hours must be"},
 		{"scale --rounds=-1", "--rounds must be"},
 		{"chaos --moves --only=loss", "with --moves there are"},
-	} {
-		t.Run(c.args, func(t *testing.T) {
-			code, out, errs := program(t, strings.Fields(c.args)...)
-			require.Equal(t, env.ExitUsage, code)
-			require.Contains(t, errs, c.want)
-			require.Empty(t, out, "stdout is for results")
-		})
-	}
+	})
 }
 
 // The plan of a seed can be read without running anything.
@@ -209,8 +186,7 @@ func TestStormLineAndExitCode(t *testing.T) {
 	require.Contains(t, out.String(), "one-owner")
 	require.Contains(t, out.String(), "failing seeds: 3\n  rule one-owner: 3 seeds\n  2 7 and 1 more\n")
 	require.Contains(t, out.String(), `"seeds_failing":[2,7]`)
-	var m map[string]any
-	require.NoError(t, cli.ParseLine(out.Bytes(), "storm", &m))
+	m := envtest.Last[map[string]any](t, out.String(), "storm")
 	for _, name := range []string{"seeds", "steps", "cluster_hours", "violations", "trace_hash", "wall_seconds"} {
 		require.Contains(t, m, name)
 	}
@@ -233,10 +209,8 @@ func TestTimersLine(t *testing.T) {
 
 // TestScaleLine: the last line has the promised fields of what was measured and no others (a small cluster).
 func TestScaleLine(t *testing.T) {
-	code, out, errs := program(t, "scale", "--nodes=5", "--parts=one,quiet,crash", "--crashes=2")
-	require.Equal(t, env.ExitOK, code, errs)
-	var m map[string]any
-	require.NoError(t, cli.ParseLine([]byte(out), "scale", &m))
+	m, _, _ := envtest.Line[map[string]any](t, program, "scale",
+		"scale", "--nodes=5", "--parts=one,quiet,crash", "--crashes=2")
 	for _, field := range strings.Fields("n bulk_join_s join_one_s crash_first_p99_s crash_all_p99_s state_bytes " +
 		"status_bytes gossip_bytes_per_node_s wall_seconds rss_mb") {
 		require.Contains(t, m, field)
@@ -246,16 +220,13 @@ func TestScaleLine(t *testing.T) {
 
 // TestResolverProofLine: the last line has the promised fields, and a proof of three nodes succeeds (MEM-10).
 func TestResolverProofLine(t *testing.T) {
-	code, out, errs := program(t, "resolver-proof", "--nodes=3")
-	require.Equal(t, env.ExitOK, code, errs)
-	var m map[string]any
-	require.NoError(t, cli.ParseLine([]byte(out), "resolver", &m))
+	m, _, _ := envtest.Line[map[string]any](t, program, "resolver", "resolver-proof", "--nodes=3")
 	for name, want := range map[string]float64{"nodes": 3, "states": 64, "strategies": 7, "double_survivors": 0,
 		"all_down_unexpected": 0} {
 		require.InDelta(t, want, m[name], 0, name)
 	}
 	require.Contains(t, m, "wall_seconds")
-	code, _, _ = program(t, "resolver-proof", "--nodes=6")
+	code, _, _ := program(t, "resolver-proof", "--nodes=6")
 	require.Equal(t, env.ExitUsage, code)
 }
 
@@ -264,8 +235,7 @@ func TestModelLine(t *testing.T) {
 	code, out, errs := program(t, "model", "--small", "--run=plain/", "--progress")
 	require.Equal(t, env.ExitOK, code, errs)
 	require.Contains(t, errs, "4 of 4 runs")
-	var m map[string]any
-	require.NoError(t, cli.ParseLine([]byte(out), "model", &m))
+	m := envtest.Last[map[string]any](t, out, "model")
 	for name, want := range map[string]float64{"runs": 4, "complete": 4, "violations": 0, "broken_rules_found": 0} {
 		require.InDelta(t, want, m[name], 0, name)
 	}
@@ -300,15 +270,5 @@ func TestChildrenKnowTheirOwnCommands(t *testing.T) {
 	require.NoError(t, err)
 	alone, err := kong.New(&children{})
 	require.NoError(t, err)
-	hidden := 0
-	for _, leaf := range whole.Model.Leaves(false) {
-		require.Equal(t, leaf.Hidden, env.IsChild([]string{leaf.Name}), leaf.Name)
-		if leaf.Hidden {
-			hidden++
-			ctx, err := alone.Parse([]string{leaf.Name})
-			require.NoError(t, err)
-			require.Equal(t, leaf.Target.Type(), ctx.Selected().Target.Type())
-		}
-	}
-	require.Equal(t, reflect.TypeFor[children]().NumField(), hidden)
+	require.Equal(t, reflect.TypeFor[children]().NumField(), envtest.Children(t, whole, alone))
 }

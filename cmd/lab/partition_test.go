@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/base/long"
-	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/env/envtest"
 	"github.com/kith-io/kith/internal/lab/chaos"
 )
 
@@ -35,8 +35,7 @@ func TestLongPartitionSmoke(t *testing.T) {
 		}
 	})
 	require.Equal(t, env.ExitOK, code, errs)
-	var r chaos.PartitionResult
-	require.NoError(t, cli.ParseLine([]byte(out), "partition", &r))
+	r := envtest.Last[chaos.PartitionResult](t, out, "partition")
 	require.Equal(t, "proxy", r.Net)
 	require.Positive(t, r.Entities)
 	require.Zero(t, r.Overlaps+r.DoubleOwner+r.Silent+r.Wrong+r.WrongExits)

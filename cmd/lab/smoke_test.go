@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/internal/base/long"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/env/envtest"
 	"github.com/kith-io/kith/internal/lab/bootruns"
 	"github.com/kith-io/kith/internal/lab/rolling"
 	"github.com/kith-io/kith/internal/lab/shardscale"
@@ -18,10 +19,7 @@ import (
 
 // A killed process is unreachable to all others, who say when they learnt it (FD-1).
 func TestKillTestWithProcesses(t *testing.T) {
-	code, out, errs := program(t, "kill-test", "--nodes=3", "--rounds=1")
-	require.Equal(t, env.ExitOK, code, errs)
-	var r killResult
-	require.NoError(t, cli.ParseLine([]byte(out), "kill", &r))
+	r, _, _ := envtest.Line[killResult](t, program, "kill", "kill-test", "--nodes=3", "--rounds=1")
 	require.Len(t, r.All, 1)
 	require.Positive(t, r.FirstP50, "before the signal nobody can have noticed")
 	require.GreaterOrEqual(t, r.AllMax, r.FirstP50)
@@ -29,11 +27,9 @@ func TestKillTestWithProcesses(t *testing.T) {
 
 // All parts of scale-shards with few shards; how long they take is the machine's business here (SHD-6).
 func TestScaleShardsWithProcesses(t *testing.T) {
-	code, out, errs := program(t, "scale-shards", "--home-shards=50", "--home-limit=1h", "--shards=40", "--entities=400",
+	r, _, errs := envtest.Line[shardscale.Result](t, program, "shards",
+		"scale-shards", "--home-shards=50", "--home-limit=1h", "--shards=40", "--entities=400",
 		"--rate=200", "--steady=200ms", "--interval=100ms", "--proxy-shards=100000", "--progress")
-	require.Equal(t, env.ExitOK, code, errs)
-	var r shardscale.Result
-	require.NoError(t, cli.ParseLine([]byte(out), "shards", &r))
 	require.Equal(t, []int{10, 10, 10, 10}, r.Hosted)
 	require.GreaterOrEqual(t, *r.Moves, uint64(10))
 	require.Zero(t, *r.Lost+*r.Undelivered)
@@ -52,8 +48,7 @@ func TestScaleShardsMissesItsBound(t *testing.T) {
 	code, out, errs := program(t, "scale-shards", "--parts=home", "--home-shards=10", "--home-limit=1ns")
 	require.Equal(t, env.ExitFailed, code, errs)
 	require.Contains(t, errs, shardscale.ErrSlowHomes.Error())
-	var r shardscale.Result
-	require.NoError(t, cli.ParseLine([]byte(out), "shards", &r))
+	r := envtest.Last[shardscale.Result](t, out, "shards")
 	require.Equal(t, 10, r.HomeShards)
 	require.Nil(t, r.ProxyRSS, "it was not measured")
 	require.NotContains(t, out, "moves")
@@ -62,12 +57,10 @@ func TestScaleShardsMissesItsBound(t *testing.T) {
 // Three real processes are restarted one after the other, with others that tell and ask all the while: nothing is lost,
 // reordered, doubled or left without an answer (SHD-9). How long asks take is the machine's business here.
 func TestRollingRestartWithProcesses(t *testing.T) {
-	code, out, errs := program(t, "rolling", "--nodes=3", "--rounds=3", "--rate=2000", "--asks=500", "--entities=200",
+	r, out, errs := envtest.Line[rolling.Result](t, program, "rolling",
+		"rolling", "--nodes=3", "--rounds=3", "--rate=2000", "--asks=500", "--entities=200",
 		"--shards=20", "--senders=4", "--mode=blocking", "--large=100", "--tls", "--bound=1h",
 		"--progress")
-	require.Equal(t, env.ExitOK, code, errs)
-	var r rolling.Result
-	require.NoError(t, cli.ParseLine([]byte(out), "rolling", &r))
 	require.Equal(t, 3, r.Restarts)
 	require.Equal(t, 3, r.Coordinators, "each was the oldest when its turn came")
 	require.Positive(t, r.Sent)
@@ -83,19 +76,17 @@ func TestRollingRestartWithProcesses(t *testing.T) {
 // A node joins two real processes under load: shards are even without a word of anybody, each moves once at most, and
 // nothing is lost; and so they are, at once, when three start together with types that are kept alive (SHD-6, SHD-12).
 func TestScaleOutWithProcesses(t *testing.T) {
-	code, out, errs := program(t, "scale-out", "--from=2", "--nodes=3", "--rate=2000", "--asks=500", "--entities=500",
+	r, out, errs := envtest.Line[rolling.Scaled](t, program, "scaleout",
+		"scale-out", "--from=2", "--nodes=3", "--rate=2000", "--asks=500", "--entities=500",
 		"--shards=100", "--senders=4", "--steady=500ms", "--even=1h", "--times=1000", "--fresh=3", "--within=10s",
 		"--progress")
-	require.Equal(t, env.ExitOK, code, errs)
-	var r rolling.Scaled
-	require.NoError(t, cli.ParseLine([]byte(out), "scaleout", &r))
 	require.Len(t, r.Hosted, 3)
 	require.Equal(t, r.Needed, r.Moves)
 	require.Zero(t, r.Lost+r.Reordered+r.Duplicated+r.Foreign+r.AskErrors)
 	require.Positive(t, r.Sent)
 	require.Equal(t, 3, r.Fresh.Nodes)
 	require.Contains(t, errs, "even after")
-	code, out, errs = program(t, "scale-out", "--from=1", "--nodes=2", "--rate=100", "--asks=50", "--shards=10",
+	code, out, errs := program(t, "scale-out", "--from=1", "--nodes=2", "--rate=100", "--asks=50", "--shards=10",
 		"--entities=100", "--steady=100ms", "--fresh=0", "--even=1ns", "--times=1000", "--apart")
 	require.Equal(t, env.ExitFailed, code, errs)
 	require.Contains(t, errs, "later than 1ns")
@@ -111,11 +102,9 @@ func TestScaleOutWithProcesses(t *testing.T) {
 // The entities carry a count and padding from owner to owner, in an order of restarts in which each node gives and
 // takes; each begins with what the last owner had, and the exit code says so (SHD-9).
 func TestRollingRestartCarriesStates(t *testing.T) {
-	code, out, errs := program(t, "rolling", "--nodes=2", "--rounds=2", "--rate=2000", "--asks=500", "--entities=200",
+	r, _, _ := envtest.Line[rolling.Result](t, program, "rolling",
+		"rolling", "--nodes=2", "--rounds=2", "--rate=2000", "--asks=500", "--entities=200",
 		"--shards=20", "--senders=4", "--state=1KiB", "--bound=1h")
-	require.Equal(t, env.ExitOK, code, errs)
-	var r rolling.Result
-	require.NoError(t, cli.ParseLine([]byte(out), "rolling", &r))
 	require.NotNil(t, r.States)
 	require.Equal(t, 1024, r.StateBytes)
 	require.GreaterOrEqual(t, r.StatesTaken, uint64(200), "the last of the two had all of them to give")
@@ -128,10 +117,8 @@ func TestRollingRestartCarriesStates(t *testing.T) {
 func TestLongNodesFindEachOtherByDNS(t *testing.T) {
 	long.Test(t)
 	withKith(t)
-	code, out, errs := program(t, "bootstrap-test", "--cases=form3,alone,changed", "--margin=500ms")
-	require.Equal(t, env.ExitOK, code, errs)
-	var r bootruns.Result
-	require.NoError(t, cli.ParseLine([]byte(out), "bootstrap", &r))
+	r, _, _ := envtest.Line[bootruns.Result](t, program, "bootstrap",
+		"bootstrap-test", "--cases=form3,alone,changed", "--margin=500ms")
 	require.Equal(t, 3, r.Runs)
 	require.Zero(t, r.Wrong)
 	require.NotNil(t, r.Form3)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/env/envtest"
 )
 
 // Beside a crowd at its ports with HTTP no probe of a node fails, newcomers come in, asks are answered, and nobody is
@@ -16,11 +16,9 @@ import (
 func TestDoors(t *testing.T) {
 	for name, args := range map[string][]string{"plain": nil, "tls": {"--tls"}} {
 		t.Run(name, func(t *testing.T) {
-			code, out, errs := program(t, append([]string{"doors", "--readers=10", "--streams=20", "--idle=400", "--silent=600",
-				"--rate=200", "--duration=3s", "--probe-limit=30s", "--progress"}, args...)...)
-			require.Equal(t, env.ExitOK, code, errs)
-			var l doorsLine
-			require.NoError(t, cli.ParseLine([]byte(out), "doors", &l))
+			l, _, errs := envtest.Line[doorsLine](t, program, "doors",
+				append([]string{"doors", "--readers=10", "--streams=20", "--idle=400", "--silent=600",
+					"--rate=200", "--duration=3s", "--probe-limit=30s", "--progress"}, args...)...)
 			require.Positive(t, l.Probes)
 			require.Zero(t, l.ProbesFailed, errs)
 			require.Positive(t, l.Joins)

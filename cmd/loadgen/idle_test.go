@@ -8,17 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/cli"
-	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/env/envtest"
 )
 
 func TestIdleHoldsEntitiesOfEachMode(t *testing.T) {
 	for exec := range execs {
 		t.Run(exec, func(t *testing.T) {
-			code, out, errs := program(t, "idle", "--entities=2000", "--shards=10", "--exec="+exec, "--progress")
-			require.Equal(t, env.ExitOK, code, errs)
-			var l idleLine
-			require.NoError(t, cli.ParseLine([]byte(out), "idle", &l))
+			l, _, errs := envtest.Line[idleLine](t, program, "idle",
+				"idle", "--entities=2000", "--shards=10", "--exec="+exec, "--progress")
 			require.Equal(t, 2000, l.Entities)
 			require.Equal(t, exec, l.Exec)
 			require.Positive(t, l.HeapPerEntity)

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -21,29 +20,18 @@ import (
 	"github.com/kith-io/kith/internal/base/long"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/env/envtest"
 )
 
 // TestMain lets the test binary be the program, as its own children need.
 func TestMain(m *testing.M) {
-	if os.Getenv("KITH_LOADGEN") != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
+	envtest.Main(m, map[string]func() int{"loadgen": func() int { main(); return 0 }})
 }
 
 // program runs the command in this process; its children are this test binary.
 func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	f, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
-	require.NoError(t, err)
-	defer f.Close()
-	var out bytes.Buffer
-	code = execute(args, &env.Env{Program: "loadgen", Stdin: strings.NewReader(""), Stdout: &out, Stderr: f,
-		SelfEnv: []string{"KITH_LOADGEN=1"}})
-	text, err := os.ReadFile(f.Name())
-	require.NoError(t, err)
-	return code, out.String(), string(text)
+	return envtest.Run(t, execute, "loadgen", args...)
 }
 
 func TestHelp(t *testing.T) {
@@ -60,7 +48,7 @@ func TestHelp(t *testing.T) {
 }
 
 func TestWrongCommandLines(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
+	envtest.Wrong(t, program, [][2]string{
 		{"", "expected one of"},
 		{"run --mode=shout", "--mode"},
 		{"run --exec=magic", "--exec"},
@@ -103,14 +91,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"run --target=here", "--target=here: peer: bad address"},
 		{"serve --listen=here", "Listen \"here\""},
 		{"serve --shards=0", "--shards must be"},
-	} {
-		t.Run(c.args, func(t *testing.T) {
-			code, out, errs := program(t, strings.Fields(c.args)...)
-			require.Equal(t, env.ExitUsage, code)
-			require.Contains(t, errs, c.want)
-			require.Empty(t, out)
-		})
-	}
+	})
 }
 
 // What agrees is accepted, however often it is said, and so are flags whose defaults would have no effect.
@@ -172,8 +153,7 @@ func TestRun(t *testing.T) {
 			code, out, errs := program(t, args...)
 			require.Equal(t, env.ExitOK, code, errs)
 			require.Equal(t, 1, strings.Count(out, "\n"), "nothing but the last line")
-			var l loadLine
-			require.NoError(t, cli.ParseLine([]byte(out), "load", &l))
+			l := envtest.Last[loadLine](t, out, "load")
 			require.Positive(t, l.Sent)
 			require.Equal(t, l.Sent, l.Delivered+l.Refused)
 			require.Zero(t, l.Lost+l.Failed)
@@ -190,8 +170,7 @@ func TestRunForPeopleWithProfiles(t *testing.T) {
 	code, out, errs := program(t, "run", "--duration=300ms", "--entities=50", "--profile="+dir, "--progress")
 	require.Equal(t, env.ExitOK, code, errs)
 	require.Contains(t, out, "CPU ns")
-	var m map[string]any
-	require.NoError(t, cli.ParseLine([]byte(out), "load", &m))
+	m := envtest.Last[map[string]any](t, out, "load")
 	require.NotContains(t, m, "p50_us", "what was not measured is absent, never zero")
 	for _, side := range []string{"sender", "receiver"} {
 		for _, kind := range []string{"cpu.pprof", "heap.pprof", "mutex.pprof", "block.pprof", "trace"} {
@@ -205,10 +184,7 @@ func TestRunForPeopleWithProfiles(t *testing.T) {
 
 // Ctrl-C ends the load early; what was measured until then is reported, with nothing lost, and the exit code is 0.
 func TestRunEndsOnInterrupt(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self, "run", "--json", "--duration=60s", "--rate=1000", "--entities=50", "--progress")
-	cmd.Env = append(os.Environ(), "KITH_LOADGEN=1")
+	cmd := envtest.Process(t, "loadgen", "run", "--json", "--duration=60s", "--rate=1000", "--entities=50", "--progress")
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	pipe, err := cmd.StderrPipe()
@@ -222,8 +198,7 @@ func TestRunEndsOnInterrupt(t *testing.T) {
 		}
 	}
 	require.NoError(t, cmd.Wait())
-	var l loadLine
-	require.NoError(t, cli.ParseLine(out.Bytes(), "load", &l))
+	l := envtest.Last[loadLine](t, out.String(), "load")
 	require.Less(t, l.Seconds, 50.0)
 	require.Positive(t, l.Sent)
 	require.Equal(t, l.Sent, l.Delivered)
@@ -232,10 +207,7 @@ func TestRunEndsOnInterrupt(t *testing.T) {
 // One short round gives every figure that can be measured now, each with its baseline of the same run.
 func TestLongBenchGivesAllFigures(t *testing.T) {
 	long.Test(t)
-	code, out, errs := program(t, "bench", "--quick", "--progress")
-	require.Equal(t, env.ExitOK, code, errs)
-	var m map[string]float64
-	require.NoError(t, cli.ParseLine([]byte(out), "bench", &m))
+	m, _, errs := envtest.Line[map[string]float64](t, program, "bench", "bench", "--quick", "--progress")
 	want := strings.Fields(`bulk_gbps frame_bytes encode_ns decode_ns hash_ns route_ns route_allocs link_rate_1
 		link_of_bulk_1 link_rate_64 link_of_bulk_64 tell_rate_inline tell_rate_worker tell_rate_blocking
 		tell_of_bulk_inline tell_of_bulk_worker tell_allocs_sender tell_allocs_receiver ask_allocs ask256_rate
@@ -264,10 +236,7 @@ func TestLongBenchGivesAllFigures(t *testing.T) {
 }
 
 func TestBenchOnly(t *testing.T) {
-	code, out, errs := program(t, "bench", "--quick", "--only=micro")
-	require.Equal(t, env.ExitOK, code, errs)
-	var m map[string]float64
-	require.NoError(t, cli.ParseLine([]byte(out), "bench", &m))
+	m, _, _ := envtest.Line[map[string]float64](t, program, "bench", "bench", "--quick", "--only=micro")
 	require.Contains(t, m, "encode_ns")
 	require.NotContains(t, m, "tell_rate_inline")
 }
@@ -282,7 +251,7 @@ func TestLoadLineNames(t *testing.T) {
 
 // A node that does not start ends the command with its error, not with a panic.
 func TestCrewThatDoesNotStart(t *testing.T) {
-	crew, err := startCrew(t.Context(), &env.Env{Stderr: os.Stderr, SelfEnv: []string{"KITH_LOADGEN=1"}},
+	crew, err := startCrew(t.Context(), &env.Env{Stderr: os.Stderr, SelfEnv: envtest.Env("loadgen")},
 		crewArgs{receivers: 1, shards: 1 << 30})
 	require.ErrorContains(t, err, "Shards")
 	require.Nil(t, crew)

@@ -7,18 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/cli"
-	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/env/envtest"
 )
 
 // A slow entity behind TellWait from several nodes: its mailbox fills, all that was accepted is handled, and every
 // figure is there (SHD-4, ACC-5).
 func TestPressure(t *testing.T) {
-	code, out, errs := program(t, "pressure", "--entities=20", "--shards=4", "--senders=2", "--tellers=1", "--slow=20ms",
+	l, out, errs := envtest.Line[pressureLine](t, program, "pressure",
+		"pressure", "--entities=20", "--shards=4", "--senders=2", "--tellers=1", "--slow=20ms",
 		"--mailbox=4096", "--rounds=1", "--duration=200ms", "--progress")
-	require.Equal(t, env.ExitOK, code, errs)
-	var l pressureLine
-	require.NoError(t, cli.ParseLine([]byte(out), "pressure", &l))
 	require.Positive(t, l.Accepted)
 	require.Equal(t, l.Accepted, l.Handled)
 	require.Zero(t, l.Dropped)

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/base/port"
-	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/env/envtest"
 )
 
 // serve starts a node that hosts entities, and returns its address and how to end it.
@@ -29,21 +28,17 @@ func serve(t *testing.T, args ...string) (addr string, end func()) {
 
 func served(t *testing.T, stderr io.Writer, args ...string) (addr string, end func()) {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self, append([]string{"serve", "--listen=127.0.0.1:0", "--shards=10", "--cluster=shop"},
-		args...)...)
-	cmd.Env = append(os.Environ(), "KITH_LOADGEN=1")
+	cmd := envtest.Process(t, "loadgen", append([]string{"serve", "--listen=127.0.0.1:0", "--shards=10",
+		"--cluster=shop"}, args...)...)
 	cmd.Stderr = stderr
 	pipe, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	watchdog := time.AfterFunc(90*time.Second, func() { _ = cmd.Process.Kill() })
-	t.Cleanup(func() { watchdog.Stop(); _ = cmd.Process.Kill() })
+	t.Cleanup(func() { watchdog.Stop() })
 	line := bufio.NewScanner(pipe)
 	require.True(t, line.Scan())
-	var at serving
-	require.NoError(t, cli.ParseLine(line.Bytes(), "serving", &at))
+	at := envtest.Last[serving](t, line.Text(), "serving")
 	require.Equal(t, "shop", at.Cluster)
 	return at.Addr, func() {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
@@ -58,11 +53,9 @@ func TestRunningNodesAreTargets(t *testing.T) {
 	_, endSecond := serve(t, "--seeds="+first)
 	for _, args := range []string{"--mode=tell", "--mode=tell --inline --rate=500", "--mode=ask --inflight=4",
 		"--mode=tell"} {
-		code, out, errs := program(t, append(strings.Fields("run --json --duration=200ms --entities=50 --shards=10 "+
-			"--cluster=shop --target="+first), strings.Fields(args)...)...)
-		require.Equal(t, env.ExitOK, code, errs)
-		var l loadLine
-		require.NoError(t, cli.ParseLine([]byte(out), "load", &l))
+		l, _, _ := envtest.Line[loadLine](t, program, "load",
+			append(strings.Fields("run --json --duration=200ms --entities=50 --shards=10 "+
+				"--cluster=shop --target="+first), strings.Fields(args)...)...)
 		require.Positive(t, l.Sent)
 		require.Equal(t, l.Sent, l.Delivered+l.Refused, args)
 		require.Zero(t, l.Lost+l.Failed)
@@ -120,7 +113,7 @@ func TestTargetsThatAreNone(t *testing.T) {
 	first, end := serve(t)
 	addr := port.Keep(t)
 	for cluster, target := range map[string]string{"shop": addr, "other": first} {
-		_, err := startCrew(t.Context(), &env.Env{Stderr: os.Stderr, SelfEnv: []string{"KITH_LOADGEN=1"}},
+		_, err := startCrew(t.Context(), &env.Env{Stderr: os.Stderr, SelfEnv: envtest.Env("loadgen")},
 			crewArgs{shards: 10, cluster: cluster, targets: []string{target}, limit: time.Second})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "not all up within 1s")

@@ -25,6 +25,7 @@ import (
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/base/port"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/env/envtest"
 )
 
 // asked starts a node with demo entities and its admin interface, and returns how to ask it.
@@ -337,14 +338,10 @@ func TestDashboard(t *testing.T) {
 	s, err := admin.Start(n, admin.Config{Listen: "127.0.0.1:0"})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self, "dashboard", "n1="+s.Addr().String(), "127.0.0.1:1")
-	cmd.Env = append(os.Environ(), "KITH_NODE=1")
+	cmd := envtest.Process(t, Name, "dashboard", "n1="+s.Addr().String(), "127.0.0.1:1")
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
 	address, is := strings.CutPrefix(strings.TrimSpace(line), "dashboard ")

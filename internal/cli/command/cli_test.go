@@ -15,29 +15,19 @@ import (
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/env/envtest"
 	"github.com/kith-io/kith/wire"
 )
 
 // TestMain lets the test binary be the node program, as its own children need.
 func TestMain(m *testing.M) {
-	if os.Getenv("KITH_NODE") != "" {
-		os.Exit(Main(Name))
-	}
-	os.Exit(m.Run())
+	envtest.Main(m, map[string]func() int{Name: func() int { return Main(Name) }})
 }
 
 // program runs the command in this process and returns exit code and output; children are this test binary.
 func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	f, err := os.Create(t.TempDir() + "/stderr")
-	require.NoError(t, err)
-	defer f.Close()
-	var out bytes.Buffer
-	e := &env.Env{Program: Name, Stdin: strings.NewReader(""), Stdout: &out, Stderr: f, SelfEnv: []string{"KITH_NODE=1"}}
-	code = execute(args, e)
-	text, err := os.ReadFile(f.Name())
-	require.NoError(t, err)
-	return code, out.String(), string(text)
+	return envtest.Run(t, execute, Name, args...)
 }
 
 func TestHelpDocumentsExitCodes(t *testing.T) {
@@ -128,7 +118,7 @@ func TestNameOfTheProgram(t *testing.T) {
 }
 
 func TestWrongCommandLines(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
+	envtest.Wrong(t, program, [][2]string{
 		{"", "expected one of"},
 		{"fly", "unexpected argument"},
 		{"dev --nodes=0", "--nodes must be 1 to 64"},
@@ -163,14 +153,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"run --demo-shards=0", "--demo-shards must be"},
 		{"run --seeds=here", "Run \"kith run --help\""},
 		{"cert issue", "Run \"kith cert issue --help\""},
-	} {
-		t.Run(c.args, func(t *testing.T) {
-			code, out, errs := program(t, strings.Fields(c.args)...)
-			require.Equal(t, env.ExitUsage, code)
-			require.Contains(t, errs, c.want)
-			require.Empty(t, out, "stdout is for results")
-		})
-	}
+	})
 }
 
 // All faults come at once.

@@ -6,12 +6,13 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"os/exec"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/kith-io/kith/internal/cli/env/envtest"
 )
 
 // terminal returns both ends of a new pseudo terminal.
@@ -33,15 +34,12 @@ func terminal(t *testing.T) (ours, theirs *os.File) {
 func TestRunLeavesWithItsTerminal(t *testing.T) {
 	ours, theirs := terminal(t)
 	defer ours.Close()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self, "run", "--listen=127.0.0.1:0", "--log-format=json")
-	cmd.Env, cmd.Stdin = append(os.Environ(), "KITH_NODE=1"), theirs
+	cmd := envtest.Process(t, Name, "run", "--listen=127.0.0.1:0", "--log-format=json")
+	cmd.Stdin = theirs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	log, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	require.NoError(t, theirs.Close())
 	lines := bufio.NewScanner(log)
 	until(t, lines, `"event":"node-started"`)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/env/envtest"
 )
 
 // pipeFull is more than a pipe holds.
@@ -27,15 +28,13 @@ const pipeFull = 1 << 20
 // piped starts the program with a pipe as its stderr, of which the caller has the reading end.
 func piped(t *testing.T, args ...string) (*exec.Cmd, *os.File) {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
-	cmd := exec.Command(self, args...)
-	cmd.Env, cmd.Stderr = append(os.Environ(), "KITH_NODE=1"), w
+	cmd := envtest.Process(t, Name, args...)
+	cmd.Stderr = w
 	require.NoError(t, cmd.Start())
 	require.NoError(t, w.Close())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = r.Close() })
+	t.Cleanup(func() { _ = r.Close() })
 	return cmd, r
 }
 

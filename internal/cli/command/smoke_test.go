@@ -20,15 +20,13 @@ import (
 	"github.com/kith-io/kith/internal/base/port"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/env/envtest"
 )
 
 // spawn starts the program as a process of its own; its stderr comes line by line.
 func spawn(t *testing.T, args ...string) (cmd *exec.Cmd, stdout *bytes.Buffer, stderr *bufio.Scanner) {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd = exec.Command(self, args...)
-	cmd.Env = append(os.Environ(), "KITH_NODE=1")
+	cmd = envtest.Process(t, Name, args...)
 	stdout = &bytes.Buffer{}
 	cmd.Stdout = stdout
 	pipe, err := cmd.StderrPipe()
@@ -39,7 +37,7 @@ func spawn(t *testing.T, args ...string) (cmd *exec.Cmd, stdout *bytes.Buffer, s
 		within(4*time.Minute, done)
 		_ = cmd.Process.Kill()
 	}()
-	t.Cleanup(func() { close(done); _ = cmd.Process.Kill() })
+	t.Cleanup(func() { close(done) })
 	return cmd, stdout, bufio.NewScanner(pipe)
 }
 
@@ -132,8 +130,7 @@ func TestDevIsInterruptedWhileANodeJoins(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	log := rest(stderr)
 	require.NoError(t, cmd.Wait(), log)
-	var s summary
-	require.NoError(t, cli.ParseLine(stdout.Bytes(), "summary", &s))
+	s := envtest.Last[summary](t, stdout.String(), "summary")
 	require.Equal(t, s.Sent, s.Delivered)
 	require.Zero(t, s.Lost+s.Reordered+s.Duplicated+s.AskErrors)
 	require.Len(t, s.ShardsPerNode, 2)
@@ -141,10 +138,8 @@ func TestDevIsInterruptedWhileANodeJoins(t *testing.T) {
 
 // Without a duration Ctrl-C ends it: senders stop, all is counted, the nodes leave, and the exit code is 0.
 func TestDevEndsOnInterrupt(t *testing.T) {
-	build, err := os.Executable() // stands for another build, too
-	require.NoError(t, err)
 	cmd, stdout, stderr := spawn(t, "dev", "--nodes=2", "--progress", "--entities=100", "--shards=10", "--rate=2000",
-		"--old="+build)
+		"--old="+envtest.Self(t)) // which stands for another build
 	until(t, stderr, "members up 2/2")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	log := rest(stderr)
@@ -289,8 +284,7 @@ func TestLongDevKill(t *testing.T) {
 	log += rest(stderr)
 	require.NoError(t, cmd.Wait(), log)
 	require.NotContains(t, log, "dashboard")
-	var s killSummary
-	require.NoError(t, cli.ParseLine(stdout.Bytes(), "summary", &s))
+	s := envtest.Last[killSummary](t, stdout.String(), "summary")
 	require.Equal(t, []int{3, 2, 1, 1}, []int{s.Nodes, s.Up, s.Joined, s.Killed})
 	require.Equal(t, []int{int(s.Shards), 0}, []int{s.ShardsPerNode[0] + s.ShardsPerNode[1], s.ShardsPerNode[2]})
 	require.Positive(t, s.HomeSeconds)

@@ -104,7 +104,7 @@ var matrix = map[string]string{
 	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/cli/fleet internal/lab/chaos " +
 		"internal/lab/rolling internal/lab/shardscale internal/sim/starts internal/lab/bootruns",
 
-	"internal/cli/env/envtest": "", // every flag of a program, for its tests
+	"internal/cli/env/envtest": "internal/cli internal/cli/env", // what tests of a program of commands share
 
 	"internal/cli/operate":    "admin internal/cli internal/base/files", // the verbs that ask a running node
 	"internal/base/localname": "",                                       // names that a listener on loopback answers to

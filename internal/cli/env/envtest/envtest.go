@@ -1,89 +1,115 @@
-// Package envtest tries every flag of a program of commands.
+// Package envtest is what tests of a program of commands share: the test binary is the program, as its children need,
+// command lines that are run and read, every flag tried.
 package envtest
 
 import (
-	"io"
+	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
 )
 
-// badValues returns what is no value of a flag: malformed, or beyond all bounds. None: it takes any text.
-func badValues(f *kong.Flag) []string {
-	whole := []string{"x", "", "1.5", "1e3", "0x", "1 2", "--", "99999999999999999999999"}
-	address := strings.Contains(f.Help, "host:port") || strings.HasPrefix(f.Help, "Address")
-	kind := f.Target.Kind()
-	switch {
-	case f.Target.Type() == reflect.TypeFor[time.Duration]():
-		return []string{"x", "10", "", "1y", "1s2", "9999999999h", "-2562047h", "2562047h"}
-	case kind == reflect.Float64:
-		return []string{"x", "", "1,5", "NaN", "Inf", "-Inf", "1e308", "-1e308"}
-	case kind == reflect.Uint64, kind == reflect.Uint32:
-		whole = append(whole, "-1")
-		if kind == reflect.Uint32 {
-			whole = append(whole, "4294967296")
-		}
-		return whole
-	case kind == reflect.Int:
-		return append(whole, "-9223372036854775808", "9223372036854775807")
-	case address && (kind == reflect.String || f.IsSlice()):
-		return []string{"nonsense", "a b:1", "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1:x", ":::", "\x1b[2J:1", "a:1:2"}
-	case f.Enum != "", f.Tag.Type == "existingfile":
-		return []string{"no-such-thing"}
+// variable has the test binary be a program.
+const variable = "KITH_TEST_PROGRAM"
+
+// Env returns the environment in which the test binary is a program that Main knows.
+func Env(program string) []string { return []string{variable + "=" + program} }
+
+// Main runs the tests, or in the environment of a program that program.
+func Main(m *testing.M, programs map[string]func() (code int)) {
+	if run := programs[os.Getenv(variable)]; run != nil {
+		os.Exit(run())
 	}
-	return nil
+	os.Exit(m.Run())
 }
 
-// Refuses tries every flag of every command, the hidden ones too, with what is no value of it: numbers, durations,
-// addresses, words of a list, files. Each must be refused with a message that has the flag; nothing is run. parser
-// makes the parser anew. Refuses returns how many command lines were tried, of how many commands.
-func Refuses(t *testing.T, parser func(...kong.Option) (*kong.Kong, error)) (lines, commands int) {
+// Self returns the path of the test binary.
+func Self(t *testing.T) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef"), 0o600))
-	p, err := parser()
+	self, err := os.Executable()
 	require.NoError(t, err)
-	verbs := map[string]bool{}
-	for _, leaf := range p.Model.Leaves(false) {
-		verb := strings.Fields(leaf.Path())
-		for _, group := range leaf.AllFlags(false) {
-			for _, f := range group {
-				for _, value := range badValues(f) {
-					line := append(append([]string{}, verb...), "--"+f.Name+"="+value)
-					line = append(line, arguments(leaf, file)...)
-					p, err := parser(kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
-					require.NoError(t, err)
-					_, err = p.Parse(line)
-					require.Error(t, err, "%q", line)
-					require.Contains(t, err.Error(), "--"+f.Name, "%q", line)
-					lines++
-				}
-			}
-		}
-		verbs[verb[0]] = true
-	}
-	return lines, len(verbs)
+	return self
 }
 
-// arguments are those that a command wants beside its flags.
-func arguments(leaf *kong.Node, file string) (list []string) {
-	for _, a := range leaf.Positional {
-		switch {
-		case a.Enum != "":
-			list = append(list, a.EnumSlice()[0])
-		case a.Target.Kind() == reflect.Uint32:
-			list = append(list, "1")
-		case a.Tag.Type == "existingfile":
-			list = append(list, file)
-		default:
-			list = append(list, "127.0.0.1:1")
+// Process returns a program as a process that has not been started. It is killed at the end of the test.
+func Process(t *testing.T, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(Self(t), args...)
+	cmd.Env = append(os.Environ(), Env(program)...)
+	t.Cleanup(func() {
+		if cmd.Process != nil {
+			_ = cmd.Process.Kill()
+		}
+	})
+	return cmd
+}
+
+// Run runs a command line in this process and returns exit code and output. Children are the test binary.
+func Run(t *testing.T, execute func([]string, *env.Env) int, program string, args ...string) (code int, stdout,
+	stderr string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	require.NoError(t, err)
+	defer f.Close()
+	var out bytes.Buffer
+	code = execute(args, &env.Env{Program: program, Stdin: strings.NewReader(""), Stdout: &out, Stderr: f,
+		SelfEnv: Env(program)})
+	text, err := os.ReadFile(f.Name())
+	require.NoError(t, err)
+	return code, out.String(), string(text)
+}
+
+// Runner runs a command line as Run does.
+type Runner func(t *testing.T, args ...string) (code int, stdout, stderr string)
+
+// Wrong demands that command lines are refused as wrong ones. Each has what must be said of it.
+func Wrong(t *testing.T, run Runner, lines [][2]string) {
+	t.Helper()
+	for _, c := range lines {
+		t.Run(c[0], func(t *testing.T) {
+			code, out, errs := run(t, strings.Fields(c[0])...)
+			require.Equal(t, env.ExitUsage, code)
+			require.Contains(t, errs, c[1])
+			require.Empty(t, out, "stdout is for results")
+		})
+	}
+}
+
+// Line demands that a command ends well, and returns its last line, which begins with word, and what it printed.
+func Line[T any](t *testing.T, run Runner, word string, args ...string) (line T, stdout, stderr string) {
+	t.Helper()
+	code, stdout, stderr := run(t, args...)
+	require.Equal(t, env.ExitOK, code, stderr)
+	return Last[T](t, stdout, word), stdout, stderr
+}
+
+// Last returns the last line of output, which begins with word.
+func Last[T any](t *testing.T, stdout, word string) (line T) {
+	t.Helper()
+	require.NoError(t, cli.ParseLine([]byte(stdout), word, &line))
+	return line
+}
+
+// Children demands of a program that its hidden commands are those of the processes that others start, and that the
+// parser alone knows them, each by the same type. It returns how many there are.
+func Children(t *testing.T, whole, alone *kong.Kong) (hidden int) {
+	t.Helper()
+	for _, leaf := range whole.Model.Leaves(false) {
+		require.Equal(t, leaf.Hidden, env.IsChild([]string{leaf.Name}), leaf.Name)
+		if leaf.Hidden {
+			hidden++
+			ctx, err := alone.Parse([]string{leaf.Name})
+			require.NoError(t, err)
+			require.Equal(t, leaf.Target.Type(), ctx.Selected().Target.Type())
 		}
 	}
-	return list
+	return hidden
 }
