@@ -13,30 +13,11 @@ import (
 	"github.com/kith-io/kith/internal/sim/storm"
 )
 
-// kindNames lists the faults of chaos.
-func kindNames() string {
-	named := chaos.Named()
-	all := make([]string, len(named))
-	for i, k := range named {
-		all[i] = string(k)
-	}
-	return strings.Join(all, ", ")
-}
-
-// caseNames lists the cases of failover.
-func caseNames() string {
-	all := make([]string, len(chaos.Cases))
-	for i, c := range chaos.Cases {
-		all[i] = string(c)
-	}
-	return strings.Join(all, ", ")
-}
-
-// partitionNames lists the cases of partition-test.
-func partitionNames() string {
-	all := make([]string, len(chaos.PartitionCases))
-	for i, c := range chaos.PartitionCases {
-		all[i] = string(c)
+// listed lists names.
+func listed[T ~string](names []T) string {
+	all := make([]string, len(names))
+	for i, n := range names {
+		all[i] = string(n)
 	}
 	return strings.Join(all, ", ")
 }
@@ -44,7 +25,7 @@ func partitionNames() string {
 // texts are the variables of the tags.
 var texts = kong.Vars{
 	"stalls_help":    stallsHelp,
-	"bootcases_help": "Only these cases, with commas in between; all: " + strings.Join(bootruns.Cases, ", ") + ".",
+	"bootcases_help": "Only these cases, with commas in between; all: " + listed(bootruns.Cases) + ".",
 	"within_help":    "So long after the last of a fresh start is Up its shards must be within a tenth of the mean.",
 	"nested_help": "One ask of so many is passed on: the entity asks one of another shard before it answers; 0: none. " +
 		"With --mode=blocking.",
@@ -57,23 +38,23 @@ var texts = kong.Vars{
 	"first_help":   "The first seed; the others follow. With --seeds=1 it replays a failure. 0: one is drawn and printed.",
 	"without_help": "Leave out what seeds draw beyond their mix: " + strings.Join(storm.Draws(), ", ") +
 		". Without all of it they are what they were before it was drawn.",
-	"parts_help": "What to measure, with commas in between: " + strings.Join(scale.Parts(), ", ") +
+	"parts_help": "What to measure, with commas in between: " + listed(scale.Parts()) +
 		" (docs/evidence/reliability.md says what each is). None: all of them; above 3000 nodes quiet, one and crash.",
 	"crashes_help": "Crashes and kills to measure, at most 100000; 0: 100, above 300 nodes 50, above 3000 one.",
 	"build_help":   "Make the cluster at once instead of having it join; above 3000 nodes it is, unless join is a part.",
 	"hours_help":   "Virtual hours of the part loss, more than 0 and at most 1000.",
 	"net_help": "How faults get into the network: netns (a namespace for each node, needs root, ip and nft), proxy " +
 		"(loopback), or auto: the first where it is permitted.",
-	"only_help": "Only these faults, with commas in between; all: " + kindNames(),
+	"only_help": "Only these faults, with commas in between; all: " + listed(chaos.Named()),
 	"chaos_moves_help": "In place of drawn rounds: a shard of slow entities moves in each, and a fault (kill, pause, " +
 		"cut, reset: see --only) hits each participant in each phase once.",
-	"cases_help":     "Only these cases, with commas in between; all: " + caseNames() + ".",
+	"cases_help":     "Only these cases, with commas in between; all: " + listed(chaos.Cases) + ".",
 	"partition_help": "Cut real node processes in two under traffic; measure when each side stops, decides, takes over.",
-	"partcases_help": "Only these cases, with commas in between; all: " + partitionNames() + ".",
+	"partcases_help": "Only these cases, with commas in between; all: " + listed(chaos.PartitionCases) + ".",
 	"partstable_help": "How long nothing may change before the resolver decides, 1s to 1m; 0: the default, 5.5s up to " +
 		"5 members.",
-	"partout_help": "Folder for partition: timelines, what the verbs printed, and, after a failure, all logs.",
-	"break_help":   "Switch off one rule of the protocol and print the shortest way to what goes wrong without it.",
+	"trialout_help": "Folder for timelines, what verbs printed, and, after a failure, all logs.",
+	"break_help":    "Switch off one rule of the protocol and print the shortest way to what goes wrong without it.",
 	"states_help": "Most states of one run, 1 to 100000000; each takes about 60 bytes. A run that has more is not " +
 		"complete.",
 	"rounds_help": "How often an eighth of the nodes freezes in the part frozen, 1 to 100000.",

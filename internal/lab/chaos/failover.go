@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -18,15 +17,8 @@ import (
 
 // FailoverConfig says what is measured.
 type FailoverConfig struct {
-	Nodes  int // at least 3, of each cluster
-	Rounds int // of each case
-	Cases  []Case
-	// StableAfter is kith.Config.Resolver.StableAfter; zero: the default.
-	StableAfter time.Duration
-	Dir         string // a folder for each cluster is made anew in it
-	Load        Load
-	Child       cli.Options // how a child is started: Path, Args, Env
-	Progress    *cli.Progress
+	Trial
+	Cases []Case
 }
 
 // ErrFailover is returned when two owned an entity, when something is missing that nothing explains, or when a bound
@@ -39,47 +31,26 @@ func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) 
 	r := &FailoverResult{Nodes: cfg.Nodes, Rounds: cfg.Rounds, StableAfter: cfg.StableAfter.Seconds(),
 		Bill: map[Case]*Bill{}}
 	began := cli.MachineTime()
-	for _, c := range cfg.Cases {
-		var all []outage
-		for round := range cfg.Rounds {
-			o, err := measure(ctx, &cfg, c, round)
-			for again := 0; errors.Is(err, errUneven) && again < unevenMost; again++ {
-				o, err = measure(ctx, &cfg, c, round)
-			}
-			if err != nil && !errors.Is(err, ErrViolation) { // the result tells of violations
-				return nil, fmt.Errorf("%s, round %d: %w", c, round+1, err)
-			}
+	of := func(c Case) Config { return Config{Net: direct, Proof: c.proof()} }
+	err := trials(&cfg.Trial, cfg.Cases, func(c Case, h *harness) (outage, error) { return measure(ctx, h, c) }, of,
+		func(c Case, round int, o outage) {
 			cfg.Progress.Printf("%s, round %d of %d: half of %d entities answer after %.3f s, all after %.3f s", c,
 				round+1, cfg.Rounds, len(o.took), o.bill[stepAnswered].Seconds(), o.longest().Seconds())
-			all = append(all, o)
-		}
-		r.add(c, all)
+			r.add(c, &o)
+		})
+	if err != nil {
+		return nil, err
 	}
 	r.WallTime = *inSeconds(cli.MachineTime() - began)
 	if faults := r.faults(cfg.Cases, stableFor(cfg.Nodes, cfg.StableAfter)); len(faults) > 0 {
-		return r, fmt.Errorf("%w: %w", ErrFailover, errors.Join(faults...))
+		return r, fmt.Errorf("%w: %w", ErrFailover, faults.Err())
 	}
 	return r, nil
 }
 
-// measure forms a cluster, lets one loss come over it, and reads what it left.
-func measure(ctx context.Context, cfg *FailoverConfig, c Case, round int) (o outage, err error) {
-	h := newHarness(Config{Nodes: cfg.Nodes, Seed: 1, Net: direct, Load: cfg.Load, Proof: c.proof(), Trace: true,
-		StableAfter: cfg.StableAfter, Child: cfg.Child, Progress: cfg.Progress,
-		Dir: filepath.Join(cfg.Dir, fmt.Sprintf("%s-%d", c, round+1))})
-	if err := h.prepare(); err != nil {
-		return o, err
-	}
-	err = h.run(ctx, func(ctx context.Context) error { return h.lose(ctx, c, &o) })
-	h.tell(h.book.read(h.clock.Now(), true))
-	h.mu.Lock()
-	for i := range h.rounds {
-		h.rounds[i].until = h.clock.Now()
-	}
-	o.sums, o.verdict = h.book.total(h.rounds), h.book.rule.verdict
-	o.harmed = h.found.panics + h.found.twins + h.found.downed
-	h.mu.Unlock()
-	_, o.fenced = h.store.counts()
+// measure lets one loss come over a cluster, and reads what it left.
+func measure(ctx context.Context, h *harness, c Case) (o outage, err error) {
+	o.cost, err = costs(ctx, h, func(ctx context.Context) error { return h.lose(ctx, c, &o) })
 	if err == nil {
 		err = h.account(&o)
 	}
@@ -88,7 +59,7 @@ func measure(ctx context.Context, cfg *FailoverConfig, c Case, round int) (o out
 
 // account makes the bill.
 func (h *harness) account(o *outage) error {
-	o.took, o.none = h.book.firstAnswers(o.senders, o.at)
+	o.took, o.silent = h.book.firstAnswers(o.senders, o.at)
 	records, err := survivorsLogs(h.dir, o.slots)
 	if err != nil {
 		return err
@@ -122,12 +93,6 @@ const (
 	pausedMore  = 2 * time.Second
 	pausedAfter = 10 * time.Second
 )
-
-// errUneven is returned for a cluster in which a process to be lost owns too little: the first node may have been given
-// all shards before the others had registered. Another one is formed then, unevenMost times.
-var errUneven = errors.New("who is to be lost owns less than half of its share")
-
-const unevenMost = 9
 
 // lose lets the loss of a case come and waits until everything has answered again.
 func (h *harness) lose(ctx context.Context, c Case, o *outage) error {

@@ -3,13 +3,14 @@
 package chaos
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // Case is one kind of loss.
@@ -31,18 +32,7 @@ var Cases = []Case{LoseOwner, LoseCoordinator, LoseBoth, PauseOwner, LoseOwnerPr
 	LoseBothProof}
 
 // ParseCases reads names of cases; none are all.
-func ParseCases(names []string) (cases []Case, err error) {
-	for _, n := range names {
-		if !slices.Contains(Cases, Case(n)) {
-			return nil, fmt.Errorf("no case %q; there are %v", n, Cases)
-		}
-		cases = append(cases, Case(n))
-	}
-	if len(cases) == 0 {
-		return Cases, nil
-	}
-	return cases, nil
-}
+func ParseCases(names []string) ([]Case, error) { return parse(names, Cases) }
 
 func (c Case) proof() bool {
 	return c == LoseOwnerProof || c == LoseCoordinatorProof || c == LoseBothProof
@@ -114,12 +104,8 @@ type outage struct {
 	senders []uint32
 	at      time.Duration // of the signal
 	took    map[uint16]time.Duration
-	none    []uint16 // entities that nobody answered for
 	bill    bill
-	sums    sums
-	verdict verdicts
-	fenced  uint64 // writes that the store refused
-	harmed  int    // crashes, second clusters, healthy members that were ended
+	cost
 }
 
 // longest is how long the slowest entity took.
@@ -129,12 +115,8 @@ func (o *outage) longest() time.Duration {
 
 // violations counts what must not be, however long it took.
 func (o *outage) violations() int {
-	return max(0, o.verdict.Woke-boundWoke) + o.verdict.Double + o.verdict.Back + o.verdict.Twice + o.harmed +
-		o.unexplained() + len(o.none)
+	return max(0, o.verdict.Woke-boundWoke) + o.cost.violations()
 }
-
-// unexplained counts what is missing and did not end with a victim.
-func (o *outage) unexplained() int { return o.sums.Unexplained + o.sums.By[onTheWay] }
 
 // FailoverTimes are seconds from the signal to the first answer of an entity of the lost processes: the median of the
 // rounds of the median over entities, and the slowest entity of all rounds. A case that was not run is absent.
@@ -162,21 +144,12 @@ type FailoverResult struct {
 	// StableAfter is what was set of it, in seconds; zero: the default.
 	StableAfter float64 `json:"stable_after_s,omitempty"`
 	FailoverTimes
-	Entities    int            `json:"entities"` // of lost processes, in all rounds
-	Silent      int            `json:"silent"`   // of these, without any answer
-	Accepted    int            `json:"accepted"` // tells and asks
-	Lost        int            `json:"lost"`     // with a victim that had sent or owned it
-	LostBy      map[cause]int  `json:"lost_by"`
-	Unexplained int            `json:"lost_unexplained"`
-	DoubleOwner int            `json:"double_owner"` // handlings by two at a time, or under an overtaken fence
-	Twice       int            `json:"handled_twice"`
-	Overrun     int            `json:"overrun"` // handlings in hand when their process was stopped, over after others'
-	Fenced      int            `json:"fenced"`  // writes that the store refused
-	Harmed      int            `json:"harmed"`  // crashes, second clusters, healthy members that were ended
-	Bill        map[Case]*Bill `json:"bill"`
-	WallTime    float64        `json:"wall_seconds"`
+	Toll
+	Overrun  int            `json:"overrun"` // handlings in hand when their process was stopped, over after others'
+	Bill     map[Case]*Bill `json:"bill"`
+	WallTime float64        `json:"wall_seconds"`
 
-	found []error // of single rounds
+	found cli.Faults // of single rounds
 }
 
 // Bill is where the time of a case goes: seconds from the signal until each step, medians of the rounds.
@@ -184,56 +157,33 @@ type Bill struct {
 	Steps map[stepName]float64 `json:"steps"`
 	P50   []float64            `json:"p50_s"` // of each round, over entities
 	Max   []float64            `json:"max_s"` // of each round
+
+	times map[stepName][]time.Duration
+	most  time.Duration
 }
 
-// add takes the rounds of a case.
-func (r *FailoverResult) add(c Case, all []outage) {
-	b := &Bill{Steps: map[stepName]float64{}}
-	r.Bill[c] = b
-	if r.LostBy == nil {
-		r.LostBy = map[cause]int{}
+// add takes a round of a case.
+func (r *FailoverResult) add(c Case, o *outage) {
+	b := r.Bill[c]
+	if b == nil {
+		b = &Bill{Steps: map[stepName]float64{}, times: map[stepName][]time.Duration{}}
+		r.Bill[c] = b
 	}
-	times := map[stepName][]time.Duration{}
-	var most time.Duration
-	for i := range all {
-		o := &all[i]
-		for step, d := range o.bill { // a map into a map: no order
-			times[step] = append(times[step], d)
-		}
-		b.P50 = append(b.P50, *inSeconds(o.bill[stepAnswered]))
-		b.Max = append(b.Max, *inSeconds(o.longest()))
-		most = max(most, o.longest())
-		r.count(o)
-		if n := o.verdict.Woke; n > boundWoke {
-			r.found = append(r.found, fmt.Errorf("%s: %d handlings began when their process had stood still, more than %d",
-				c, n, boundWoke))
-		}
-		if o.fenced > 0 && c != PauseOwner {
-			r.found = append(r.found, fmt.Errorf("%s: the store refused %d writes, and no process stood still", c, o.fenced))
-		}
+	for step, d := range o.bill { // a map into a map: no order
+		b.times[step] = append(b.times[step], d)
+		b.Steps[step] = *inSeconds(median(b.times[step]))
 	}
-	for step, ds := range times { // a map into a map: no order
-		b.Steps[step] = *inSeconds(median(ds))
-	}
-	typical, slowest := r.times(c)
-	*typical, *slowest = inSeconds(median(times[stepAnswered])), inSeconds(most)
-}
-
-// count adds the account of a round.
-func (r *FailoverResult) count(o *outage) {
-	r.Entities += len(o.took) + len(o.none)
-	r.Silent += len(o.none)
-	r.Accepted += o.sums.Accepted
-	r.Lost += o.sums.Lost
-	for why, n := range o.sums.By { // sums: no order
-		r.LostBy[why] += n
-	}
-	r.Unexplained += o.unexplained()
-	r.DoubleOwner += o.verdict.Double + o.verdict.Back
-	r.Twice += o.verdict.Twice
+	b.P50 = append(b.P50, *inSeconds(o.bill[stepAnswered]))
+	b.Max = append(b.Max, *inSeconds(o.longest()))
+	b.most = max(b.most, o.longest())
+	r.Toll.add(&o.cost, len(o.took))
 	r.Overrun += o.verdict.Overrun
-	r.Fenced += int(o.fenced)
-	r.Harmed += o.harmed
+	r.found.Must(o.verdict.Woke <= boundWoke, "%s: %d handlings began when their process had stood still, more than %d", c,
+		o.verdict.Woke, boundWoke)
+	r.found.Must(o.fenced == 0 || c == PauseOwner, "%s: the store refused %d writes, and no process stood still", c,
+		o.fenced)
+	typical, slowest := r.times(c)
+	*typical, *slowest = inSeconds(median(b.times[stepAnswered])), inSeconds(b.most)
 }
 
 // times returns the fields of a case.
@@ -257,26 +207,13 @@ func (r *FailoverResult) times(c Case) (typical, slowest **float64) {
 }
 
 // faults returns what must not be of a cluster in which nothing changes for stable before it decides.
-func (r *FailoverResult) faults(cases []Case, stable time.Duration) (all []error) {
-	all = slices.Clone(r.found)
-	for _, what := range []struct {
-		n    int
-		word string
-	}{{r.DoubleOwner, "handlings beside another owner"}, {r.Unexplained, "messages lost that no victim took with it"},
-		{r.Twice, "messages handled again"}, {r.Silent, "entities without an answer"},
-		{r.Harmed, "crashes, second clusters, healthy members ended"}} {
-		if what.n > 0 {
-			all = append(all, fmt.Errorf("%d %s", what.n, what.word))
-		}
-	}
+func (r *FailoverResult) faults(cases []Case, stable time.Duration) (all cli.Faults) {
+	all = slices.Concat(r.found, r.Toll.faults("without an answer", "nothing was lost"))
 	for _, c := range cases {
 		_, slowest := r.times(c)
-		if most := c.bound(stable); *slowest != nil && **slowest > most.Seconds() {
-			all = append(all, fmt.Errorf("%s: %.3f s, more than %v", c, **slowest, most))
+		if most := c.bound(stable); *slowest != nil {
+			all.Must(**slowest <= most.Seconds(), "%s: %.3f s, more than %v", c, **slowest, most)
 		}
-	}
-	if r.Entities == 0 {
-		all = append(all, errors.New("nothing was lost, so nothing was measured"))
 	}
 	return all
 }

@@ -85,10 +85,10 @@ func TestFirstAnswers(t *testing.T) {
 func TestFailoverFaults(t *testing.T) {
 	result := func(c Case, took time.Duration, change func(o *outage)) *FailoverResult {
 		o := outage{took: map[uint16]time.Duration{1: took / 2, 2: took, 3: took}, bill: bill{stepAnswered: took},
-			sums: sums{Accepted: 9, Lost: 2, By: map[cause]int{receiverEnded: 2}}}
+			cost: cost{sums: sums{Accepted: 9, Lost: 2, By: map[cause]int{receiverEnded: 2}}}}
 		change(&o)
 		r := &FailoverResult{Rounds: 1, Bill: map[Case]*Bill{}}
-		r.add(c, []outage{o})
+		r.add(c, &o)
 		return r
 	}
 	nothing := func(*outage) {}
@@ -108,7 +108,7 @@ func TestFailoverFaults(t *testing.T) {
 		{LoseBoth, time.Second, func(o *outage) { o.verdict.Back = 2 }, "2 handlings beside another owner"},
 		{LoseBoth, time.Second, func(o *outage) { o.sums.By[onTheWay] = 3 }, "3 messages lost"},
 		{LoseBoth, time.Second, func(o *outage) { o.sums.Unexplained = 1 }, "1 messages lost"},
-		{LoseBoth, time.Second, func(o *outage) { o.none = []uint16{4} }, "1 entities without"},
+		{LoseBoth, time.Second, func(o *outage) { o.silent = []uint16{4} }, "1 entities without"},
 		{LoseBoth, time.Second, func(o *outage) { o.took = nil }, "nothing was lost"},
 		{LoseBoth, time.Second, func(o *outage) { o.harmed = 1 }, "1 crashes"},
 		{LoseOwner, time.Second, func(o *outage) { o.fenced = 1 }, "the store refused 1 writes"},
@@ -164,9 +164,10 @@ func TestLosers(t *testing.T) {
 // One loss in real processes: the owner's death is proven, another one answers for all that it had (SHD-9, AVL-5).
 func TestFailoverSmoke(t *testing.T) {
 	dir := t.TempDir()
-	r, err := Failover(t.Context(), FailoverConfig{Nodes: 3, Rounds: 1, Cases: []Case{LoseOwnerProof}, Dir: dir,
-		Load: Load{Entities: 4, Shards: 6, Tells: 30, Asks: 30}, Child: cli.Options{Env: []string{childEnv + "=1"}},
-		Progress: &cli.Progress{}})
+	r, err := Failover(t.Context(), FailoverConfig{Cases: []Case{LoseOwnerProof},
+		Trial: Trial{Nodes: 3, Rounds: 1, Dir: dir,
+			Load: Load{Entities: 4, Shards: 6, Tells: 30, Asks: 30}, Child: cli.Options{Env: []string{childEnv + "=1"}},
+			Progress: &cli.Progress{}}})
 	timeline, _ := os.ReadFile(filepath.Join(dir, "owner-proof-1", "timeline.txt"))
 	require.NotNil(t, r, "%v\n%s", err, timeline)
 	require.Positive(t, r.Entities)

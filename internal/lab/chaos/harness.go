@@ -35,6 +35,66 @@ type Config struct {
 	StableAfter time.Duration // kith.Config.Resolver.StableAfter
 }
 
+// Trial says what Failover and Partition have in common: rounds of cases, each in a cluster of its own.
+type Trial struct {
+	Nodes  int // at least 3, of each cluster
+	Rounds int // of each case
+	// StableAfter is kith.Config.Resolver.StableAfter; zero: the default.
+	StableAfter time.Duration
+	Dir         string // a folder for each cluster is made anew in it
+	Load        Load
+	Child       cli.Options // how a child is started: Path, Args, Env
+	Progress    *cli.Progress
+}
+
+// trials tries each case as often as it is to be, and again where a cluster is uneven. took gets what came of it,
+// violations and all.
+func trials[C ~string, T any](t *Trial, cases []C, try func(C, *harness) (T, error), of func(C) Config,
+	took func(c C, round int, r T)) error {
+	for _, c := range cases {
+		for round := range t.Rounds {
+			var r T
+			err := errUneven
+			for again := 0; errors.Is(err, errUneven) && again <= unevenMost; again++ {
+				cfg := of(c)
+				cfg.Nodes, cfg.Seed, cfg.Load, cfg.Trace, cfg.StableAfter = t.Nodes, 1, t.Load, true, t.StableAfter
+				cfg.Child, cfg.Progress = t.Child, t.Progress
+				cfg.Dir = filepath.Join(t.Dir, fmt.Sprintf("%s-%d", c, round+1))
+				h := newHarness(cfg)
+				if err = h.prepare(); err == nil {
+					r, err = try(c, h)
+				}
+			}
+			if err != nil && !errors.Is(err, ErrViolation) { // the result tells of violations
+				return fmt.Errorf("%s, round %d: %w", c, round+1, err)
+			}
+			took(c, round, r)
+		}
+	}
+	return nil
+}
+
+// errUneven is returned for a cluster in which a process to be lost owns too little: the first node may have been given
+// all shards before the others had registered. Another one is formed then, unevenMost times.
+var errUneven = errors.New("who is to be lost owns less than half of its share")
+
+const unevenMost = 9
+
+// costs forms the cluster, has live do with it what it wants, and returns what that cost.
+func costs(ctx context.Context, h *harness, live func(context.Context) error) (c cost, err error) {
+	err = h.run(ctx, live)
+	h.tell(h.book.read(h.clock.Now(), true))
+	h.mu.Lock()
+	for i := range h.rounds {
+		h.rounds[i].until = h.clock.Now()
+	}
+	c.sums, c.verdict = h.book.total(h.rounds), h.book.rule.verdict
+	c.harmed = h.found.panics + h.found.twins + h.found.downed
+	h.mu.Unlock()
+	_, c.fenced = h.store.counts()
+	return c, err
+}
+
 // ErrViolation is returned when something was found; the result says what.
 var ErrViolation = errors.New("chaos found violations")
 

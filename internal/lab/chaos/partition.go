@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -17,17 +16,11 @@ import (
 
 // PartitionConfig says what is measured.
 type PartitionConfig struct {
-	Nodes       int // at least 3, of each cluster; the smaller side has fewer than half
-	Rounds      int // of each case
-	Cases       []PartitionCase
-	Net         string        // one of Nets
-	StableAfter time.Duration // kith.Config.Resolver.StableAfter
-	NoHeal      bool          // the cut lasts until the end
-	Dir         string        // a folder for each cluster is made anew in it
-	Load        Load
-	Child       cli.Options // how a child is started: Path, Args, Env
-	Verbs       cli.Options // how the program is started that has the verbs: the verb and its flags come behind Args
-	Progress    *cli.Progress
+	Trial  // the smaller side has fewer than half of the nodes
+	Cases  []PartitionCase
+	Net    string      // one of Nets
+	NoHeal bool        // the cut lasts until the end
+	Verbs  cli.Options // how the program is started that has the verbs: the verb and its flags come behind Args
 }
 
 // ErrPartition is returned when an entity began on one side before it had stopped on the other, or when anything else
@@ -39,49 +32,31 @@ var ErrPartition = errors.New("partition found something")
 func Partition(ctx context.Context, cfg PartitionConfig) (*PartitionResult, error) {
 	r := newPartitionResult(cfg.Nodes, cfg.Rounds, cfg.StableAfter)
 	began := cli.MachineTime()
-	for _, c := range cfg.Cases {
-		for round := range cfg.Rounds {
-			p, err := part(ctx, &cfg, c, round)
-			for again := 0; errors.Is(err, errUneven) && again < unevenMost; again++ {
-				p, err = part(ctx, &cfg, c, round)
-			}
-			if err != nil && !errors.Is(err, ErrViolation) { // the result tells of violations
-				return nil, fmt.Errorf("%s, round %d: %w", c, round+1, err)
-			}
+	of := func(c PartitionCase) Config { return Config{Net: cfg.Net, Proof: c.proof(), Admin: true} }
+	try := func(c PartitionCase, h *harness) (*parted, error) { return part(ctx, &cfg, h, c) }
+	err := trials(&cfg.Trial, cfg.Cases, try, of,
+		func(c PartitionCase, round int, p *parted) {
 			cfg.Progress.Printf("%s, round %d of %d: %s", c, round+1, cfg.Rounds, p)
 			r.add(c, p)
-		}
+		})
+	if err != nil {
+		return nil, err
 	}
 	r.WallTime = *inSeconds(cli.MachineTime() - began)
 	if faults := r.faults(); len(faults) > 0 {
-		return r, fmt.Errorf("%w: %w", ErrPartition, errors.Join(faults...))
+		return r, fmt.Errorf("%w: %w", ErrPartition, faults.Err())
 	}
 	return r, nil
 }
 
-// part forms a cluster, cuts it, and reads what that left.
-func part(ctx context.Context, cfg *PartitionConfig, c PartitionCase, round int) (p *parted, err error) {
-	h := newHarness(Config{Nodes: cfg.Nodes, Seed: 1, Net: cfg.Net, Load: cfg.Load, Proof: c.proof(), Trace: true,
-		Admin: true, StableAfter: cfg.StableAfter, Child: cfg.Child, Progress: cfg.Progress,
-		Dir: filepath.Join(cfg.Dir, fmt.Sprintf("%s-%d", c, round+1))})
-	if err := h.prepare(); err != nil {
-		return nil, err
-	}
+// part cuts a cluster in two, and reads what that left.
+func part(ctx context.Context, cfg *PartitionConfig, h *harness, c PartitionCase) (p *parted, err error) {
 	p = &parted{net: kindOf(h.net), steps: map[stepName]time.Duration{}, exits: map[int]int{}}
 	if p.asked, err = newOperator(h, cfg.Verbs); err != nil {
 		return nil, h.close(err, 0)
 	}
 	s := &separation{h, p.asked, p}
-	err = h.run(ctx, func(ctx context.Context) error { return s.live(ctx, c, !cfg.NoHeal) })
-	h.tell(h.book.read(h.clock.Now(), true))
-	h.mu.Lock()
-	for i := range h.rounds {
-		h.rounds[i].until = h.clock.Now()
-	}
-	p.sums, p.verdict = h.book.total(h.rounds), h.book.rule.verdict
-	p.harmed = h.found.panics + h.found.twins + h.found.downed
-	h.mu.Unlock()
-	_, p.fenced = h.store.counts()
+	p.cost, err = costs(ctx, h, func(ctx context.Context) error { return s.live(ctx, c, !cfg.NoHeal) })
 	_ = p.asked.f.Close()
 	if err == nil {
 		err = s.measure()

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // PartitionCase says who is cut off.
@@ -27,17 +29,8 @@ const (
 var PartitionCases = []PartitionCase{CutOwners, CutCoordinator, CutOwnersProof, CutCoordinatorProof}
 
 // ParsePartitionCases reads names of cases; none are all.
-func ParsePartitionCases(names []string) (cases []PartitionCase, err error) {
-	for _, n := range names {
-		if !slices.Contains(PartitionCases, PartitionCase(n)) {
-			return nil, fmt.Errorf("no case %q; there are %v", n, PartitionCases)
-		}
-		cases = append(cases, PartitionCase(n))
-	}
-	if len(cases) == 0 {
-		return PartitionCases, nil
-	}
-	return cases, nil
+func ParsePartitionCases(names []string) ([]PartitionCase, error) {
+	return parse(names, PartitionCases)
 }
 
 func (c PartitionCase) proof() bool       { return c == CutOwnersProof || c == CutCoordinatorProof }
@@ -95,13 +88,9 @@ type parted struct {
 	at              time.Duration
 	steps           map[stepName]time.Duration
 	gaps            []gap
-	silent          []uint16 // entities that the other side never handled
 	exits           map[int]int
-	sums            sums
-	verdict         verdicts
-	fenced          uint64
-	harmed          int
 	asked           *operator
+	cost
 }
 
 // overlaps counts the entities that began on one side before they had stopped on the other.
@@ -126,8 +115,7 @@ func (p *parted) wrongExits() (n int) {
 
 // violations counts what must not be.
 func (p *parted) violations() int {
-	return p.overlaps() + p.verdict.Double + p.verdict.Back + p.verdict.Twice + p.harmed + p.unexplained() +
-		len(p.silent) + p.wrongExits() + p.asked.sums.Wrong + len(p.mute())
+	return p.cost.violations() + p.overlaps() + p.wrongExits() + p.asked.sums.Wrong + len(p.mute())
 }
 
 // mute names the sides of which no node has named its decision.
@@ -140,9 +128,6 @@ func (p *parted) mute() (all []string) {
 	}
 	return all
 }
-
-// unexplained counts what is missing and did not end with a process of the losing side.
-func (p *parted) unexplained() int { return p.sums.Unexplained + p.sums.By[onTheWay] }
 
 // gapTimes returns the gaps in order.
 func (p *parted) gapTimes() (all []time.Duration) {
@@ -186,24 +171,15 @@ type PartitionTimes struct {
 
 // PartitionResult is the last line of partition.
 type PartitionResult struct {
-	Net         string        `json:"net"`
-	Nodes       int           `json:"nodes"`
-	Losing      int           `json:"losing_nodes"`
-	Rounds      int           `json:"rounds"` // of each case
-	StableAfter float64       `json:"stable_after_s,omitempty"`
-	Entities    int           `json:"entities"` // of losing processes, in all rounds
-	Overlaps    int           `json:"overlaps"` // of these, begun elsewhere before they had stopped
-	Silent      int           `json:"silent"`   // of these, never handled elsewhere
-	DoubleOwner int           `json:"double_owner"`
-	Twice       int           `json:"handled_twice"`
-	Fenced      int           `json:"fenced"` // writes that the store refused
-	Accepted    int           `json:"accepted"`
-	Lost        int           `json:"lost"`
-	LostBy      map[cause]int `json:"lost_by"`
-	Unexplained int           `json:"lost_unexplained"`
-	Harmed      int           `json:"harmed"` // crashes, second clusters, members ended that must live
-	Exits       map[int]int   `json:"losing_exits"`
-	WrongExits  int           `json:"wrong_exits"`
+	Net         string  `json:"net"`
+	Nodes       int     `json:"nodes"`
+	Losing      int     `json:"losing_nodes"`
+	Rounds      int     `json:"rounds"` // of each case
+	StableAfter float64 `json:"stable_after_s,omitempty"`
+	Toll
+	Overlaps   int         `json:"overlaps"` // entities begun elsewhere before they had stopped
+	Exits      map[int]int `json:"losing_exits"`
+	WrongExits int         `json:"wrong_exits"`
 	Answers
 	Cases    map[PartitionCase]*PartitionTimes `json:"cases"`
 	WallTime float64                           `json:"wall_seconds"`
@@ -214,7 +190,7 @@ type PartitionResult struct {
 
 func newPartitionResult(nodes, rounds int, stableAfter time.Duration) *PartitionResult {
 	return &PartitionResult{Nodes: nodes, Losing: (nodes - 1) / 2, Rounds: rounds,
-		StableAfter: stableAfter.Seconds(), LostBy: map[cause]int{}, Exits: map[int]int{},
+		StableAfter: stableAfter.Seconds(), Exits: map[int]int{},
 		Cases: map[PartitionCase]*PartitionTimes{}}
 }
 
@@ -234,19 +210,8 @@ func (r *PartitionResult) add(c PartitionCase, p *parted) {
 		t.Gap = &s
 	}
 	r.Net = p.net
-	r.Entities += len(p.gaps) + len(p.silent)
+	r.Toll.add(&p.cost, len(p.gaps))
 	r.Overlaps += p.overlaps()
-	r.Silent += len(p.silent)
-	r.DoubleOwner += p.verdict.Double + p.verdict.Back
-	r.Twice += p.verdict.Twice
-	r.Fenced += int(p.fenced)
-	r.Accepted += p.sums.Accepted
-	r.Lost += p.sums.Lost
-	for why, n := range p.sums.By { // sums: no order
-		r.LostBy[why] += n
-	}
-	r.Unexplained += p.unexplained()
-	r.Harmed += p.harmed
 	for code, n := range p.exits { // sums: no order
 		r.Exits[code] += n
 	}
@@ -257,32 +222,17 @@ func (r *PartitionResult) add(c PartitionCase, p *parted) {
 }
 
 // faults returns what must not be.
-func (r *PartitionResult) faults() (all []error) {
-	for _, what := range []struct {
-		n    int
-		word string
-	}{{r.Overlaps, "entities began before they had stopped on the losing side"},
-		{r.DoubleOwner, "handlings beside another owner"},
-		{r.Unexplained, "messages lost that no losing process took with it"},
-		{r.Twice, "messages handled again"}, {r.Silent, "entities that the side that lives never handled"},
-		{r.Harmed, "crashes, second clusters, members that must live and ended"},
-		{r.WrongExits, fmt.Sprintf("losing processes did not end with exit code %d", codeEnded)}} {
-		if what.n > 0 {
-			all = append(all, fmt.Errorf("%d %s", what.n, what.word))
-		}
-	}
+func (r *PartitionResult) faults() (all cli.Faults) {
+	all = r.Toll.faults("that the side that lives never handled", "the losing side owned nothing")
+	all.Must(r.Overlaps == 0, "%d entities began before they had stopped on the losing side", r.Overlaps)
+	all.Must(r.WrongExits == 0, "%d losing processes did not end with exit code %d", r.WrongExits, codeEnded)
 	for _, w := range slices.Concat(r.wrong, r.mute) {
 		all = append(all, errors.New(w))
 	}
-	if more := r.Wrong - len(r.wrong); more > 0 {
-		all = append(all, fmt.Errorf("%d more answers are not what they should be", more))
-	}
-	if r.Late > 0 && r.StableAfter == 0 { // the default is time enough
-		all = append(all, fmt.Errorf("%d verbs came to no answer before the node had decided", r.Late))
-	}
-	if r.Entities == 0 {
-		all = append(all, errors.New("the losing side owned nothing, so nothing was measured"))
-	}
+	more := r.Wrong - len(r.wrong)
+	all.Must(more <= 0, "%d more answers are not what they should be", more)
+	all.Must(r.Late == 0 || r.StableAfter != 0, // the default is time enough
+		"%d verbs came to no answer before the node had decided", r.Late)
 	return all
 }
 

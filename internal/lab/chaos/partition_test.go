@@ -167,7 +167,7 @@ func TestPartitionFaults(t *testing.T) {
 	result := func(change func(p *parted)) *PartitionResult {
 		p := &parted{net: "proxy", gaps: []gap{{0, 11 * s, 31 * s}, {1, 10 * s, 32 * s}}, exits: map[int]int{codeEnded: 2},
 			steps: map[stepName]time.Duration{stepLastHandled: 11 * s, stepFirstHandled: 31 * s},
-			sums:  sums{Accepted: 9, Lost: 2, By: map[cause]int{senderEnded: 2}},
+			cost:  cost{sums: sums{Accepted: 9, Lost: 2, By: map[cause]int{senderEnded: 2}}},
 			asked: &operator{sums: Answers{Asked: 9, Living: 3, Told: tellings{Replay: 1, Downed: 1}}}}
 		change(p)
 		r := newPartitionResult(5, 1, 0)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // Result is the last line of a run. What was not measured is absent.
@@ -72,6 +74,81 @@ func (r *Result) violations(moves bool) int {
 		lost = r.Difference
 	}
 	return lost + r.Double + r.Back + r.Panics + r.Twins + r.Downed + r.Unwell + r.Twice
+}
+
+// parse reads names of cases; none are all.
+func parse[C ~string](names []string, all []C) (cases []C, err error) {
+	for _, n := range names {
+		if !slices.Contains(all, C(n)) {
+			return nil, fmt.Errorf("no case %q; there are %v", n, all)
+		}
+		cases = append(cases, C(n))
+	}
+	if len(cases) == 0 {
+		return all, nil
+	}
+	return cases, nil
+}
+
+// cost is what one loss, or one cut, has cost beside time.
+type cost struct {
+	sums    sums
+	verdict verdicts
+	silent  []uint16 // entities that nobody answered for, or handled
+	fenced  uint64   // writes that the store refused
+	harmed  int      // crashes, second clusters, healthy members that were ended
+}
+
+// unexplained counts what is missing and did not end with a process that was lost.
+func (c *cost) unexplained() int { return c.sums.Unexplained + c.sums.By[onTheWay] }
+
+// violations counts what must not be.
+func (c *cost) violations() int {
+	return c.verdict.Double + c.verdict.Back + c.verdict.Twice + c.harmed + c.unexplained() + len(c.silent)
+}
+
+// Toll is what all of them have cost.
+type Toll struct {
+	Entities    int           `json:"entities"` // of lost processes, in all rounds
+	Silent      int           `json:"silent"`   // of these, without any answer, or never handled elsewhere
+	Accepted    int           `json:"accepted"` // tells and asks
+	Lost        int           `json:"lost"`     // with a process that was lost and had sent or owned it
+	LostBy      map[cause]int `json:"lost_by"`
+	Unexplained int           `json:"lost_unexplained"`
+	DoubleOwner int           `json:"double_owner"` // handlings by two at a time, or under an overtaken fence
+	Twice       int           `json:"handled_twice"`
+	Fenced      int           `json:"fenced"` // writes that the store refused
+	Harmed      int           `json:"harmed"` // crashes, second clusters, healthy members that were ended
+}
+
+// add takes one of them; so many entities were not silent.
+func (t *Toll) add(c *cost, entities int) {
+	if t.LostBy == nil {
+		t.LostBy = map[cause]int{}
+	}
+	t.Entities += entities + len(c.silent)
+	t.Silent += len(c.silent)
+	t.Accepted += c.sums.Accepted
+	t.Lost += c.sums.Lost
+	for why, n := range c.sums.By { // sums: no order
+		t.LostBy[why] += n
+	}
+	t.Unexplained += c.unexplained()
+	t.DoubleOwner += c.verdict.Double + c.verdict.Back
+	t.Twice += c.verdict.Twice
+	t.Fenced += int(c.fenced)
+	t.Harmed += c.harmed
+}
+
+// faults returns what must not be of it, with the words for entities that were silent, and for none at all.
+func (t *Toll) faults(nobody, none string) (all cli.Faults) {
+	all.Must(t.DoubleOwner == 0, "%d handlings beside another owner", t.DoubleOwner)
+	all.Must(t.Unexplained == 0, "%d messages lost that no lost process took with it", t.Unexplained)
+	all.Must(t.Twice == 0, "%d messages handled again", t.Twice)
+	all.Must(t.Silent == 0, "%d entities %s", t.Silent, nobody)
+	all.Must(t.Harmed == 0, "%d crashes, second clusters, members that must live and ended", t.Harmed)
+	all.Must(t.Entities > 0, "%s, so nothing was measured", none)
+	return all
 }
 
 // inSeconds rounds to milliseconds.
