@@ -41,12 +41,6 @@ var measureNames = []string{"bulk", "micro", "route", "link 1", "link 1 tls", "l
 	"tell worker_p2", "ask256_p2", "ask256 by callback_p2", "ask1_p1", "large_p1", "ask1_p2", "large_p2", "stalled",
 	"hostile", "scraped"}
 
-// benchShards and benchEntities are the hot set of all measures.
-const (
-	benchShards   = 100
-	benchEntities = 1000
-)
-
 // Run forms the crews, measures in rounds and prints the medians.
 func (c *benchCmd) Run(e *env.Env) error {
 	ctx, stop := cli.Interruptible()
@@ -157,10 +151,8 @@ func (r *rounds) form(ctx context.Context, e *env.Env) error {
 		}
 	}
 	for _, c := range r.crews() {
-		for exec := range execs {
-			if err := c.flush(ctx, exec, benchEntities); err != nil {
-				return err
-			}
+		if err := c.know(ctx); err != nil {
+			return err
 		}
 	}
 	r.progress.Printf("%d pairs of processes up", len(r.crews()))
@@ -200,15 +192,7 @@ func (r *rounds) kill() {
 }
 
 func (r *rounds) leave(ctx context.Context) error {
-	left := make(chan error)
-	for _, c := range r.crews() {
-		go func() { left <- c.leave(ctx) }()
-	}
-	var errs cli.Faults
-	for range r.crews() {
-		errs = append(errs, <-left)
-	}
-	return errs.Err()
+	return fleet.Each(r.crews(), func(_ int, c *crew) error { return c.leave(ctx) })
 }
 
 // table shows the medians and their spread on stderr.

@@ -43,6 +43,7 @@ type crewArgs struct {
 	beat      time.Duration // period of heartbeats; zero: the default
 	limit     time.Duration // within which all must be up; zero: fleet.FormLimit
 	observed  bool          // its nodes are measured, and have an admin interface
+	contact   bool          // its one receiver has that, and a contact point, by which it forms the cluster
 }
 
 // crew is running processes. Against running nodes there is the sender alone.
@@ -50,8 +51,9 @@ type crew struct {
 	sender    *cli.Child
 	more      []*cli.Child // senders beside it
 	receivers []*cli.Child
-	counted   uint64   // by the entities of running nodes, when they were last asked
-	admins    []string // addresses of the admin interfaces of an observed one
+	at        startReply // of the first receiver
+	counted   uint64     // by the entities of running nodes, when they were last asked
+	admins    []string   // addresses of the admin interfaces of an observed one
 }
 
 // startCrew starts the processes and waits until each sees all of them Up. On an error nothing is left running.
@@ -75,12 +77,12 @@ func startCrew(ctx context.Context, e *env.Env, a crewArgs) (_ *crew, err error)
 		c.receivers = append(c.receivers, r)
 		var at startReply
 		if err := r.Call(ctx, "start", startArgs{Seeds: seeds, Host: true, Shards: a.shards, TLS: a.tls, Poll: a.poll,
-			Beat: a.beat, Observed: a.observed}, &at); err != nil {
+			Beat: a.beat, Observed: a.observed || a.contact, Contact: a.contact}, &at); err != nil {
 			return nil, err
 		}
 		c.watchable(at)
 		if i == 0 {
-			seeds = []string{at.Addr}
+			c.at, seeds = at, []string{at.Addr}
 		}
 	}
 	start := startArgs{Name: a.cluster, Seeds: seeds, Shards: a.shards, TLS: a.tls,
@@ -88,10 +90,8 @@ func startCrew(ctx context.Context, e *env.Env, a crewArgs) (_ *crew, err error)
 	if err := c.startSenders(ctx, e, &a, start); err != nil {
 		return nil, err
 	}
-	for _, p := range c.all() {
-		if err := p.Call(ctx, "await", awaitArgs{Up: max(a.receivers+1+a.more, 2)}, nil); err != nil {
-			return nil, err
-		}
+	if err := fleet.Tell(ctx, c.all(), "await", awaitArgs{Up: max(a.receivers+1+a.more, 2)}); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -157,6 +157,22 @@ func (c *crew) flush(ctx context.Context, exec string, entities int) error {
 	err := c.sender.Call(ctx, "flush", flushArgs{exec, entities}, &r)
 	c.counted = r.Count
 	return err
+}
+
+// benchShards and benchEntities are the hot set of all measures.
+const (
+	benchShards   = 100
+	benchEntities = 1000
+)
+
+// know makes the hot set of all measures known to the sender.
+func (c *crew) know(ctx context.Context) error {
+	for exec := range execs {
+		if err := c.flush(ctx, exec, benchEntities); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // usages is what the sender and the receivers used, and how many messages reached handlers.

@@ -73,23 +73,24 @@ func (c *doorsCmd) Run(e *env.Env) error {
 	ctx, stop := cli.Interruptible()
 	defer stop()
 	progress := cli.NewProgress(e.Stderr, c.Progress)
-	var keys fleet.Certs
+	files := fleet.Files{}
 	if c.TLS {
-		var err error
-		if keys, err = newCerts(); err != nil {
+		keys, err := newCerts()
+		if err != nil {
 			return err
 		}
 		defer keys.Remove()
-	}
-	files := fleet.Files{}
-	if c.TLS {
 		files = keys.Of(certName)
 	}
-	m := &doors{cmd: c, tls: files, progress: progress}
-	if err := m.start(ctx, e); err != nil {
+	crew, err := startCrew(ctx, e, crewArgs{receivers: 1, shards: c.Shards, tls: files, contact: true})
+	if err != nil {
 		return err
 	}
-	defer m.crew.kill()
+	defer crew.kill()
+	if err := crew.flush(ctx, "worker", benchEntities); err != nil {
+		return err
+	}
+	m := &doors{cmd: c, tls: files, progress: progress, crew: crew, at: crew.at}
 	line := doorsLine{Secure: c.TLS}
 	alone, err := m.asks(ctx, max(c.Duration/3, time.Second))
 	if err != nil {
@@ -112,41 +113,6 @@ type doors struct {
 	progress *cli.Progress
 	crew     *crew
 	at       startReply
-}
-
-// start starts both.
-func (m *doors) start(ctx context.Context, e *env.Env) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, fleet.FormLimit)
-	defer cancel()
-	m.crew = &crew{}
-	defer func() {
-		if err != nil {
-			m.crew.kill()
-		}
-	}()
-	r, err := startWorker(e, "crowded", nil)
-	if err != nil {
-		return err
-	}
-	m.crew.receivers = append(m.crew.receivers, r)
-	if err := r.Call(ctx, "start", startArgs{Host: true, Shards: m.cmd.Shards, TLS: m.tls, Observed: true,
-		Contact: true}, &m.at); err != nil {
-		return err
-	}
-	if m.crew.sender, err = startWorker(e, "sender", nil); err != nil {
-		return err
-	}
-	var at startReply
-	if err := m.crew.sender.Call(ctx, "start", startArgs{Seeds: []string{m.at.Addr}, Shards: m.cmd.Shards, TLS: m.tls},
-		&at); err != nil {
-		return err
-	}
-	for _, p := range m.crew.all() {
-		if err := p.Call(ctx, "await", awaitArgs{Up: 2}, nil); err != nil {
-			return err
-		}
-	}
-	return m.crew.flush(ctx, "worker", benchEntities)
 }
 
 // askReply is what came of asks.

@@ -139,11 +139,7 @@ func (l *hostileLeg) measure(ctx context.Context, r *rounds, c *crew) error {
 	if err := c.sender.Call(ctx, "beats", cli.None{}, nil); err != nil { // those before do not count
 		return err
 	}
-	load := bench.Load{Mode: bench.Tell, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1}
-	rate, _, _, err := r.steady(ctx, c, "usage", execArgs{"inline"}, func(ctx context.Context, d time.Duration) error {
-		load.Duration = d
-		return c.sender.Call(ctx, "load", loadArgs{Exec: "inline", Load: load}, nil)
-	})
+	rate, err := r.plainTell(ctx, c, "inline")
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
 // pressureCmd is the flags of loadgen pressure.
@@ -122,16 +124,12 @@ func (p *pressured) verdict() error {
 }
 
 func (p *pressured) measure(ctx context.Context) error {
-	for _, one := range p.all() {
-		args := pressJoinArgs{Shards: p.Shards, Mailbox: p.Mailbox, Role: sinkRole}
-		if err := one.Call(ctx, "press-join", args, nil); err != nil {
-			return err
-		}
+	join := pressJoinArgs{Shards: p.Shards, Mailbox: p.Mailbox, Role: sinkRole}
+	if err := fleet.Tell(ctx, p.all(), "press-join", join); err != nil {
+		return err
 	}
-	for _, one := range p.senders() {
-		if err := one.Call(ctx, "press-know", pressKnowArgs{p.Entities}, nil); err != nil {
-			return err
-		}
+	if err := fleet.Tell(ctx, p.senders(), "press-know", pressKnowArgs{p.Entities}); err != nil {
+		return err
 	}
 	p.progress.Printf("%d processes up, %d entities found", len(p.all()), p.Entities)
 	for i := range p.Rounds {
@@ -163,10 +161,8 @@ func (p *pressured) turn(ctx context.Context, f bench.Figures, name string, slow
 	if err := receiver.Call(ctx, "press-slow", pressSlowArgs{slow}, nil); err != nil {
 		return err
 	}
-	for _, one := range p.all() {
-		if err := one.Call(ctx, "press-watch", cli.None{}, nil); err != nil {
-			return err
-		}
+	if err := fleet.Tell(ctx, p.all(), "press-watch", cli.None{}); err != nil {
+		return err
 	}
 	began, err := p.look(ctx)
 	if err != nil {
@@ -208,29 +204,14 @@ func (p *pressured) turn(ctx context.Context, f bench.Figures, name string, slow
 func (p *pressured) send(ctx context.Context) error {
 	load := bench.PressLoad{Entities: p.Entities, Tellers: p.Tellers, Size: p.Size,
 		Fill: 2 * p.Mailbox / p.messageBytes() / p.Senders, Duration: p.Duration + 2*p.warm()}
-	type outcome struct {
-		r   bench.PressResult
-		err error
+	all, err := fleet.Ask[bench.PressResult](ctx, p.senders(), "press", load)
+	for _, r := range all {
+		p.slow += r.Slow
+		p.line.Accepted += r.Slow + r.Others
+		p.line.Failed += r.Failed
+		p.line.FirstErr = cmp.Or(p.line.FirstErr, r.FirstErr)
 	}
-	all := make(chan outcome)
-	for _, one := range p.senders() {
-		go func() {
-			var o outcome
-			o.err = one.Call(ctx, "press", load, &o.r)
-			all <- o
-		}()
-	}
-	var errs cli.Faults
-	for range p.senders() {
-		o := <-all
-		errs = append(errs, o.err)
-		p.slow += o.r.Slow
-		p.line.Accepted += o.r.Slow + o.r.Others
-		if p.line.Failed += o.r.Failed; p.line.FirstErr == "" {
-			p.line.FirstErr = o.r.FirstErr
-		}
-	}
-	return errs.Err()
+	return err
 }
 
 // middle waits for the middle of a turn and returns how things stood when it began and when it ended.
@@ -299,21 +280,17 @@ func (l *pressLooks) dropped() (n uint64) {
 
 // peaks adds what the processes held at most in a turn.
 func (p *pressured) peaks(ctx context.Context, f bench.Figures, name string) error {
-	senders := uint64(0)
-	for _, one := range p.all() {
-		var peak bench.Peak
-		if err := one.Call(ctx, "press-peak", cli.None{}, &peak); err != nil {
-			return err
-		}
-		if one != p.first() {
-			senders = max(senders, peak.Heap)
-			continue
-		}
-		p.progress.Printf("%s: receiver's %v", name, peak)
-		f.Set("receiver_heap_mb_"+name, float64(peak.Heap)/1e6)
-		f.Set("mailboxes_bytes_"+name, float64(peak.Mailboxes))
+	all, err := fleet.Ask[bench.Peak](ctx, p.all(), "press-peak", cli.None{})
+	if err != nil {
+		return err
 	}
-	f.Set("sender_heap_mb_"+name, float64(senders)/1e6)
+	senders, peak := all[:len(all)-1], all[len(all)-1]
+	p.progress.Printf("%s: receiver's %v", name, peak)
+	f.Set("receiver_heap_mb_"+name, float64(peak.Heap)/1e6)
+	f.Set("mailboxes_bytes_"+name, float64(peak.Mailboxes))
+	for _, s := range senders {
+		f.Set("sender_heap_mb_"+name, max(f["sender_heap_mb_"+name], float64(s.Heap)/1e6))
+	}
 	return nil
 }
 
@@ -327,16 +304,13 @@ func (p *pressured) ended(ctx context.Context) error {
 	p.line.Handled = l.receiver.Slow + l.receiver.Others
 	p.line.Lost = int64(p.line.Accepted) - int64(p.line.Handled+p.line.Dropped)
 	f := bench.Figures{}
-	for _, one := range p.all() {
-		var got pressLook
-		if err := one.Call(ctx, "press-look", cli.None{}, &got); err != nil {
-			return err
-		}
-		if name := "sender_peak_rss_mb"; one == p.first() {
-			f.Set("receiver_peak_rss_mb", float64(got.PeakRSS)/1e6)
-		} else {
-			f.Set(name, max(f[name], float64(got.PeakRSS)/1e6))
-		}
+	all, err := fleet.Ask[pressLook](ctx, p.all(), "press-look", cli.None{})
+	if err != nil {
+		return err
+	}
+	f.Set("receiver_peak_rss_mb", float64(all[len(all)-1].PeakRSS)/1e6)
+	for _, s := range all[:len(all)-1] {
+		f.Set("sender_peak_rss_mb", max(f["sender_peak_rss_mb"], float64(s.PeakRSS)/1e6))
 	}
 	p.done = append(p.done, f)
 	return nil

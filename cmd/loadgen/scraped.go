@@ -74,10 +74,8 @@ func (r *rounds) scraped(ctx context.Context, e *env.Env, f bench.Figures) error
 			return err
 		}
 		defer c.kill()
-		for exec := range execs {
-			if err := c.flush(ctx, exec, benchEntities); err != nil {
-				return err
-			}
+		if err := c.know(ctx); err != nil {
+			return err
 		}
 		pairs[i] = c
 	}
