@@ -45,6 +45,7 @@ type Core struct {
 	set   bool
 	fed   time.Duration                  // since when nothing has disturbed a cluster that is well; negative: it is not
 	procs []*world.Process               // its members
+	first *world.Process                 // the oldest of them
 	sound []bool                         // by host: its process is one of these, and untouched
 	naps  []bool                         // by host: it has stood still, so briefly that it counts as untouched
 	leave []bool                         // by host: it was asked to leave, and that is all
@@ -191,6 +192,7 @@ func (k *Core) take() {
 		k.Progress++
 	}
 	k.set, k.procs, k.news, k.tested, k.asked = true, w.Running(), nil, false, true
+	k.first = oldest(k.procs)
 	k.Bases++
 	k.dirty = false
 	clear(k.back)
@@ -287,7 +289,7 @@ func (k *Core) mustLive(group []*world.Process) bool {
 	case sbr.StaticQuorum:
 		return len(votes) >= r.QuorumSize && len(total) <= 2*r.QuorumSize-1
 	case sbr.KeepOldest:
-		return slices.Contains(group, k.oldest()) && (len(group) > 1 || r.KeepAlone)
+		return slices.Contains(group, k.first) && (len(group) > 1 || r.KeepAlone)
 	case sbr.LeaseMajority:
 		owner := k.c.w.Lease.Owner // who has it must be the one who will ask
 		alone := !slices.ContainsFunc(others, func(p *world.Process) bool {
@@ -310,11 +312,12 @@ func (k *Core) voters(list []*world.Process) (votes []*world.Process) {
 	return votes
 }
 
-// oldest returns the oldest of the cluster that was well.
-func (k *Core) oldest() (first *world.Process) {
+// oldest returns the oldest of a cluster that is well: all are in their own views. The last view of one that ends of
+// itself may lack it (storm 1127300456).
+func oldest(list []*world.Process) (first *world.Process) {
 	least := uint32(0)
-	for _, p := range k.procs {
-		if m, ok := p.View.Member(p.ID); ok && (first == nil || m.UpNumber < least) {
+	for _, p := range list {
+		if m, ok := p.View.SelfMember(); ok && (first == nil || m.UpNumber < least) {
 			first, least = p, m.UpNumber
 		}
 	}

@@ -60,6 +60,15 @@ func leaves(w *world.World, host int) {
 	w.Until(time.Minute, func() bool { return !stillCounts(checks(w).Core.procs, p) })
 }
 
+// endsOldest has the oldest end, in whose last view it is a member no more.
+func endsOldest(w *world.World) {
+	p := w.Hosts[0].Process
+	crash(w, 0)
+	v := *p.View
+	v.Members = slices.DeleteFunc(slices.Clone(v.Members), func(m membership.Member) bool { return m.ID == p.ID })
+	p.View = &v
+}
+
 // TestWhomAStrategyObliges: healthy members who have heard each other all the time, when they live by the strategy
 // whoever of the others counts (MEM-10).
 func TestWhomAStrategyObliges(t *testing.T) {
@@ -90,6 +99,7 @@ func TestWhomAStrategyObliges(t *testing.T) {
 		"too many for the quorum": {strategy(node.ResolverStaticQuorum), func(w *world.World) { w.Start(1, nil) }, ""},
 		"beside the oldest":       {strategy(node.ResolverKeepOldest), func(w *world.World) { severs(w, 2, 3, 4) }, "12"},
 		"without the oldest":      {strategy(node.ResolverKeepOldest), func(w *world.World) { crash(w, 0) }, ""},
+		"without one that ended":  {strategy(node.ResolverKeepOldest), endsOldest, ""},
 		"the lease for the last":  {strategy(node.ResolverLeaseMajority), func(w *world.World) { crash(w, 4) }, "1234"},
 		"the lease for somebody":  {strategy(node.ResolverLeaseMajority), func(w *world.World) { severs(w, 4) }, ""},
 		"all go":                  {strategy(node.ResolverDownAll), func(w *world.World) { severs(w, 4) }, ""},
