@@ -109,7 +109,7 @@ func (p *pass) order(now time.Duration, t hostTask) {
 }
 
 // keep copies envelopes that came while the gate is closed; their credit is given back when they have been handled, so
-// senders run out of it. Answers to what was asked before are taken.
+// senders run out of it, and so is that of what comes behind them. Answers to what was asked before are taken.
 func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
 	consumed, gate := 0, plane.Gate(p.x.Gate.bits.Load())
 	for len(frames) > 0 {
@@ -127,6 +127,7 @@ func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
 			p.x.needs.InvalidFrames(c.From(), kind, errNotExpected)
 		case plane.Kept:
 			copy(p.backlog.room(c, from, n), f)
+			p.behind.Keep(c)
 			p.waits.Store(true)
 			continue
 		case plane.NoPlace:
@@ -137,12 +138,13 @@ func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
 		}
 		consumed += n
 	}
-	if consumed > 0 {
+	if consumed = p.behind.Consumed(c, consumed); consumed > 0 {
 		c.Consumed(consumed)
 	}
 }
 
-// catchUp works off what was kept, in the order in which it came.
+// catchUp works off what was kept, in the order in which it came. Then the credit of what came behind it is given back,
+// unless the gate has closed again and some of it is kept anew.
 func (p *pass) catchUp(now time.Duration) {
 	if p.backlog.empty() {
 		return
@@ -161,6 +163,7 @@ func (p *pass) catchUp(now time.Duration) {
 	}
 	p.flush()
 	p.conn, p.from = nil, nil
+	p.behind.Release(plane.Gate(p.x.Gate.bits.Load()), p.backlog.size, (*transport.InConn).Consumed)
 	for _, t := range b.orders {
 		p.order(now, t)
 	}

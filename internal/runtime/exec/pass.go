@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/core/plane"
 	"github.com/kith-io/kith/internal/runtime/loop"
 	"github.com/kith-io/kith/internal/runtime/transport"
 	"github.com/kith-io/kith/peer"
@@ -32,8 +33,9 @@ type pass struct {
 	timed  Sampler
 	marks  []mark // that have come in this pass
 
-	waits   atomic.Bool // something is to be done when the gate opens
-	backlog batch       // what came while it was closed
+	waits   atomic.Bool                     // something is to be done when the gate opens
+	backlog batch                           // what came while it was closed
+	behind  plane.Behind[*transport.InConn] // of the backlog
 
 	called []byte // payload and headers of an ask whose caller calls the handler itself
 }
@@ -143,6 +145,9 @@ func (p *pass) frames(now time.Duration, c *transport.InConn, from *Source, fram
 			switch done {
 			case staged:
 				continue // credit is given back when it has been handled
+			case held:
+				p.keepRest(c, from, at, frames)
+				return consumed, stored, handled
 			case inMailbox:
 				stored += len(x.frame)
 				handled++
@@ -163,8 +168,22 @@ const (
 	noMessage outcome = iota // it is none, or it was not taken
 	taken                    // its handler was called, or its sender was told why not
 	inMailbox                // it lies in that of a Blocking entity
-	staged                   // it waits for a worker, or for the gate
+	staged                   // it waits for a worker
+	held                     // it waits for the gate, and with it all that comes behind it
 )
+
+// keepRest keeps what the gate, which has closed, holds: of the frames that were looked at those from one on, and whole
+// frames that were not.
+func (p *pass) keepRest(c *transport.InConn, from *Source, first int, unseen []byte) {
+	a := &p.ahead
+	if a.fresh {
+		wire.ArriveAll(unseen, a.arrived)
+	}
+	for i := range a.next[first:a.n] {
+		p.keep(c, from, a.next[first+i].frame)
+	}
+	p.keep(c, from, unseen)
+}
 
 // frame takes one frame that is not as foreseen.
 func (p *pass) frame(now time.Duration, c *transport.InConn, from *Source, x *foreseen) outcome {
@@ -175,8 +194,7 @@ func (p *pass) frame(now time.Duration, c *transport.InConn, from *Source, x *fo
 	case x.kind != wire.KindEnvelope && x.kind != wire.KindMarker:
 		e.needs.InvalidFrames(c.From(), x.kind, errNotExpected)
 	case e.Gate.Closed() || p.backlog.size > 0:
-		p.keep(c, from, x.frame)
-		return staged
+		return held
 	case x.kind == wire.KindMarker:
 		p.marker(c, x.frame)
 	case x.bad != nil:

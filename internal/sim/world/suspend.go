@@ -18,8 +18,9 @@ import (
 type gate struct {
 	suspended bool
 	waiting   []held
-	kept      int           // bytes of others' envelopes in waiting
-	limit     time.Duration // age of the control loop's last step above which the data plane handles nothing
+	kept      int                      // bytes of others' envelopes in waiting
+	behind    plane.Behind[connection] // of these
+	limit     time.Duration            // age of the control loop's last step above which the data plane handles nothing
 }
 
 // held is what waits at a gate.
@@ -30,6 +31,12 @@ type held struct {
 	frame []byte
 	in    *inbound
 	gen   uint32
+}
+
+// connection is one generation of a data connection, as its reader has it.
+type connection struct {
+	in  *inbound
+	gen uint32
 }
 
 // Held reports whether user messages are not handled now: by the node's order, or because the control loop has not
@@ -93,20 +100,26 @@ func (p *Process) goOn() {
 		p.gate.waiting = p.gate.waiting[1:]
 		next.run()
 	}
+	if p.Alive {
+		p.gate.behind.Release(0, p.gate.kept, func(c connection, n int) { p.consume(c.in, c.gen, n) })
+	}
 }
 
 // arrives takes a frame of a data connection and reports whether its credit is to be given back now. An envelope is
-// consumed when it is handled, so that a suspended node's peers run out of credit and their senders learn it.
+// consumed when it is handled, so that a suspended node's peers run out of credit and their senders learn it. Nor does
+// what comes behind one give credit before.
 func (p *Process) arrives(in *inbound, from peer.ID, frame []byte) (consumed bool) {
 	if !p.Held() && len(p.gate.waiting) == 0 {
 		return p.frame(in, in.gen, from, frame)
 	}
-	switch n := len(frame); plane.Gate(0).AtGate(wire.ParseHeader(frame).Kind, n, p.gate.kept, p.World.Config.Data.Keep) {
+	n, of := len(frame), connection{in, in.gen}
+	switch plane.Gate(0).AtGate(wire.ParseHeader(frame).Kind, n, p.gate.kept, p.World.Config.Data.Keep) {
 	case plane.Kept:
 		frame, gen := slices.Clone(frame), in.gen
 		p.World.Plane.Kept++
 		p.keeps(frame)
 		p.gate.kept += n
+		p.gate.behind.Keep(of)
 		p.gate.bounds(p)
 		p.gate.waiting = append(p.gate.waiting, held{frame: frame, in: in, gen: gen, run: func() {
 			p.gate.kept -= n
@@ -121,9 +134,9 @@ func (p *Process) arrives(in *inbound, from peer.ID, frame []byte) (consumed boo
 		if wire.ParseEnvelope(frame, &e) == nil {
 			p.refuse(from, &e, route.Suspended)
 		}
-		return true
+		return p.gate.behind.Consumed(of, n) > 0
 	}
-	return p.frame(in, in.gen, from, frame)
+	return p.frame(in, in.gen, from, frame) && p.gate.behind.Consumed(of, n) > 0
 }
 
 // consume gives the credit of a frame back, unless its connection is no more: its credit went with it.
