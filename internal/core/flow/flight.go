@@ -50,7 +50,8 @@ func ParseTaken(body []byte) ([]Taken, error) {
 }
 
 // Flown says of one data connection that is over how many tells were sent on it, and of how many of these its credit
-// does not show that they were taken.
+// does not show that they were taken. What it shows is a guess where frames of one connection are worked off side by
+// side: credit names none of them, so that of a later one counts for an earlier one. The peer's word is exact.
 type Flown struct {
 	Number        uint16
 	Generation    uint32
@@ -68,6 +69,7 @@ type Flights struct {
 
 // Over notes a connection that is over, and returns how many tells are lost for sure now: exactly those that the peer
 // was not delivered, when it has said so; all that is not known of an older connection, when too many are remembered.
+// Then one goes of which all was taken as far as is known, if there is one.
 func (f *Flights) Over(c Flown) (lost uint64) {
 	if i := slices.IndexFunc(f.taken, func(t Taken) bool {
 		return t.Number == c.Number && t.Generation == c.Generation
@@ -76,12 +78,10 @@ func (f *Flights) Over(c Flown) (lost uint64) {
 		f.taken = slices.Delete(f.taken, i, i+1)
 		return lost
 	}
-	if c.Unknown == 0 {
-		return 0 // its credit says that all of it was taken
-	}
 	if len(f.flown) >= MaxFlights {
-		lost = f.flown[0].Unknown
-		f.flown = slices.Delete(f.flown, 0, 1)
+		i := max(0, slices.IndexFunc(f.flown, func(c Flown) bool { return c.Unknown == 0 }))
+		lost = f.flown[i].Unknown
+		f.flown = slices.Delete(f.flown, i, i+1)
 	}
 	f.flown = append(f.flown, c)
 	return lost

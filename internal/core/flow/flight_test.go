@@ -63,7 +63,10 @@ func TestFlightsInAnyOrder(t *testing.T) {
 	require.EqualValues(t, 6, f.End(), "nobody will ever say")
 	require.Zero(t, f.End())
 
-	require.Zero(t, f.Over(Flown{Sent: 10}), "all was consumed")
+	require.Zero(t, f.Over(Flown{Sent: 10}), "all was consumed, by its credit")
+	require.EqualValues(t, 1, f.Says(Taken{Tells: 9}), "which was that of what others had consumed behind it")
+	require.Zero(t, f.Over(Flown{Sent: 10}))
+	require.Zero(t, f.End())
 	require.Zero(t, f.Over(flown))
 	require.Zero(t, f.Says(Taken{1, 3, 11}), "more than was sent")
 }
@@ -79,6 +82,12 @@ func TestFlightsAreBounded(t *testing.T) {
 	require.Len(t, f.flown, MaxFlights)
 	require.Len(t, f.taken, MaxFlights)
 	require.EqualValues(t, 2*3*MaxFlights, lost+f.End())
+	require.Zero(t, f.Over(Flown{Generation: 0, Sent: 5, Unknown: 2}))
+	for i := range uint32(3 * MaxFlights) {
+		require.Zero(t, f.Over(Flown{Number: 1, Generation: i, Sent: 5}), "those of which all was taken go first")
+	}
+	require.Len(t, f.flown, MaxFlights)
+	require.EqualValues(t, 2, f.End())
 	var w Words
 	for i := range uint32(3 * MaxFlights) {
 		w.Add(Taken{0, i, 1})

@@ -362,3 +362,52 @@ func TestLastRefusalsAreTold(t *testing.T) {
 		return told[route.Abandoned] == count
 	})
 }
+
+// What waits before a worker whose handler does not return is left when the node ends, and its sender reports exactly
+// that as lost, though what another worker has handled gave more credit than its bytes (SHD-4).
+func TestLeftBehindOneWorkerIsReported(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, func(c *Config) {
+		c.Sharding.TakeoverTime, c.Workers, c.patience = time.Hour, 2, 100*time.Millisecond
+	})
+	var hangs atomic.Bool
+	running, free := make(chan struct{}), make(chan struct{})
+	defer close(free)
+	typ := entity.Type{Name: "held", Role: "host", Shards: 8, Mode: entity.Worker,
+		New: func(string, route.Fence) entity.Handler {
+			return &stubborn{receive: func() {
+				if hangs.CompareAndSwap(true, false) {
+					close(running)
+					<-free
+				}
+			}}
+		}}
+	_, err := p.b.Register(typ)
+	require.NoError(t, err)
+	r, err := p.a.Register(typ)
+	require.NoError(t, err)
+	const stuck = "a"
+	other := ""
+	for i := 0; other == ""; i++ {
+		if id := fmt.Sprint(i); r.Shard(id)%2 != r.Shard(stuck)%2 {
+			other = id
+		}
+	}
+	for _, id := range []string{stuck, other} {
+		_, err = r.AskWithin(patience, id, nil, nil)
+		require.NoError(t, err)
+	}
+	hangs.Store(true)
+	require.NoError(t, r.AskFunc(patience, stuck, nil, func([]byte, error) {}))
+	<-running
+	large := make([]byte, 20<<10) // so that the link counts the tells up to it
+	require.NoError(t, r.Tell(stuck, large))
+	_, err = r.AskWithin(patience, other, append(large, large...), nil)
+	require.NoError(t, err)
+	e := opened(t, r, r.Shard(stuck))
+	require.Error(t, p.b.Close(), "a handler is left behind")
+	require.NoError(t, p.a.Down(t.Context(), p.b.self.Addr.String()))
+	eventually(t, func() bool { return isForgotten(e.link.Err()) })
+	_, told := p.account()
+	require.Equal(t, map[route.Reason]uint64{route.LostInFlight: 1}, told)
+}

@@ -106,7 +106,7 @@ const MaxPollFor = loop.MaxPollFor
 // FlightUpcalls is told what is known of the tells on a data connection that is over, by wire version 4. Calls come
 // from event loops and must not block.
 type FlightUpcalls interface {
-	// Flown says what was sent to a peer, before Upcalls.LinkDown, unless all of it was consumed.
+	// Flown says what was sent to a peer, before Upcalls.LinkDown, if there were tells among it.
 	Flown(to peer.ID, c flow.Flown)
 	// Taken says what was delivered here of a peer's: nothing of that connection will be any more.
 	Taken(from peer.ID, c flow.Taken)

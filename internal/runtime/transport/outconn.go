@@ -161,7 +161,7 @@ func (oc *outConn) Closed(err error) {
 		u.ensure()
 	}
 	u.mu.Unlock()
-	if flown.Unknown > 0 {
+	if flown.Sent > 0 {
 		u.t.cfg.Flights.Flown(oc.real, flown)
 	}
 	u.t.count.out[u.lane].Add(-1)

@@ -19,7 +19,7 @@ func (l *link) over() {
 		return // an earlier version says nothing of what it took
 	}
 	there := c.peer
-	if unknown > 0 && (p.Alive || p.closed) {
+	if sent > 0 && (p.Alive || p.closed) {
 		flown := flow.Flown{Number: uint16(c.number), Generation: c.gen, Sent: sent, Unknown: unknown,
 			Read: p.closed && there.Alive && there.reader(c).tells == sent}
 		p.lostInFlight(p.flightsTo(c.to).Over(flown), false)
