@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -63,7 +64,7 @@ func TestErrorsPage(t *testing.T) {
 // that word alone handles nothing twice (ACC-2).
 func TestErrorsSayWhetherAHandlerRan(t *testing.T) {
 	var ran atomic.Int64
-	gate := make(chan struct{})
+	gate, blocked := make(chan struct{}), make(chan struct{}, 2)
 	defer func() { close(gate) }()
 	var regions []*kith.Region
 	cluster(t, 2, func(i int, cfg *kith.Config) {
@@ -74,9 +75,7 @@ func TestErrorsSayWhetherAHandlerRan(t *testing.T) {
 	}, func(_ int, node *kith.Node) {
 		regions = append(regions, register(t, node, kith.EntityType{Name: "e", Role: "host", MailboxBytes: 4 << 10}, actor{
 			receive: func(c *kith.Context, p []byte) error {
-				if string(p) != "block" { // which begins at some time beside the others
-					ran.Add(1)
-				}
+				ran.Add(1)
 				switch string(p) {
 				case "fail":
 					return errors.New("out of stock")
@@ -88,15 +87,21 @@ func TestErrorsSayWhetherAHandlerRan(t *testing.T) {
 					require.ErrorIs(t, c.Reply(make([]byte, 3<<20)), kith.ErrTooLarge)
 					return nil
 				case "block":
+					blocked <- struct{}{}
 					<-gate
 				}
 				return c.Reply(nil)
 			}}))
 	})
-	for _, r := range regions {
+	for i, r := range regions {
 		require.NoError(t, func() error { _, err := r.Ask(within(t), "a", nil); return err }())
-		full := string(make([]byte, 3<<10))
-		go func() { _, _ = r.AskWithin(patience, "b"+r.Type().Name, []byte("block"), nil) }()
+		full, busy, idle := string(make([]byte, 3<<10)), fmt.Sprint("busy", i), fmt.Sprint("idle", i)
+		go func() { _, _ = r.AskWithin(patience, busy, []byte("block"), nil) }()
+		select {
+		case <-blocked:
+		case <-within(t).Done():
+			require.Fail(t, "its handler does not begin")
+		}
 		for _, c := range []struct {
 			id, payload string
 			want        error
@@ -108,7 +113,7 @@ func TestErrorsSayWhetherAHandlerRan(t *testing.T) {
 			{"a", "large", kith.ErrTooLarge, true},
 			{"", "", kith.ErrBadID, false},
 			{"a", string(make([]byte, 3<<20)), kith.ErrTooLarge, false},
-			{"a", full + full, nil, true},
+			{idle, full + full, nil, true}, // not "a", whose handler may not have returned though it has answered
 		} {
 			before := ran.Load()
 			_, err := r.AskWithin(patience, c.id, []byte(c.payload), nil)
@@ -119,9 +124,8 @@ func TestErrorsSayWhetherAHandlerRan(t *testing.T) {
 			}
 		}
 		// A full mailbox refuses, and whoever waits in it until nobody waits any more may have run.
-		id := "b" + r.Type().Name
 		eventually(t, func() bool {
-			_, err := r.AskWithin(20*time.Millisecond, id, []byte(full), nil)
+			_, err := r.AskWithin(20*time.Millisecond, busy, []byte(full), nil)
 			if errors.Is(err, kith.ErrMailboxFull) {
 				return !kith.MayHaveRun(err)
 			}
