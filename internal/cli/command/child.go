@@ -42,6 +42,7 @@ type childNode struct {
 	ledger  *ledger.Ledger
 	node    fleet.Node
 	region  *kith.Region
+	leaves  atomic.Bool // it was told to leave
 	left    atomic.Bool
 	refused atomic.Uint64 // messages that were accepted and came back as undelivered
 
@@ -109,12 +110,13 @@ type status struct {
 }
 
 func (c *childNode) status(context.Context, cli.None) (status, error) {
-	if err := c.node.Err(); err != nil && !c.left.Load() {
+	err := c.node.Err()
+	if err != nil && !c.leaves.Load() {
 		return status{}, err
 	}
 	v := c.node.View()
 	s := status{Members: len(v.Members), Up: v.CountUp(), Shards: c.hosted(), Delivered: c.ledger.Total(),
-		Refused: c.refused.Load(), Left: c.left.Load()}
+		Refused: c.refused.Load(), Left: c.left.Load() || err != nil}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, g := range c.senders {
@@ -128,6 +130,9 @@ type movesReply struct{ Done, Aborted uint64 }
 
 func (c *childNode) moves(context.Context, cli.None) (movesReply, error) {
 	m := c.node.Stats().Sharding.Moves
+	if c.left.Load() { // it has not seen the end of the last ones, whose shards live elsewhere
+		m.Done = m.Begun - m.Aborted - m.Returned
+	}
 	return movesReply{m.Done, m.Aborted}, nil
 }
 
@@ -141,6 +146,7 @@ func (c *childNode) hosted() int {
 }
 
 func (c *childNode) leave(ctx context.Context, none cli.None) (cli.None, error) {
+	c.leaves.Store(true) // the node ends a moment before Depart returns
 	_, err := c.node.Depart(ctx, none)
 	c.left.Store(err == nil)
 	return none, err
