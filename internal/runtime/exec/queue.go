@@ -15,7 +15,9 @@ import (
 const (
 	keepBatch  = 2 << 20 // most bytes of buffers that a batch keeps for later: two default windows
 	chunkBytes = 16 << 10
-	adoptBytes = 8 << 10 // a read pass at least this long hands its buffer over instead of copying it
+	leastChunk = 256                    // of one behind fullChunks others
+	fullChunks = keepBatch / chunkBytes // beyond so many a chunk gets a full buffer only when it goes on with the last one
+	adoptBytes = 8 << 10                // a read pass at least this long hands its buffer over instead of copying it
 )
 
 // chunk is a run of whole frames of one origin: a connection, whose bytes are to be given back as credit, or this node
@@ -50,7 +52,7 @@ func (b *batch) empty() bool { return len(b.chunks) == 0 && len(b.orders) == 0 }
 
 func (b *batch) reset() {
 	for i := range b.chunks {
-		if c := cap(b.chunks[i].buf); b.kept+c <= keepBatch {
+		if c := cap(b.chunks[i].buf); c >= adoptBytes && b.kept+c <= keepBatch {
 			b.kept += c
 			b.spare = append(b.spare, b.chunks[i].buf[:0])
 		}
@@ -60,8 +62,8 @@ func (b *batch) reset() {
 	b.chunks, b.orders, b.size, b.at = b.chunks[:0], b.orders[:0], 0, place{}
 }
 
-// fresh returns an empty buffer that has room for n bytes.
-func (b *batch) fresh(n int) []byte {
+// fresh returns an empty buffer that has room for n bytes, a new one for most, or more.
+func (b *batch) fresh(n, most int) []byte {
 	for len(b.spare) > 0 {
 		last := len(b.spare) - 1
 		buf := b.spare[last]
@@ -71,7 +73,20 @@ func (b *batch) fresh(n int) []byte {
 			return buf
 		}
 	}
-	return make([]byte, 0, max(chunkBytes, n))
+	return make([]byte, 0, max(most, n))
+}
+
+// length returns for how many bytes the buffer of a new chunk is made. While little waits that is many, and buffers are
+// used again. Where much waits, connections that take turns with short frames would have one of full length for each.
+func (b *batch) length(conn *transport.InConn, from *Source) int {
+	if len(b.chunks) < fullChunks {
+		return chunkBytes
+	}
+	last := &b.chunks[len(b.chunks)-1]
+	if last.conn != conn || last.from != from {
+		return leastChunk
+	}
+	return min(chunkBytes, 2*cap(last.buf))
 }
 
 // room appends n bytes of an origin and returns them.
@@ -79,7 +94,7 @@ func (b *batch) room(conn *transport.InConn, from *Source, n int) []byte {
 	last := len(b.chunks) - 1
 	if last < 0 || b.chunks[last].conn != conn || b.chunks[last].from != from ||
 		n > cap(b.chunks[last].buf)-len(b.chunks[last].buf) {
-		b.chunks = append(b.chunks, chunk{conn, from, b.fresh(n)})
+		b.chunks = append(b.chunks, chunk{conn, from, b.fresh(n, b.length(conn, from))})
 		last++
 	}
 	c := &b.chunks[last]
@@ -191,7 +206,7 @@ func (q *execQueue) appendRead(conn *transport.InConn, from *Source, frames []by
 	q.mu.Lock()
 	if len(frames) >= adoptBytes && len(frames) >= cap(frames)/4 {
 		q.in.adopt(conn, from, frames)
-		next = q.in.fresh(chunkBytes)
+		next = q.in.fresh(chunkBytes, chunkBytes)
 	} else {
 		copy(q.in.room(conn, from, len(frames)), frames)
 		next = frames[:0]

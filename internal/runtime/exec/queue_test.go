@@ -63,3 +63,27 @@ func TestQueueKeepsFramesAndOrigins(t *testing.T) {
 		require.LessOrEqual(t, q.in.kept+q.out.kept, 2*keepBatch)
 	})
 }
+
+// However many connections take turns with one short frame each, what a worker that lags behind, or a closed gate,
+// holds takes memory by its size: not a buffer of full length for each frame.
+func TestManyOriginsInTurn(t *testing.T) {
+	const frame, frames = 40, 20_000
+	origins := []*Source{{}, {}, {}}
+	for of := 1; of <= len(origins); of++ {
+		var b batch
+		for i := range frames {
+			b.room(nil, origins[i%of], frame)
+		}
+		held := 0
+		for i := range b.chunks {
+			held += cap(b.chunks[i].buf)
+		}
+		require.Equal(t, frame*frames, b.size)
+		require.LessOrEqual(t, held, keepBatch+frames*leastChunk, "%d origins", of)
+		b.reset()
+		require.LessOrEqual(t, b.kept, keepBatch)
+		for _, buf := range b.spare {
+			require.GreaterOrEqual(t, cap(buf), adoptBytes, "small ones are not kept")
+		}
+	}
+}
