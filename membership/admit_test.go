@@ -6,9 +6,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/core/members"
-	"github.com/stretchr/testify/require"
 )
 
 // TestJoinsThatNeverComeAlive: a join is one frame. When as many as there are Up members, sixteen at least, are joining

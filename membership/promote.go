@@ -5,9 +5,10 @@ package membership
 
 import (
 	"errors"
+	"time"
+
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/core/members"
-	"time"
 )
 
 // ErrNobodyUp is returned by a PrepareShutdownCommand while no member is Up.

@@ -4,13 +4,18 @@ package rules
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/format"
 	"go/token"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -192,6 +197,16 @@ func TestLengths(t *testing.T) { judge(t, lengths(longFunctions)) }
 
 // TestLineWidth holds the length of every line.
 func TestLineWidth(t *testing.T) { judge(t, wide) }
+
+// TestEditorsLintersAgree: what golangci-lint is told is what these tests hold; no target runs it (CARD-5).
+func TestEditorsLintersAgree(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, ".golangci.yml"))
+	require.NoError(t, err)
+	for _, want := range []string{fmt.Sprintf("\n      lines: %d\n", maxFunction),
+		fmt.Sprintf("\n      line-length: %d\n      tab-width: 1\n", maxLine), "prefix(" + module + ")"} {
+		require.Contains(t, string(text), want)
+	}
+}
 
 // TestFormatted holds gofmt cleanliness.
 func TestFormatted(t *testing.T) { judge(t, formatted) }

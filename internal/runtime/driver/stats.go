@@ -3,11 +3,11 @@
 package driver
 
 import (
-	"github.com/kith-io/kith/internal/base/callback"
 	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/base/callback"
 	"github.com/kith-io/kith/internal/runtime/exec"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"

@@ -1,6 +1,6 @@
 // Tests of addresses as text.
 
-package kith_test
+package e2e_test
 
 import (
 	"testing"
