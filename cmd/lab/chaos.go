@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -82,13 +81,9 @@ func (c *chaosCmd) Run(e *env.Env) error {
 		Moves: c.Moves, For: time.Duration(c.Minutes * float64(time.Minute)),
 		Dir:      filepath.Join(c.Out, fmt.Sprintf("chaos-%d", c.Seed)),
 		Load:     chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: c.Tells, Asks: c.Asks},
-		Child:    e.Self("chaos-child"),
+		Child:    e.Self("chaos-child", false),
 		Progress: cli.NewProgress(e.Stderr, c.Progress)})
-	if r == nil {
-		return err
-	}
-	r.Table(e.Stdout)
-	return errors.Join(err, cli.Line(e.Stdout, "chaos", r))
+	return env.Report(e, "chaos", r, err)
 }
 
 // chaosChildCmd is a node process of chaos: everything comes by calls.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"path/filepath"
 	"time"
 
@@ -40,7 +39,7 @@ const trialLoad = 60
 func (c *trialFlags) trial(e *env.Env, folder string) chaos.Trial {
 	return chaos.Trial{Nodes: c.Nodes, Rounds: c.Rounds, StableAfter: c.StableAfter, Dir: filepath.Join(c.Out, folder),
 		Load:  chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: trialLoad, Asks: trialLoad},
-		Child: e.Self("chaos-child"), Progress: cli.NewProgress(e.Stderr, c.Progress)}
+		Child: e.Self("chaos-child", false), Progress: cli.NewProgress(e.Stderr, c.Progress)}
 }
 
 // failoverCmd is the flags of lab failover.
@@ -64,9 +63,5 @@ func (c *failoverCmd) Run(e *env.Env) error {
 		return err
 	}
 	r, err := chaos.Failover(ctx, chaos.FailoverConfig{Cases: cases, Trial: c.trial(e, "failover")})
-	if r == nil {
-		return err
-	}
-	r.Table(e.Stdout)
-	return errors.Join(err, cli.Line(e.Stdout, "failover", r))
+	return env.Report(e, "failover", r, err)
 }

@@ -156,10 +156,7 @@ func (c *killNode) up(context.Context, cli.None) (int, error) {
 func (c *killCmd) form(ctx context.Context, e *env.Env) (nodes []*cli.Child, addrs []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, formLimit)
 	defer cancel()
-	o := e.Self("kill-child")
-	if c.Verbose {
-		o.Stderr = e.Stderr
-	}
+	o := e.Self("kill-child", c.Verbose)
 	for i := range c.Nodes {
 		o.Name = fleet.Name(i)
 		n, err := cli.Start(o)

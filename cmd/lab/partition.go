@@ -4,8 +4,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/lab/chaos"
@@ -39,9 +37,5 @@ func (c *partitionCmd) Run(e *env.Env) error {
 	}
 	r, err := chaos.Partition(ctx, chaos.PartitionConfig{Cases: cases, Net: c.Net, NoHeal: !c.Heal,
 		Trial: c.trial(e, "partition"), Verbs: cli.Options{Path: program, Env: kithEnv}})
-	if r == nil {
-		return err
-	}
-	r.Table(e.Stdout)
-	return errors.Join(err, cli.Line(e.Stdout, "partition", r))
+	return env.Report(e, "partition", r, err)
 }

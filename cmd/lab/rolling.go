@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -85,26 +84,14 @@ func (c *rollingCmd) config() rolling.Config {
 		Rate: c.Rate, Asks: c.Asks, TLS: c.TLS, Pause: c.Pause, Bound: c.Bound, Link: int(c.Link), Stall: c.Stall}
 }
 
-// fleetOf says how node processes are started, and where progress and their logs go.
-func fleetOf(e *env.Env, cfg *rolling.Config, progress, verbose bool) {
-	cfg.Child = e.Self("rolling-child")
-	cfg.Progress = cli.NewProgress(e.Stderr, progress)
-	if cfg.Logs = io.Discard; verbose {
-		cfg.Logs = cli.Clean(e.Stderr)
-	}
-}
-
 // Run restarts the nodes and prints the last line.
 func (c *rollingCmd) Run(e *env.Env) error {
 	ctx, stop := cli.Interruptible()
 	defer stop()
 	cfg := c.config()
-	fleetOf(e, &cfg, c.Progress, c.Verbose)
+	cfg.Child, cfg.Progress = e.Self("rolling-child", c.Verbose), cli.NewProgress(e.Stderr, c.Progress)
 	r, err := rolling.Run(ctx, cfg)
-	if r == nil {
-		return err
-	}
-	return errors.Join(err, cli.Line(e.Stdout, "rolling", r))
+	return env.Report(e, "rolling", r, err)
 }
 
 // rollingChildCmd is one node process of rolling.
@@ -151,10 +138,7 @@ func (c *scaleOutCmd) Run(e *env.Env) error {
 	ctx, stop := cli.Interruptible()
 	defer stop()
 	cfg := c.config()
-	fleetOf(e, &cfg.Config, c.Progress, c.Verbose)
+	cfg.Child, cfg.Progress = e.Self("rolling-child", c.Verbose), cli.NewProgress(e.Stderr, c.Progress)
 	r, err := rolling.ScaleOut(ctx, cfg)
-	if r == nil {
-		return err
-	}
-	return errors.Join(err, cli.Line(e.Stdout, "scaleout", r))
+	return env.Report(e, "scaleout", r, err)
 }

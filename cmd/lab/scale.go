@@ -3,9 +3,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime/pprof"
 	"slices"
@@ -108,15 +106,9 @@ func (c *scaleShardsCmd) Run(e *env.Env) error {
 	defer stop()
 	cfg := c.config()
 	cfg.Progress = cli.NewProgress(e.Stderr, c.Progress)
-	cfg.Child = e.Self("shards-child")
-	if cfg.Child.Stderr = io.Discard; c.Verbose {
-		cfg.Child.Stderr = cli.Clean(e.Stderr)
-	}
+	cfg.Child = e.Self("shards-child", c.Verbose)
 	r, err := shardscale.Run(ctx, cfg)
-	if r == nil {
-		return err
-	}
-	return errors.Join(err, cli.Line(e.Stdout, "shards", r))
+	return env.Report(e, "shards", r, err)
 }
 
 // scaleShardsChildCmd is one node process of scale-shards.

@@ -151,10 +151,8 @@ func (c *crew) first() *cli.Child { return c.receivers[0] }
 
 // flush makes all entities of a mode known to the sender, and what it sent to them counted.
 func (c *crew) flush(ctx context.Context, exec string, entities int) error {
-	ctx, cancel := context.WithTimeout(ctx, flushLimit)
-	defer cancel()
 	var r flushReply
-	err := c.sender.Call(ctx, "flush", flushArgs{exec, entities}, &r)
+	err := c.sender.CallWithin(ctx, flushLimit, "flush", flushArgs{exec, entities}, &r)
 	c.counted = r.Count
 	return err
 }
@@ -230,9 +228,7 @@ func (c *crew) quiesced(ctx context.Context, exec string, entities int, before u
 func (c *crew) leave(ctx context.Context) error {
 	var errs []error
 	for _, p := range c.all() {
-		one, cancel := context.WithTimeout(ctx, leaveLimit)
-		errs = append(errs, p.Call(one, "leave", cli.None{}, nil))
-		cancel()
+		errs = append(errs, p.CallWithin(ctx, leaveLimit, "leave", cli.None{}, nil))
 	}
 	return errors.Join(append(errs, fleet.Close(c.all()))...)
 }
@@ -241,9 +237,7 @@ func (c *crew) leave(ctx context.Context) error {
 // the resolver of a small cluster may end them for it.
 func (c *crew) end() {
 	if c.targets() && c.sender != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
-		defer cancel()
-		_ = c.sender.Call(ctx, "leave", cli.None{}, nil)
+		_ = c.sender.CallWithin(context.Background(), leaveLimit, "leave", cli.None{}, nil)
 	}
 	c.kill()
 }

@@ -144,6 +144,13 @@ func (c *Child) Call(ctx context.Context, op string, args, result any) error {
 	return nil
 }
 
+// CallWithin is Call with a time limit.
+func (c *Child) CallWithin(ctx context.Context, limit time.Duration, op string, args, result any) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return c.Call(limited, op, args, result)
+}
+
 func (c *Child) exchange(ctx context.Context, op string, args any) (answer, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {

@@ -105,10 +105,7 @@ func (d *dev) leave(ctx context.Context) error {
 	var errs []error
 	for i := len(d.nodes) - 1; i >= d.sum.Left; i-- {
 		node, one := d.nodes[i], time.Now()
-		limited, cancel := context.WithTimeout(ctx, leaveLimit)
-		err := node.Call(limited, "leave", cli.None{}, nil)
-		cancel()
-		if err != nil {
+		if err := node.CallWithin(ctx, leaveLimit, "leave", cli.None{}, nil); err != nil {
 			errs = append(errs, err)
 			continue
 		}

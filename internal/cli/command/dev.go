@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -106,7 +105,6 @@ type dev struct {
 	cmd      *devCmd
 	progress *cli.Progress
 	seeds    []string
-	logs     io.Writer // of the processes; nil: none
 
 	mu    sync.Mutex
 	nodes []*cli.Child // in the order of their starts; the first sum.Left have left
@@ -136,9 +134,6 @@ func (d *dev) form(ctx context.Context, e *env.Env) error {
 	begin := time.Now()
 	limited, cancel := context.WithTimeout(ctx, fleet.FormLimit)
 	defer cancel()
-	if d.cmd.Verbose {
-		d.logs = e.Stderr
-	}
 	first := d.cmd.Nodes
 	if d.cmd.changes() {
 		first--
@@ -159,8 +154,8 @@ func (d *dev) form(ctx context.Context, e *env.Env) error {
 // start starts the next process, and its node.
 func (d *dev) start(ctx context.Context, e *env.Env) error {
 	i := len(d.children())
-	o := e.Self("child")
-	o.Name, o.Path, o.Stderr = fleet.Name(i), d.build(i), d.logs
+	o := e.Self("child", d.cmd.Verbose)
+	o.Name, o.Path = fleet.Name(i), d.build(i)
 	node, err := cli.Start(o)
 	if err != nil {
 		return err

@@ -68,9 +68,26 @@ func (e *Env) Last(err error) {
 	e.Flush()
 }
 
-// Self says how a command of this program is started as a process that answers calls.
-func (e *Env) Self(command string) cli.Options {
-	return cli.Options{Args: []string{command}, Env: e.SelfEnv}
+// Self says how a command of this program is started as a process that answers calls. Its log is shown, or only the end
+// of it where the process fails.
+func (e *Env) Self(command string, shown bool) cli.Options {
+	o := cli.Options{Args: []string{command}, Env: e.SelfEnv}
+	if shown {
+		o.Stderr = cli.Clean(e.Stderr)
+	}
+	return o
+}
+
+// Report prints the result of a command that measures: a table, if it has one, and the last line. err says what must
+// not be, and is returned. Without a result there is nothing to print.
+func Report[T any](e *Env, word string, result *T, err error) error {
+	if result == nil {
+		return err
+	}
+	if t, is := any(result).(interface{ Table(io.Writer) }); is {
+		t.Table(e.Stdout)
+	}
+	return errors.Join(err, cli.Line(e.Stdout, word, result))
 }
 
 // Exit is an error with an exit code of its own.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -80,11 +79,7 @@ type loopback struct{ addrs []string }
 func newLoopback(nodes int) (carrier, error) {
 	l := &loopback{}
 	for i := range nodes {
-		host := "127.0.0.1"
-		if runtime.GOOS == "linux" { // as for proxies, in another part of 127/8
-			host = fmt.Sprintf("127.%d.%d.%d", 128+os.Getpid()>>8&63, os.Getpid()&255, i+1)
-		}
-		ln, err := net.Listen("tcp4", host+":0")
+		ln, err := net.Listen("tcp4", ownHost(128, i)+":0") // as for proxies, in another part of 127/8
 		if err != nil {
 			return nil, fmt.Errorf("address of n%d: %w", i+1, err)
 		}

@@ -328,9 +328,7 @@ func (h *harness) met(f *Fault) bool {
 func (h *harness) calm(ctx context.Context) {
 	for _, s := range h.slots {
 		if l := s.current(); l != nil {
-			limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-			_ = l.child.Call(limited, "quiet", cli.None{}, nil)
-			cancel()
+			_ = l.child.CallWithin(ctx, orderTime, "quiet", cli.None{}, nil)
 		}
 	}
 	cli.Pause(ctx, askTime+time.Second)

@@ -118,9 +118,7 @@ func (u *underWay) call(ctx context.Context, slot int, op string, args any) bool
 	if l == nil {
 		return false
 	}
-	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	err := l.child.Call(limited, op, args, nil)
+	err := l.child.CallWithin(ctx, orderTime, op, args, nil)
 	if err != nil {
 		u.line.notef("%s: %s: %v", name(slot), op, err)
 	}

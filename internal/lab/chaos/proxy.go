@@ -44,14 +44,20 @@ type proxy struct {
 	back string // host:port, empty before the first start
 }
 
+// ownHost returns an address of loopback for a slot. On Linux, where all of 127/8 is there, no two slots share one, and
+// no two runs; part is where in it they begin.
+func ownHost(part, slot int) string {
+	if runtime.GOOS != "linux" {
+		return "127.0.0.1"
+	}
+	return fmt.Sprintf("127.%d.%d.%d", part+os.Getpid()>>8&63, os.Getpid()&255, slot+1)
+}
+
 func newProxies(nodes int, seed uint64) (*proxies, error) {
 	p := &proxies{ways: newLinks(nodes), changed: make(chan struct{}), rng: rand.New(rand.NewPCG(seed, 1))}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	for i := range nodes {
-		host := "127.0.0.1"
-		if runtime.GOOS == "linux" { // all of 127/8 is there: no two nodes, and no two runs, share a host
-			host = fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()>>8&63, os.Getpid()&255, i+1)
-		}
+		host := ownHost(64, i)
 		ln, err := net.Listen("tcp4", host+":0")
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("proxy of n%d: %w", i+1, err), p.close())

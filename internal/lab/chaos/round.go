@@ -301,9 +301,7 @@ func tellTwice(ctx context.Context, h *harness, l *life, hit *struck) error {
 // stickLogs has nobody read what processes log, for a while.
 func stickLogs(ctx context.Context, h *harness, hit *struck) {
 	h.oneByOne(ctx, hit, func(s int, l *life, busy *sync.WaitGroup) {
-		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		if err := l.child.Call(limited, "stick", stickArgs{hit.For}, nil); err != nil {
+		if err := l.child.CallWithin(ctx, orderTime, "stick", stickArgs{hit.For}, nil); err != nil {
 			h.line.notef("%s: stick: %v", name(s), err)
 			return
 		}

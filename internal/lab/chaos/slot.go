@@ -165,9 +165,7 @@ func (s *slot) start(ctx context.Context) (*life, error) {
 		return nil, err
 	}
 	var r startReply
-	limited, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	err = l.child.Call(limited, "start", startArgs{Node: name(s.number), Cluster: "chaos", Listen: listen,
+	err = l.child.CallWithin(ctx, startTime, "start", startArgs{Node: name(s.number), Cluster: "chaos", Listen: listen,
 		Advertise: advertise, Seeds: s.h.seeds, Insecure: true, Sender: l.sender, Dir: s.h.dir, Store: s.h.sock,
 		Zero: s.h.zero, Load: s.h.cfg.Load, Proof: s.h.cfg.Proof, Trace: s.h.cfg.Trace,
 		StableAfter: s.h.cfg.StableAfter, Admin: s.h.cfg.Admin}, &r)
@@ -243,8 +241,11 @@ func (l *life) told() (s status, at time.Duration, ok bool) {
 	return l.last, l.at, l.at > 0
 }
 
-// statusTime bounds one call for the status.
-const statusTime = time.Second
+// statusTime bounds one call for the status, orderTime one that has a process do something.
+const (
+	statusTime = time.Second
+	orderTime  = 5 * time.Second
+)
 
 // ask asks for the status, unless the last call has not ended: a process that stands still is asked once.
 func (l *life) ask(ctx context.Context, c cli.Clock, gone func()) {
@@ -258,10 +259,8 @@ func (l *life) ask(ctx context.Context, c cli.Clock, gone func()) {
 	}
 	go func() {
 		defer gone()
-		limited, cancel := context.WithTimeout(ctx, statusTime)
-		defer cancel()
 		var s status
-		err := l.child.Call(limited, "status", cli.None{}, &s)
+		err := l.child.CallWithin(ctx, statusTime, "status", cli.None{}, &s)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.asked = false; err == nil {

@@ -3,7 +3,6 @@
 package rolling
 
 import (
-	"io"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -43,8 +42,7 @@ type Config struct {
 	Stall    time.Duration // a bystander is stopped for so long during each restart; zero: none is
 	Bound    time.Duration // 999 of 1,000 asks are to be answered within this time
 
-	Child    cli.Options // how a child is started: Path, Args, Env
-	Logs     io.Writer   // takes the logs of the children; nil: none
+	Child    cli.Options // how a child is started: Path, Args, Env, Stderr
 	Progress *cli.Progress
 }
 

@@ -125,7 +125,7 @@ func (c *crew) hosts() []*process { return c.all[:c.cfg.Nodes] }
 // start starts the process of a place.
 func (c *crew) start(ctx context.Context, p *process) error {
 	o := c.cfg.Child
-	o.Name, o.Stderr = p.name, c.cfg.Logs
+	o.Name = p.name
 	if c.spaces != nil {
 		c.spaces.Wrap(slices.Index(c.all, p), &o)
 	}
@@ -146,9 +146,7 @@ func (c *crew) start(ctx context.Context, p *process) error {
 
 // Call asks the process that runs there now, which may take callLimit.
 func (p *process) Call(ctx context.Context, op string, args, result any) error {
-	limited, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	return p.child.Call(limited, op, args, result)
+	return p.child.CallWithin(ctx, callLimit, op, args, result)
 }
 
 // status asks processes.

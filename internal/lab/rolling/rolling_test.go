@@ -5,7 +5,6 @@ package rolling
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"testing"
 	"time"
 
@@ -152,7 +151,7 @@ func TestFaultsOfAConfigAreJoined(t *testing.T) {
 // Children that do not start end the run with their last words.
 func TestChildrenThatDoNotStart(t *testing.T) {
 	cfg := Config{Job: Job{Entities: 1, Shards: 1}, Nodes: 2, Rounds: 1, Together: 1, Senders: 1, Rate: 2, Asks: 1,
-		Bound: time.Second, Child: cli.Options{Path: "/nowhere/ghost"}, Logs: io.Discard, Progress: &cli.Progress{}}
+		Bound: time.Second, Child: cli.Options{Path: "/nowhere/ghost"}, Progress: &cli.Progress{}}
 	r, err := Run(t.Context(), cfg)
 	require.Nil(t, r)
 	require.ErrorContains(t, err, "start n1")

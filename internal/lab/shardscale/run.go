@@ -94,10 +94,8 @@ func (s *run) join(ctx context.Context, role string) (*cli.Child, error) {
 	if s.seed != "" {
 		args.Seeds = []string{s.seed}
 	}
-	limited, cancel := context.WithTimeout(ctx, fleet.FormLimit)
-	defer cancel()
 	var at startReply
-	if err := n.Call(limited, "start", args, &at); err != nil {
+	if err := n.CallWithin(ctx, fleet.FormLimit, "start", args, &at); err != nil {
 		return nil, err
 	}
 	s.seed = cmp.Or(s.seed, at.Addr)
