@@ -61,13 +61,8 @@ func parserOf(c *commands, more ...kong.Option) (*kong.Kong, error) {
 
 // execute parses args, runs the command and returns the exit code.
 func execute(args []string, e *env.Env) int {
-	parser := func(more ...kong.Option) (*kong.Kong, error) {
-		if env.IsChild(args) {
-			return kong.New(&children{}, append(more, kong.Name("lab"))...)
-		}
-		return parserOf(&commands{}, more...)
-	}
-	return env.Execute(args, e, parser, func() []any { return nil })
+	parser := func(more ...kong.Option) (*kong.Kong, error) { return parserOf(&commands{}, more...) }
+	return env.Execute(args, e, &children{}, parser, func() []any { return nil })
 }
 
 var errNoProgram = errors.New("the program kith is needed, beside this one or in PATH: make build")

@@ -16,7 +16,7 @@ const (
 
 // startWorker starts this program again as a process of a measurement, on the given cores or on all.
 func startWorker(e *env.Env, name string, cpus []int) (*cli.Child, error) {
-	o := e.Self("worker", false)
+	o := e.Self("worker-child", false)
 	o.Name, o.CPUs = name, cpus
 	return cli.Start(o)
 }

@@ -94,6 +94,15 @@ func TestWrongCommandLines(t *testing.T) {
 	})
 }
 
+// A process of a measurement knows its own command alone (CARD-3).
+func TestChildrenKnowTheirOwnCommands(t *testing.T) {
+	whole, err := kong.New(&commands{}, texts)
+	require.NoError(t, err)
+	alone, err := kong.New(&children{})
+	require.NoError(t, err)
+	require.Equal(t, 1, envtest.Children(t, whole, alone))
+}
+
 // What agrees is accepted, however often it is said, and so are flags whose defaults would have no effect.
 func TestFlagsThatAgree(t *testing.T) {
 	for _, args := range []string{"", "--inline", "--inline --exec=inline", "--mode=tell", "--exec=worker --inline=false",

@@ -21,14 +21,20 @@ type commands struct {
 	Idle     idleCmd     `cmd:"" help:"Hold many idle entities in one node process and report its memory."`
 	Pressure pressureCmd `cmd:"" help:"Measure what one slow entity behind TellWait costs the others of its node."`
 	Doors    doorsCmd    `cmd:"" help:"Measure what a crowd at the ports with HTTP of a node costs it."`
-	Worker   workerCmd   `cmd:"" hidden:"" help:"Be a process of a measurement: answer calls on stdin."`
+
+	Children children `embed:""`
+}
+
+// children are the processes that commands start.
+type children struct {
+	Worker workerCmd `cmd:"" name:"worker-child" hidden:"" help:"Be a process of a measurement: answer calls on stdin."`
 }
 
 func main() { os.Exit(execute(os.Args[1:], env.Of("loadgen"))) }
 
 // execute parses args, runs the command and returns the exit code.
 func execute(args []string, e *env.Env) int {
-	return env.Execute(args, e, func(more ...kong.Option) (*kong.Kong, error) {
+	return env.Execute(args, e, &children{}, func(more ...kong.Option) (*kong.Kong, error) {
 		return kong.New(&commands{}, append(more, kong.Name("loadgen"), kong.Description(description), texts)...)
 	}, func() []any { return nil })
 }

@@ -57,11 +57,8 @@ func parserOf(c *commands, program string, more ...kong.Option) (*kong.Kong, err
 // execute parses args, runs the command and returns the exit code.
 func execute(args []string, e *env.Env) int {
 	parser := func(more ...kong.Option) (*kong.Kong, error) {
-		if env.IsChild(args) {
-			return kong.New(&children{}, append(more, kong.Name(e.Program))...)
-		}
 		return parserOf(&commands{}, e.Program, more...)
 	}
 	console := func() []any { return []any{&operate.Console{Out: e.Stdout, Clear: e.Clear}} }
-	return env.Execute(args, e, parser, console)
+	return env.Execute(args, e, &children{}, parser, console)
 }

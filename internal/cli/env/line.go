@@ -56,7 +56,14 @@ func IsChild(args []string) bool { return len(args) == 1 && strings.HasSuffix(ar
 
 // Execute reads args, runs the command that they name and returns the exit code. parser makes the parser, by these
 // options, of a new struct of commands; a command is given e and the values that bind makes once Stdout is clean.
-func Execute(args []string, e *Env, parser func(...kong.Option) (*kong.Kong, error), bind func() []any) int {
+// children is a struct of the commands that IsChild knows.
+func Execute(args []string, e *Env, children any, parser func(...kong.Option) (*kong.Kong, error),
+	bind func() []any) int {
+	if IsChild(args) {
+		parser = func(more ...kong.Option) (*kong.Kong, error) {
+			return kong.New(children, append(more, kong.Name(e.Program))...)
+		}
+	}
 	exited := false
 	e.Stdout = cli.Clean(e.Stdout)
 	stderr := cli.Clean(e.Stderr)
