@@ -115,7 +115,9 @@ func (s *ScaleConfig) join(ctx context.Context, c *crew, r *Scaled, began time.D
 			return err
 		}
 	}
-	r.Hosted, err = c.until(ctx, evenAmong(r.Used), func(all []status) {
+	even := evenAmong(r.Used)
+	// On a busy machine shards can be even before a process has heard that the last one is Up.
+	r.Hosted, err = c.until(ctx, func(hosted []int) bool { return r.Up > 0 && even(hosted) }, func(all []status) {
 		if r.Up == 0 && !slices.ContainsFunc(all, func(x status) bool { return x.Up != len(all) }) {
 			r.Up = (c.clock.Now() - began).Seconds()
 		}
