@@ -234,6 +234,9 @@ func (t Type) Validate() error {
 	if t.Mode > Inline {
 		fault("Mode is %d, must be Blocking, Worker or Inline", t.Mode)
 	}
+	if l, ok := t.Strategy.(strategy.LeastShards); ok && l.Threshold < 0 {
+		fault("Threshold of LeastShards is %d, must not be negative", l.Threshold)
+	}
 	if t.New == nil && t.Open == nil {
 		fault("New is nil, and so is Open")
 	}

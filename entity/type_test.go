@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 )
 
 func validType() Type {
@@ -37,7 +38,9 @@ func TestTypeFaults(t *testing.T) {
 		"no shards":       {func(t *Type) { t.Shards = 0 }, "Shards is 0"},
 		"too many shards": {func(t *Type) { t.Shards = route.MaxShards + 1 }, "Shards is 1048577"},
 		"mode":            {func(t *Type) { t.Mode = 3 }, "Mode is 3"},
-		"new":             {func(t *Type) { t.New = nil }, "New is nil"},
+		"threshold": {func(t *Type) { t.Strategy = strategy.LeastShards{Threshold: -1} },
+			"Threshold of LeastShards is -1"},
+		"new": {func(t *Type) { t.New = nil }, "New is nil"},
 		"new and open": {func(t *Type) { t.Open = func(*Context) (Handler, error) { return nil, nil } },
 			"New and Open are both set"},
 		"mailbox":  {func(t *Type) { t.MailboxBytes = MinMailboxBytes - 1 }, "MailboxBytes is 1023"},

@@ -136,11 +136,12 @@ func (p *placing) weigh(v *strategy.View) {
 	v.Loads = weights
 }
 
-// even reports whether a round of the default strategy would move nothing because no region has two shards more than
+// even reports whether a round of LeastShards would move nothing because no region has that many shards more than
 // another, which is seen without a list of the shards.
 func (p *placing) even(v *strategy.View) bool {
 	s, _ := p.registered()
-	if _, least := s.(strategy.LeastShards); s != nil && !least {
+	least, ok := s.(strategy.LeastShards)
+	if s != nil && !ok {
 		return false
 	}
 	few, many := 1<<31, 0
@@ -149,7 +150,7 @@ func (p *placing) even(v *strategy.View) bool {
 			few, many = min(few, r.Count), max(many, r.Count)
 		}
 	}
-	return many-few < 2
+	return least.Even(many, few)
 }
 
 // choose returns the region that a shard without a home, or one that leaves its home, is to get; nil when there is

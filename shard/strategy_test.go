@@ -55,6 +55,24 @@ func placedBy(t tester, n int, s strategy.Strategy) *world {
 	return w
 }
 
+// A late member gets its share only when it is further behind than the threshold, and then rounds go on until nobody is
+// (SHD-6).
+func TestThresholdThroughTheCoordinator(t *testing.T) {
+	for threshold, fewest := range map[int]int{0: 10, 4: 8, 14: 1, 15: 0} {
+		s := strategy.LeastShards{Absolute: 1, Threshold: threshold}
+		w := placedBy(t, 2, s)
+		w.pass(time.Minute)
+		require.Len(t, w.nodes[1].hosted, 15)
+		late := w.join()
+		w.publish()
+		w.promote()
+		w.publish()
+		late.do(RegisterCommand{Settings: orders, Strategy: s})
+		w.pass(5 * time.Minute)
+		require.Len(t, late.hosted, fewest, "threshold %d", threshold)
+	}
+}
+
 // Every shard without a home goes where the strategy says, which is shown what became of those before, and no shard
 // (SHD-6).
 func TestStrategyDecidesWhoGetsAShard(t *testing.T) {

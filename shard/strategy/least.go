@@ -5,24 +5,31 @@ package strategy
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
 
-// Limits of one round of LeastShards where none are given.
+// What LeastShards goes by where nothing is given: limits of one round, and when one begins.
 const (
-	DefaultAbsolute = 20 // shards, or a fiftieth of all of them where that is more
-	DefaultPercent  = 10 // of all shards
+	DefaultAbsolute  = 20 // shards, or a fiftieth of all of them where that is more
+	DefaultPercent   = 10 // of all shards
+	DefaultThreshold = 1  // shards
 )
 
-// LeastShards gives a shard to the region with the fewest among those of the newest version of the application, and
-// moves shards until the regions are at most one apart, a round at a time: the next one begins when the moves of the
-// last have ended. The zero value is ready. It keeps nothing and may be copied.
+// LeastShards gives a shard to the region with the fewest among those of the newest version of the application. It
+// moves shards while the region with the most has more than Threshold above the one with the fewest, a round at a time:
+// the next one begins when the moves of the last have ended. The zero value is ready. It keeps nothing and may be
+// copied.
 type LeastShards struct {
 	Absolute int // moves of one round at most; 0 means DefaultAbsolute, or a fiftieth of all shards
 	Percent  int // the same as a part of all shards, at least one; 0 means DefaultPercent
+	// Threshold is the difference between most and fewest shards that a round must find exceeded; 0 means
+	// DefaultThreshold, which ends as even as can be. A larger one moves less as nodes come and go, and leaves regions so
+	// far apart. A type with a negative one is refused.
+	Threshold int
 }
 
 // Allocate returns the most suitable region.
@@ -49,19 +56,25 @@ func (l LeastShards) limit(n int) int {
 	return max(1, min(n*cmp.Or(l.Percent, DefaultPercent)/100, cmp.Or(l.Absolute, max(DefaultAbsolute, n/50))))
 }
 
-// Rebalance is the newer algorithm of the reference: first whatever a region has above the optimum, the mean rounded
-// up; then, while regions lack two or more to it, one shard from each that has the optimum. The oldest shards of a
-// region go first, each to the region that is the most suitable by then.
+// Even reports whether regions of which one has the most shards and one the fewest are left as they are.
+func (l LeastShards) Even(most, fewest int) bool {
+	return most-fewest <= max(1, cmp.Or(l.Threshold, DefaultThreshold))
+}
+
+// Rebalance is the newer algorithm of the reference, when the threshold is exceeded: first whatever a region has above
+// the optimum, the mean rounded up; then, while regions lack two or more to it, one shard from each that has the
+// optimum. The oldest shards of a region go first, each to the region that is the most suitable by then.
 func (l LeastShards) Rebalance(v *View) ([]Move, error) {
 	if len(v.Moving) > 0 || v.Holds() != 0 {
 		return nil, nil
 	}
 	regions := eligible(v)
-	total := 0
+	total, most, fewest := 0, 0, math.MaxInt
 	for _, r := range regions {
-		total += len(r.Shards)
+		n := len(r.Shards)
+		total, most, fewest = total+n, max(most, n), min(fewest, n)
 	}
-	if total == 0 {
+	if total == 0 || l.Even(most, fewest) {
 		return nil, nil
 	}
 	var c versions

@@ -134,6 +134,40 @@ func TestLeastShardsLimits(t *testing.T) {
 	}
 }
 
+// Seed 001: "The difference between number of shards in the region with most shards and the region with least shards
+// must be greater than the rebalance-threshold for the rebalance to occur." And: "A rebalance-threshold of 1 gives the
+// best distribution." (SHD-6)
+func TestLeastShardsThreshold(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		threshold int
+		sizes     []int
+		moved     int // in the first round, which no limit cuts
+		after     []int
+	}{
+		{"none given is one: equal to it", 0, []int{3, 2}, 0, []int{3, 2}},
+		{"none given is one: above it", 0, []int{4, 2}, 1, []int{3, 3}},
+		{"one", 1, []int{4, 2}, 1, []int{3, 3}},
+		{"three: below it", 3, []int{4, 2}, 0, []int{4, 2}},
+		{"three: equal to it", 3, []int{5, 2}, 0, []int{5, 2}},
+		{"three: above it, then as even as can be", 3, []int{6, 2}, 2, []int{4, 4}},
+		{"a new node that is too little behind", 10, []int{10, 10, 0}, 0, []int{10, 10, 0}},
+		{"the same with one shard more", 10, []int{11, 10, 0}, 7, []int{7, 7, 7}},
+		{"most and fewest count, not the mean", 3, []int{5, 5, 5, 1}, 3, []int{4, 4, 4, 4}},
+		{"more than there are shards: never", 100, []int{50, 0}, 0, []int{50, 0}},
+		{"a negative one that was not refused is one", -5, []int{4, 2, 3}, 1, []int{3, 3, 3}},
+	} {
+		l := LeastShards{Absolute: 1000, Percent: 100, Threshold: c.threshold}
+		v := sized(c.sizes...)
+		moves, err := l.Rebalance(v)
+		require.NoError(t, err)
+		require.Len(t, moves, c.moved, c.name)
+		require.Equal(t, c.moved == 0, l.Even(slices.Max(c.sizes), slices.Min(c.sizes)), c.name)
+		apply(t, v, moves)
+		require.Equal(t, c.after, counts(v), c.name)
+	}
+}
+
 // One rebalance at a time: while one shard moves, no other begins to.
 func TestLeastShardsWaitsForItsMoves(t *testing.T) {
 	v := sized(3, 0, 0)
@@ -271,9 +305,10 @@ func TestLeastShardsLeavesOthersAlone(t *testing.T) {
 	require.Equal(t, []Move{{9, node(2), node(3)}, {10, node(2), node(3)}}, moves)
 }
 
-// Rounds end with regions at most one apart, after as many moves as must be, and no shard comes back (SHD-6).
+// Rounds end with regions at most the threshold apart, after as many moves as must be, and no shard comes back (SHD-6).
 func TestLeastShardsConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		least := LeastShards{Threshold: rapid.IntRange(0, 5).Draw(t, "threshold")}
 		v := sized(rapid.SliceOfN(rapid.IntRange(0, 40), 1, 8).Draw(t, "sizes")...)
 		total := 0
 		for _, n := range counts(v) {
@@ -286,7 +321,7 @@ func TestLeastShardsConverges(t *testing.T) {
 		moved, homes := 0, map[route.ShardID][]peer.ID{}
 		for round := 0; ; round++ {
 			require.Less(t, round, 400)
-			moves, err := LeastShards{}.Rebalance(v)
+			moves, err := least.Rebalance(v)
 			require.NoError(t, err)
 			if len(moves) == 0 {
 				break
@@ -298,7 +333,7 @@ func TestLeastShardsConverges(t *testing.T) {
 			moved += len(moves)
 			apply(t, v, moves)
 		}
-		require.LessOrEqual(t, slices.Max(counts(v))-slices.Min(counts(v)), 1)
+		require.LessOrEqual(t, slices.Max(counts(v))-slices.Min(counts(v)), max(1, least.Threshold))
 		require.LessOrEqual(t, moved, needed+len(v.Regions))
 	})
 }

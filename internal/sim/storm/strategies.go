@@ -24,7 +24,9 @@ func drawStrategies(rng *rand.Rand, types []*world.EntityType, hosts []*world.Ho
 		case 2:
 			t.Placing = func(*world.Process) strategy.Strategy { return strategy.LoadAware{} }
 		case 3:
-			t.Placing = func(*world.Process) strategy.Strategy { return strategy.LeastShards{Absolute: 3, Percent: 100} }
+			t.Placing = func(*world.Process) strategy.Strategy {
+				return strategy.LeastShards{Absolute: 3, Percent: 100, Threshold: int(seed % 4)}
+			}
 		default:
 			t.Placing = func(p *world.Process) strategy.Strategy {
 				return &erratic{rand.New(rand.NewPCG(seed, uint64(p.Index)))}
