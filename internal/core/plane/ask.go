@@ -52,9 +52,11 @@ func AskIndex(corr uint64) uint32 { return uint32(corr) - 1 }
 // table.
 type Ask struct {
 	due        int64 // wheel tick
+	at         int64 // the tick for which it is in the wheel, no later than due while it waits
 	prev, next *Ask
 	index      uint32
 	generation uint32 // counts the uses
+	waits      bool   // it is to be told when it is due
 	inWheel    bool
 }
 

@@ -17,15 +17,30 @@ func WheelTicks(d time.Duration) int64 {
 	return int64((d-1)/WheelTick) + 2
 }
 
-// askWheel holds waiters by deadline.
+// askWheel holds waiters by deadline. Nearly all asks are answered long before theirs, so a waiter that is given back
+// stays where it is, and one that is there already for an earlier tick is left there: it is looked at then, and goes on
+// to its place. So an ask touches no other waiter, and neither its begin nor its end waits for the memory of one.
 type askWheel struct {
 	slots [wheelSlots]*Ask
 	done  int64 // last tick handled
 }
 
 func (h *askWheel) add(a *Ask, due int64) {
-	a.due = max(due, h.done+1)
-	head := &h.slots[a.due%wheelSlots]
+	a.due, a.waits = max(due, h.done+1), true
+	if a.inWheel && a.at <= a.due {
+		return
+	}
+	h.take(a)
+	h.put(a)
+}
+
+// remove has a not be told any more.
+func (h *askWheel) remove(a *Ask) { a.waits = false }
+
+// put puts a where its deadline says.
+func (h *askWheel) put(a *Ask) {
+	a.at = a.due
+	head := &h.slots[a.at%wheelSlots]
 	a.prev, a.next, a.inWheel = nil, *head, true
 	if *head != nil {
 		(*head).prev = a
@@ -33,14 +48,15 @@ func (h *askWheel) add(a *Ask, due int64) {
 	*head = a
 }
 
-func (h *askWheel) remove(a *Ask) {
+// take takes a out, if it is there.
+func (h *askWheel) take(a *Ask) {
 	if !a.inWheel {
 		return
 	}
 	if a.prev != nil {
 		a.prev.next = a.next
 	} else {
-		h.slots[a.due%wheelSlots] = a.next
+		h.slots[a.at%wheelSlots] = a.next
 	}
 	if a.next != nil {
 		a.next.prev = a.prev
@@ -54,9 +70,15 @@ func (h *askWheel) advance(tick int64, over []uint64) []uint64 {
 	for t := from; t <= tick; t++ {
 		for a := h.slots[t%wheelSlots]; a != nil; {
 			next := a.next
-			if a.due <= tick {
-				h.remove(a)
-				over = append(over, a.Corr())
+			if a.at <= tick {
+				h.take(a)
+				switch {
+				case !a.waits:
+				case a.due <= tick:
+					over = append(over, a.Corr())
+				default:
+					h.put(a)
+				}
 			}
 			a = next
 		}

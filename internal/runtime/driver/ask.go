@@ -22,26 +22,26 @@ const (
 	wheelTick = plane.WheelTick
 )
 
-// askWaiter is one ask under way. Between begin and free it belongs to the asker; the fields below the line are
-// written by whoever settles it, before wake is signalled.
+// askWaiter is one ask under way. Between begin and free it belongs to the asker; reply, reason and err are written by
+// whoever settles it, before wake is signalled. That is another core than the asker's, mostly: so a waiter shares no
+// line of memory with another one, and whoever settles an ask touches two lines (TestLinesOfAWaiter).
 type askWaiter struct {
 	state  atomic.Uint64          // plane.AskState: whoever moves it from waiting to settled answers it
 	remote atomic.Pointer[remote] // the connection it was sent over; nil while it is parked, and for this node itself
 	dest   atomic.Pointer[routeEntry]
+	wake   chan struct{} // capacity 1
+	fn     func(reply []byte, err error)
+	reply  []byte
+
 	by     atomic.Pointer[exec.Host] // the shard of the handler that asks; nil: another asks
 	region *Region
 	shard  route.ShardID
-	wake   chan struct{} // capacity 1
-	fn     func(reply []byte, err error)
-
-	began time.Time // of an ask that is timed; zero: of one that is not
-
-	plane.Ask // guarded by the stripe's lock, but for the index, which never changes
-
-	// Written by the settler.
-	reply  []byte
 	reason route.Reason
 	err    error
+	began  time.Time // of an ask that is timed; zero: of one that is not
+
+	plane.Ask // guarded by the stripe's lock, but for the index, which never changes
+	_         [16]byte
 }
 
 // askTable holds all waiters of a node.

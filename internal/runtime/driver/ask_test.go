@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -331,4 +332,13 @@ func TestAskAfterAStallIsNotEarly(t *testing.T) {
 	require.False(t, table.waits(corr))
 	<-w.wake
 	require.Error(t, w.err)
+}
+
+// Each ask moves its waiter between the cores of who asks and who answers.
+func TestLinesOfAWaiter(t *testing.T) {
+	const line = 64
+	var w askWaiter
+	require.EqualValues(t, 3*line, unsafe.Sizeof(w), "no other begins in its lines")
+	require.EqualValues(t, line, unsafe.Offsetof(w.by), "what most answers need comes before")
+	require.EqualValues(t, 2*line, unsafe.Offsetof(w.Ask), "who settles it needs nothing of this")
 }
