@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"

@@ -1,6 +1,8 @@
 // Recorder: a node whose inputs are kept in a bounded ring: two stretches, each of which begins with the state of the
 // node, of which the older one goes when the newer one is full.
 
+// Package flight keeps the inputs of a node in a bounded ring, writes them as a file, and replays them; the state of a
+// node is written as bytes beside them.
 package flight
 
 import (

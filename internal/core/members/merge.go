@@ -172,6 +172,7 @@ func bury(members []cluster.Member, tombs []Tombstone) []cluster.Member {
 // Outcome is how a received state stands to the local one.
 type Outcome uint8
 
+// The outcomes of a comparison.
 const (
 	Same   Outcome = iota // the same version: seen sets unite
 	Older                 // theirs is older: ours stays

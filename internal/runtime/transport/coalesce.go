@@ -2,8 +2,11 @@
 
 package transport
 
-import "time"
-import "github.com/kith-io/kith/internal/runtime/loop"
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/runtime/loop"
+)
 
 // A sender that finds a link idle rings its loop. Where both run on one core, the kernel lets the loop go first: it
 // writes that one frame and sleeps, the sender appends the next one and rings again. Each message then costs two

@@ -21,6 +21,7 @@ const LedgerSize = 12
 // Fate is what has become of a message.
 type Fate uint8
 
+// The fates of a message.
 const (
 	fateOpen      Fate = iota // accepted, under way
 	FateDelivered             // a handler got it
