@@ -334,6 +334,15 @@ func TestAskAfterAStallIsNotEarly(t *testing.T) {
 	require.Error(t, w.err)
 }
 
+// The table of a node asks the exact clock, not the ticker, which may have stood still since a stall (ACC-4).
+func TestAsksBeginByTheExactClock(t *testing.T) {
+	d, _, err := newDriver(Config{}.WithDefaults())
+	require.NoError(t, err)
+	t.Cleanup(d.wires.Close)
+	d.exec.Clock.Init(time.Now().Add(-time.Hour))
+	require.GreaterOrEqual(t, d.asks.at(), int64(time.Hour/wheelTick), "no ticker has run")
+}
+
 // Each ask moves its waiter between the cores of who asks and who answers.
 func TestLinesOfAWaiter(t *testing.T) {
 	const line = 64

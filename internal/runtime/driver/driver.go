@@ -150,7 +150,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	d.sleeps.clocks = cfg.clocks
 	d.exec.Clock.Init(d.start)
 	d.sleeps.init(d.start, &d.exec.Clock)
-	d.origin.d = d
+	d.origin.d, d.asks.at = d, func() int64 { return int64(d.now() / wheelTick) }
 	d.large.init(d)
 	d.dispatch.init(d)
 	d.links.init(d)
