@@ -119,13 +119,18 @@ func TestVerdicts(t *testing.T) {
 	require.Equal(t, Exchange, JudgeVersion(clock(1), clock(1)), "equal clocks whose digests differ")
 }
 
-// GOS-5 with the ancestor's rounding: 3 members speed up below 1, 10 below 5; a Down member always.
+// Seed 000: "If less than ½ of the nodes resides in the seen set (have seen the new state) then the cluster gossips 3
+// times instead of once every second." (GOS-5) Exactly half is not fewer: in a cluster of two, who made the change has
+// seen it and is half. A Down member speeds up always.
 func TestSpeedUp(t *testing.T) {
-	require.False(t, SpeedUp(1, 2, false))
-	require.False(t, SpeedUp(1, 3, false))
-	require.True(t, SpeedUp(4, 10, false))
-	require.False(t, SpeedUp(5, 10, false))
-	require.True(t, SpeedUp(10, 10, true))
+	for n, few := range map[int]int{ // how many at most are fewer than half; nobody is in a seen set of nobody
+		1: 0, 2: 0, 3: 1, 4: 1, 5: 2, 6: 2, 7: 3, 10: 4, 11: 5,
+	} {
+		for seen := range n + 1 {
+			require.Equal(t, seen <= few, SpeedUp(seen, n, false), "%d of %d", seen, n)
+			require.True(t, SpeedUp(seen, n, true), "%d of %d, one of them Down", seen, n)
+		}
+	}
 }
 
 // GOS-6 with many candidates: drawn blindly or by the pass, allowed ones alone, each as likely as the other.

@@ -52,6 +52,6 @@ func JudgeVersion(mine, theirs Clock) Verdict {
 	return Exchange
 }
 
-// SpeedUp reports whether rounds come three times as often: while fewer than half of n members have seen the version
-// (rounded down, as the ancestor counts), or a member is Down (GOS-5).
-func SpeedUp(seen, n int, anyDown bool) bool { return anyDown || seen < n/2 }
+// SpeedUp reports whether rounds come three times as often: while fewer than half of n members have seen the version,
+// or a member is Down (GOS-5). Half of an odd n is not rounded down: one of three is fewer than half.
+func SpeedUp(seen, n int, anyDown bool) bool { return anyDown || 2*seen < n }

@@ -304,6 +304,39 @@ func TestConvergedClusterIsQuiet(t *testing.T) {
 	}
 }
 
+// Seed 000: "Periodically, the default is every 1 second, each node chooses another random node to initiate a round of
+// gossip with. If less than ½ of the nodes resides in the seen set (have seen the new state) then the cluster gossips 3
+// times instead of once every second." (GOS-5) Here gossip of one node is lost, so it stays the only one that has seen
+// its change: half of two, fewer than half of three.
+func TestRoundsOfASecond(t *testing.T) {
+	for n := 2; n <= 7; n++ {
+		w := newWorld(t, uint64(n))
+		all := w.cluster(n)
+		w.run(5 * time.Second)
+		rounds := 0
+		w.lose = func(from peer.ID, kind wire.Kind) bool {
+			if from == all[0].id && kind == wire.KindStatus {
+				rounds++
+			}
+			return kind >= wire.KindStatus && kind <= wire.KindDelta
+		}
+		w.run(10 * time.Second)
+		require.Equal(t, 10, rounds, "%d nodes, all have seen", n)
+		w.do(all[0], SetMetadataCommand{"schema", []byte("7")})
+		w.run(time.Second) // the interval in which the change falls began before it
+		rounds = 0
+		w.run(10 * time.Second)
+		require.Equal(t, 1, all[0].m.st.Seen.Count())
+		want := 30
+		if n == 2 {
+			want = 10
+		}
+		require.Equal(t, want, rounds, "%d nodes, one has seen", n)
+		w.lose = nil
+		w.until(5*time.Second, "all have seen", w.settled)
+	}
+}
+
 // Loss, duplicates, delays of seconds and reordering change no outcome: whatever happens, live nodes settle.
 func TestChaosSettles(t *testing.T) {
 	for seed := range uint64(25) {

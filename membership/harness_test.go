@@ -45,6 +45,7 @@ type world struct {
 	actors []*actor
 	inc    uint64
 	cut    func(from, to peer.ID) bool // true: lost
+	lose   func(from peer.ID, kind wire.Kind) bool
 	chaos  bool                        // duplicate, delay and reorder at random
 	sizes  map[wire.Kind]int           // largest body by kind
 	counts map[wire.Kind]int
@@ -119,7 +120,7 @@ func (w *world) apply(a *actor, out *Effects) {
 }
 
 func (w *world) post(from, to peer.ID, kind wire.Kind, body []byte) {
-	if w.cut != nil && w.cut(from, to) {
+	if w.cut != nil && w.cut(from, to) || w.lose != nil && w.lose(from, kind) {
 		return
 	}
 	copies := 1
