@@ -28,6 +28,7 @@ var (
 	ErrParkFull      = route.ErrParkFull      // too much waits for the home of the shard to become known
 	ErrStopped       = route.ErrStopped       // this node is stopping or has stopped
 	ErrTooLarge      = route.ErrTooLarge      // the payload is over a limit
+	ErrBadShard      = route.ErrBadShard      // ShardBy gave a shard that the type does not have, or panicked
 	ErrBadID         = route.ErrBadID         // the entity id is empty, longer than 1,024 bytes, or a daemon's
 	ErrNoReply       = route.ErrNoReply       // Receive returned without a reply or a ReplyToken
 	ErrBadPayload    = route.ErrBadPayload    // a codec refused the payload

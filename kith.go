@@ -36,7 +36,7 @@ import (
 type (
 	// EntityType declares a kind of entity. It is a struct; of its fields Name and New are enough to begin with:
 	//
-	//	Name, Shards, Role                      must be the same on all nodes
+	//	Name, Shards, Role, ShardBy             must be the same on all nodes
 	//	New, Open                               make the handler of an entity: set one of the two
 	//	Mode                                    who calls the handler: Blocking, Worker or Inline
 	//	MailboxBytes, MaxState                  bounds of one entity
@@ -46,7 +46,7 @@ type (
 	//	SlowAfter                               which calls are reported as slow
 	//	Strategy                                which node gets a shard
 	//	Remembered                              entities that live without a message
-	//	Validate, WithDefaults                  methods: all faults joined; the type with its defaults
+	//	Validate, WithDefaults, ShardOf         methods: all faults joined; with its defaults; the shard of an id
 	//
 	// What each says: go doc github.com/kith-io/kith/entity.Type
 	EntityType = entity.Type
@@ -81,6 +81,8 @@ type (
 	Restart = entity.Restart
 	// StopReason is why Handler.Stop is called (Context.StopReason).
 	StopReason = entity.StopReason
+	// ShardBy maps entities to shards in the place of the hash of their ids (EntityType.ShardBy).
+	ShardBy = entity.ShardBy
 	// ShardStrategy decides which node gets a shard and which shards move for balance (Type.Strategy); package
 	// shard/strategy says how to write one, and package shard/strategytest holds the suite that it has to pass.
 	ShardStrategy = strategy.Strategy

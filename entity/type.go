@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith/internal/base/enum"
@@ -128,13 +129,63 @@ type Handler interface {
 	Stop(c *Context)
 }
 
+// ShardBy maps entities to shards in the place of the hash of their ids, so that what belongs together shares a shard:
+// it lives on one node, and moves together. The zero value is the hash.
+type ShardBy struct {
+	// Name says which function it is: 1 to 64 bytes, none of them zero. All nodes must have the type with the same name:
+	// one that differs is refused as one with another number of shards is. A function that gives other shards than before
+	// wants another name.
+	Name string
+	// Of returns the shard of an entity id, below the number of shards. It is called at each send, by any goroutine: it is
+	// a pure function of the id, fast, and the same on all nodes. A shard that the type does not have, and a panic, is
+	// route.ErrBadShard of the send, and no handler has seen the message.
+	Of func(id string) route.ShardID
+}
+
+// of calls the function.
+func (b *ShardBy) of(id string, shards uint32) (n route.ShardID, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			n, err = route.NoShard, route.NotRun(fmt.Errorf("%w: %s panicked: %.200v", route.ErrBadShard, b.Name, v))
+		}
+	}()
+	if n = b.Of(id); uint32(n) >= shards {
+		return route.NoShard, route.NotRun(fmt.Errorf("%w: %s says %d, of %d shards", route.ErrBadShard, b.Name, n, shards))
+	}
+	return n, nil
+}
+
+// maxShardBy is the longest name of a shard function.
+const maxShardBy = 64
+
+// maxPlace is how many bytes role and name of the shard function have together at most (shard.MaxRole less one).
+const maxPlace = 254
+
+// validate returns what is wrong with a shard function, in words, or "".
+func (b *ShardBy) validate(role string) string {
+	switch {
+	case (b.Name == "") != (b.Of == nil):
+		return "ShardBy has a Name or an Of, must have both or none"
+	case len(b.Name) > maxShardBy:
+		return fmt.Sprintf("Name of ShardBy has %d bytes, must have 1 to %d", len(b.Name), maxShardBy)
+	case strings.IndexByte(b.Name, 0) >= 0:
+		return "Name of ShardBy has a zero byte"
+	case b.Name != "" && len(role)+len(b.Name) > maxPlace:
+		return fmt.Sprintf("Role and Name of ShardBy have %d bytes together, must have at most %d", len(role)+len(b.Name),
+			maxPlace)
+	}
+	return ""
+}
+
 // Type declares a kind of entity. The zero value of every field but Name and New, or Open, is a good default. Name,
-// Shards and Role must agree on all nodes; the others may differ.
+// Shards, Role and the name of ShardBy must agree on all nodes; the others may differ.
 type Type struct {
 	// Name names the type in the whole cluster: 1 to 255 bytes.
 	Name string
 	// Shards is how many shards the ids are spread over: 1 to 1,048,576; zero means 1000.
 	Shards uint32
+	// ShardBy maps an id to its shard; zero: its hash does.
+	ShardBy ShardBy
 	// Role limits the hosting nodes to members with this role; empty means all.
 	Role string
 	// Mode is how handlers are executed; the zero value is Blocking.
@@ -193,7 +244,7 @@ type Type struct {
 	// zero, Restart must be RestartFresh.
 	//
 	// It is called on a goroutine of its own and may block; ctx ends when the shard is being stopped or lost, and when
-	// the node is suspended. An error, a panic, and an id that is none or is of another shard (route.ShardOf), is a
+	// the node is suspended. An error, a panic, and an id that is none or is of another shard (Type.ShardOf), is a
 	// RecallFailed incident; after the first two the list is asked for again, after 1 s and then ever longer rests, up to
 	// a minute. Of all shards on a node at most four lists are read at a time, no further ahead than 64 entities.
 	Remembered func(ctx context.Context, shard route.ShardID, f route.Fence) iter.Seq2[string, error]
@@ -219,6 +270,15 @@ func (t Type) WithDefaults() Type {
 	return t
 }
 
+// ShardOf returns the shard of an entity id: by ShardBy, else by the hash (route.ShardOf). The error matches
+// route.ErrBadShard, and the shard is route.NoShard then.
+func (t *Type) ShardOf(id string) (route.ShardID, error) {
+	if t.ShardBy.Of == nil {
+		return route.ShardOf(id, t.Shards), nil
+	}
+	return t.ShardBy.of(id, t.Shards)
+}
+
 // Validate returns all faults of t joined, or nil. It judges t as given, so apply WithDefaults first.
 func (t Type) Validate() error {
 	var errs []error
@@ -230,6 +290,9 @@ func (t Type) Validate() error {
 	}
 	if t.Shards < 1 || t.Shards > route.MaxShards {
 		fault("Shards is %d, must be 1 to %d", t.Shards, route.MaxShards)
+	}
+	if text := t.ShardBy.validate(t.Role); text != "" {
+		fault("%s", text)
 	}
 	if t.Mode > Inline {
 		fault("Mode is %d, must be Blocking, Worker or Inline", t.Mode)

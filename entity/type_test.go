@@ -18,6 +18,39 @@ func validType() Type {
 	return Type{Name: "book", New: func(string, route.Fence) Handler { return nil }}.WithDefaults()
 }
 
+func firstShard(string) route.ShardID { return 0 }
+
+// Seed 001: "two application specific functions to extract the entity identifier and the shard identifier from incoming
+// messages". Without a function of the application it is the hash (SHD-1).
+func TestShardBy(t *testing.T) {
+	typ := validType()
+	n, err := typ.ShardOf("a")
+	require.NoError(t, err)
+	require.Equal(t, route.ShardOf("a", 1000), n)
+	typ.ShardBy = ShardBy{"length", func(id string) route.ShardID {
+		if id == "panic" {
+			panic("at the function")
+		}
+		return route.ShardID(len(id))
+	}}
+	require.NoError(t, typ.Validate())
+	typ.Shards = 4
+	for id, want := range map[string]string{"": "", "abc": "", "abcd": "length says 4, of 4 shards",
+		"panic": "length panicked: at the function"} {
+		n, err := typ.ShardOf(id)
+		if want == "" {
+			require.NoError(t, err)
+			require.EqualValues(t, len(id), n)
+			continue
+		}
+		require.ErrorIs(t, err, route.ErrBadShard)
+		require.ErrorContains(t, err, want)
+		require.False(t, route.MayHaveRun(err))
+		require.Equal(t, route.NoShard, n)
+	}
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = typ.ShardOf("abc") }))
+}
+
 func TestTypeDefaults(t *testing.T) {
 	typ := validType()
 	require.NoError(t, typ.Validate())
@@ -33,11 +66,19 @@ func TestTypeFaults(t *testing.T) {
 		change func(*Type)
 		says   string
 	}{
-		"no name":         {func(t *Type) { t.Name = "" }, "Name has 0 bytes"},
-		"long name":       {func(t *Type) { t.Name = strings.Repeat("n", 256) }, "Name has 256 bytes"},
-		"no shards":       {func(t *Type) { t.Shards = 0 }, "Shards is 0"},
-		"too many shards": {func(t *Type) { t.Shards = route.MaxShards + 1 }, "Shards is 1048577"},
-		"mode":            {func(t *Type) { t.Mode = 3 }, "Mode is 3"},
+		"no name":                 {func(t *Type) { t.Name = "" }, "Name has 0 bytes"},
+		"long name":               {func(t *Type) { t.Name = strings.Repeat("n", 256) }, "Name has 256 bytes"},
+		"no shards":               {func(t *Type) { t.Shards = 0 }, "Shards is 0"},
+		"too many shards":         {func(t *Type) { t.Shards = route.MaxShards + 1 }, "Shards is 1048577"},
+		"mode":                    {func(t *Type) { t.Mode = 3 }, "Mode is 3"},
+		"function without a name": {func(t *Type) { t.ShardBy.Of = firstShard }, "must have both or none"},
+		"name without a function": {func(t *Type) { t.ShardBy.Name = "x" }, "must have both or none"},
+		"long name of a function": {func(t *Type) { t.ShardBy = ShardBy{strings.Repeat("f", 65), firstShard} },
+			"Name of ShardBy has 65 bytes"},
+		"zero byte in the name of a function": {func(t *Type) { t.ShardBy = ShardBy{"a\x00", firstShard} }, "zero byte"},
+		"long role with a function": {func(t *Type) {
+			t.Role, t.ShardBy = strings.Repeat("r", 200), ShardBy{strings.Repeat("f", 55), firstShard}
+		}, "255 bytes together"},
 		"threshold": {func(t *Type) { t.Strategy = strategy.LeastShards{Threshold: -1} },
 			"Threshold of LeastShards is -1"},
 		"new": {func(t *Type) { t.New = nil }, "New is nil"},

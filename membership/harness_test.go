@@ -46,8 +46,8 @@ type world struct {
 	inc    uint64
 	cut    func(from, to peer.ID) bool // true: lost
 	lose   func(from peer.ID, kind wire.Kind) bool
-	chaos  bool                        // duplicate, delay and reorder at random
-	sizes  map[wire.Kind]int           // largest body by kind
+	chaos  bool              // duplicate, delay and reorder at random
+	sizes  map[wire.Kind]int // largest body by kind
 	counts map[wire.Kind]int
 	cfg    Config
 }

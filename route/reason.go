@@ -59,6 +59,7 @@ var (
 	ErrStopped       = errors.New("kith: node stopped")
 	ErrTooLarge      = errors.New("kith: payload too large")
 	ErrBadID         = errors.New("kith: bad entity id")
+	ErrBadShard      = errors.New("kith: the shard function gives no shard of the type")
 	ErrNoReply       = errors.New("kith: handler gave no reply")
 	ErrSuspended     = errors.New("kith: node suspended")
 	ErrBadPayload    = errors.New("kith: payload refused by codec")

@@ -75,6 +75,29 @@ func TestRoleThatDiffersIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
+// A type with a shard function, with another one, and without, which is what a build tells that knows of none: whoever
+// comes later is refused, and both are named (SHD-1).
+func TestShardFunctionThatDiffersIsRefused(t *testing.T) {
+	customer, region := everywhere, everywhere
+	customer.ShardBy, region.ShardBy = "customer", "region"
+	for _, s := range [][2]Settings{{customer, everywhere}, {everywhere, customer}, {customer, region}} {
+		w := roled(t, "", "")
+		require.NoError(t, w.nodes[0].register(s[0]))
+		w.pass(time.Second)
+		w.nodes[0].want(s[0], all(s[0])...)
+		w.pass(time.Second)
+		late := w.admitAs("")
+		w.pass(time.Second)
+		for _, n := range []*testNode{w.nodes[1], late} {
+			err := n.register(s[1])
+			require.ErrorIs(t, err, ErrSettingsDiffer)
+			require.ErrorContains(t, err, s[0].function()+" in the cluster")
+			require.ErrorContains(t, err, s[1].function()+" here")
+		}
+		require.NoError(t, late.register(s[0]), "the cluster's are taken")
+	}
+}
+
 // TestRoleThatDiffersBesideAnOlderCoordinator: the later one registers before it has heard of the cluster's settings.
 // It would be the coordinator of its role under a higher term; nobody promises to it.
 func TestRoleThatDiffersBesideAnOlderCoordinator(t *testing.T) {

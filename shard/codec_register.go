@@ -5,6 +5,7 @@ package shard
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith/peer"
@@ -161,13 +162,15 @@ func readMoves(r *wire.Reader, g *register) {
 }
 
 func appendSettings(b []byte, s Settings) []byte {
-	return wire.AppendString(wire.AppendUvarint(wire.AppendString(b, s.Name), uint64(s.Shards)), s.Role)
+	return wire.AppendString(wire.AppendUvarint(wire.AppendString(b, s.Name), uint64(s.Shards)), s.place())
 }
 
 // readSettings reads valid settings whose name has the hash id.
 func readSettings(r *wire.Reader, id route.TypeID) Settings {
-	s := Settings{Name: r.String(route.MaxTypeName), Shards: readU32(r), Role: r.String(MaxRole)}
-	if r.Err() == nil && (s.Validate() != nil || s.ID() != id) {
+	s := Settings{Name: r.String(route.MaxTypeName), Shards: readU32(r)}
+	var function bool
+	s.Role, s.ShardBy, function = strings.Cut(r.String(MaxRole), "\x00")
+	if r.Err() == nil && (s.Validate() != nil || s.ID() != id || function && s.ShardBy == "") {
 		r.Fail(wire.ErrBadValue)
 	}
 	return s

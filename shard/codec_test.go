@@ -62,6 +62,9 @@ func samples() map[string]message {
 	m["host-kept"] = hostKept{at(3), []resumed{{held{0, fence(3, 9)}, fence(3, 2)},
 		{held{29, fence(3, 300)}, fence(2, 7)}}}
 	m["register-not-ready"] = register{head: at(3), Settings: orders, Hosts: true, Knows: true, NotReady: true}
+	m["register-shard-by"] = register{head: at(3), Settings: byCustomer, Hosts: true, Knows: true}
+	m["report-wanted-shard-by"] = reportWanted{head: at(3), Settings: byCustomer, Floor: 9}
+	m["nak-shard-by"] = nak{head: at(3), Reason: nakSettings, Have: orders, Got: byCustomer}
 	m["move-wanted"] = moveWanted{head: at(3), Nonce: 77, Shard: 29, To: b}
 	m["shard-loads"] = shardLoads{at(3), 10_000, true, false, []loads.Shard{{Shard: 0, Load: strategy.Load{Rate: 300}},
 		{Shard: 29, Load: strategy.Load{Entities: 1, HandlerTime: 1<<32 - 1}}}}
@@ -133,6 +136,32 @@ func TestCodecGolden(t *testing.T) {
 		require.Equal(t, string(want), got, name)
 	}
 }
+
+// A build that knows of no shard functions reads one as a role that no member has: so it refuses the type as one of
+// another role. Names that this cannot carry are refused.
+func TestShardFunctionOnTheWire(t *testing.T) {
+	b := appendSettings(nil, Settings{Name: "order", Shards: 30, Role: "store", ShardBy: "customer"})
+	r := wire.NewReader(wire.KindRegister, b)
+	require.Equal(t, "order", r.String(route.MaxTypeName))
+	require.EqualValues(t, 30, readU32(&r))
+	require.Equal(t, "store\x00customer", r.String(MaxRole))
+	require.NoError(t, r.Done())
+	for _, role := range []string{"store\x00", "\x00", "store\x00a\x00b"} {
+		b := wire.AppendString(wire.AppendUvarint(wire.AppendString(nil, "order"), 30), role)
+		r := wire.NewReader(wire.KindRegister, b)
+		readSettings(&r, orders.ID())
+		require.ErrorIs(t, r.Err(), wire.ErrBadValue, "%q", role)
+	}
+	long := strings.Repeat("r", 200)
+	for _, s := range []Settings{{Name: "order", Shards: 1, Role: "a\x00b"}, {Name: "order", Shards: 1, ShardBy: "a\x00b"},
+		{Name: "order", Shards: 1, Role: long, ShardBy: long[:55]}} {
+		require.ErrorIs(t, s.Validate(), ErrBadSettings, "%q", s)
+	}
+	require.NoError(t, Settings{Name: "order", Shards: 1, Role: long, ShardBy: long[:54]}.Validate())
+}
+
+// byCustomer is orders with a shard function.
+var byCustomer = Settings{Name: orders.Name, Shards: orders.Shards, ShardBy: "customer"}
 
 func TestCodecRefusesBadValues(t *testing.T) {
 	zero := func(h head, f func(*head)) head { f(&h); return h }

@@ -5,6 +5,7 @@ package shard
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith/membership"
@@ -162,7 +163,7 @@ func (c Config) withDefaults() Config {
 }
 
 // Validate returns ErrBadSettings with the reason, or nil: a name of 1 to route.MaxTypeName bytes, 1 to
-// route.MaxShards shards, a role of at most MaxRole bytes.
+// route.MaxShards shards, a role and the name of a shard function of at most MaxRole bytes together, none of them zero.
 func (s Settings) Validate() error {
 	switch {
 	case s.Name == "" || len(s.Name) > route.MaxTypeName:
@@ -171,12 +172,27 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("%w: %d shards of %q, must be 1 to %d", ErrBadSettings, s.Shards, s.Name, route.MaxShards)
 	case len(s.Role) > MaxRole:
 		return fmt.Errorf("%w: role of %d bytes, must be at most %d", ErrBadSettings, len(s.Role), MaxRole)
+	case len(s.place()) > MaxRole:
+		return fmt.Errorf("%w: role and name of the shard function of %d bytes together, must be at most %d",
+			ErrBadSettings, len(s.Role)+len(s.ShardBy), MaxRole-1)
+	case strings.IndexByte(s.Role, 0) >= 0 || strings.IndexByte(s.ShardBy, 0) >= 0:
+		return fmt.Errorf("%w: a zero byte in role %q or shard function %q", ErrBadSettings, s.Role, s.ShardBy)
 	}
 	return nil
 }
 
 // MaxRole is the longest role name, in bytes.
 const MaxRole = 255
+
+// place is the role as messages carry it: behind it, after a zero byte, stands the name of the shard function, if there
+// is one. To a build that knows of none it is the role of no member: so it refuses the type as one with another role,
+// and neither registers it as its own nor coordinates it.
+func (s Settings) place() string {
+	if s.ShardBy == "" {
+		return s.Role
+	}
+	return s.Role + "\x00" + s.ShardBy
+}
 
 // NoHost reports whether no member of a view may host a type of that role: this node is up, and of all members that are
 // not Down none has the role, joining ones included. One that joins later may. Before a node is up it knows too little

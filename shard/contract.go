@@ -21,9 +21,10 @@ import (
 
 // Settings is what all nodes must agree on about a type.
 type Settings struct {
-	Name   string
-	Shards uint32
-	Role   string
+	Name    string
+	Shards  uint32
+	Role    string
+	ShardBy string // name of the function that maps an id to its shard; empty: the hash of the id does
 }
 
 // ID returns the type's hash.

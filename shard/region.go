@@ -180,8 +180,20 @@ func settingsDiffer(have, got Settings) error {
 	if have.Name != got.Name {
 		return fmt.Errorf("%w: %q in the cluster, %q here", ErrHashCollision, have.Name, got.Name)
 	}
+	if have.ShardBy != got.ShardBy {
+		return fmt.Errorf("%w: type %q has %d shards, role %q and %s in the cluster, %d shards, role %q and %s here",
+			ErrSettingsDiffer, have.Name, have.Shards, have.Role, have.function(), got.Shards, got.Role, got.function())
+	}
 	return fmt.Errorf("%w: type %q has %d shards and role %q in the cluster, %d shards and role %q here",
 		ErrSettingsDiffer, have.Name, have.Shards, have.Role, got.Shards, got.Role)
+}
+
+// function names the shard function for an error.
+func (s Settings) function() string {
+	if s.ShardBy == "" {
+		return "no shard function"
+	}
+	return fmt.Sprintf("shard function %q", s.ShardBy)
 }
 
 func (m *Machine) refuseType(t *typ, have Settings) {

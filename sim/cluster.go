@@ -268,7 +268,11 @@ func (c *Cluster) Owner(typ, id string) int {
 	if t == nil {
 		c.t.Fatalf("sim: type %q is not registered", typ)
 	}
-	homes, _ := c.check.Homes(world.ShardKey{Type: route.TypeOf(typ), Shard: route.ShardOf(id, t.Shards)})
+	n, err := t.ShardOf(id)
+	if err != nil {
+		c.t.Fatalf("sim: %v", err)
+	}
+	homes, _ := c.check.Homes(world.ShardKey{Type: route.TypeOf(typ), Shard: n})
 	if len(homes) == 0 {
 		return -1
 	}

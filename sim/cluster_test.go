@@ -96,6 +96,44 @@ func TestBadMessagesAreRefusedAtTheSender(t *testing.T) {
 	require.ErrorIs(t, c.Tell(0, "echo", "x", nil), route.ErrStopped)
 }
 
+// Seed 001: "two application specific functions to extract the entity identifier and the shard identifier from incoming
+// messages. A Shard is a group of entities that will be managed together": orders of a customer live on one node,
+// before and after it has left (SHD-1).
+func TestShardFunctionKeepsTogether(t *testing.T) {
+	c := New(t, 3, 1)
+	typ := echo()
+	typ.ShardBy = entity.ShardBy{Name: "customer", Of: func(id string) route.ShardID {
+		customer, _, _ := strings.Cut(id, "/")
+		if customer == "nobody" {
+			return route.ShardID(typ.WithDefaults().Shards)
+		}
+		return route.ShardOf(customer, typ.WithDefaults().Shards)
+	}}
+	c.Register(typ)
+	c.AwaitUp()
+	together := func(from int) int {
+		home := -1
+		for i := range 20 {
+			id := fmt.Sprint("anna/", i)
+			_, err := c.Ask(from, "echo", id, []byte("hello"))
+			require.NoError(t, err)
+			if i == 0 {
+				home = c.Owner("echo", id)
+			}
+			require.Equal(t, home, c.Owner("echo", id), id)
+		}
+		return home
+	}
+	home := together(0)
+	require.ErrorIs(t, c.Tell(0, "echo", "nobody/1", nil), route.ErrBadShard)
+	require.ErrorIs(t, c.Tell(0, "echo", "nobody/1", make([]byte, 4<<20)), route.ErrBadShard, "a large one")
+	_, err := c.Ask(1, "echo", "nobody/1", nil)
+	require.ErrorIs(t, err, route.ErrBadShard)
+	c.Leave(home)
+	c.Advance(time.Minute)
+	require.NotEqual(t, home, together((home+1)%3))
+}
+
 func TestAskOfAPausedOwnerTimesOut(t *testing.T) {
 	c := New(t, 2, 3)
 	c.Register(echo())

@@ -21,6 +21,7 @@ type Entity struct {
 	t     TB
 	typ   entity.Type
 	id    string
+	in    route.ShardID
 	fence route.Fence
 	r     *solo
 	shard *entity.Shard // nil: not owned, until the next message
@@ -35,6 +36,10 @@ func NewEntity(t TB, typ entity.Type, id string, cfg EntityConfig) *Entity {
 	t.Helper()
 	typ = typ.WithDefaults()
 	err := errors.Join(typ.Validate(), route.CheckID(id))
+	in := route.NoShard
+	if err == nil {
+		in, err = typ.ShardOf(id)
+	}
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
@@ -44,7 +49,7 @@ func NewEntity(t TB, typ entity.Type, id string, cfg EntityConfig) *Entity {
 	if cfg.Start.IsZero() {
 		cfg.Start = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
-	e := &Entity{t: t, typ: typ, id: id, fence: cfg.Fence}
+	e := &Entity{t: t, typ: typ, id: id, in: in, fence: cfg.Fence}
 	e.typ.SlowAfter = math.MaxInt64 // no call is slow, and the runtime hears of each
 	e.typ.New, e.typ.Open = e.watchNew(typ.New), e.watchOpen(typ.Open)
 	e.r = &solo{cfg: cfg, now: origin, life: &lifetime.Shard{}}
@@ -235,7 +240,7 @@ func (e *Entity) Timers() []Timer {
 func (e *Entity) own() *entity.Shard {
 	if e.shard == nil {
 		e.r.life = &lifetime.Shard{}
-		e.shard = entity.NewShard(&e.typ, route.ShardOf(e.id, e.typ.Shards), e.fence, e.r, nil)
+		e.shard = entity.NewShard(&e.typ, e.in, e.fence, e.r, nil)
 		entity.PoisonContexts(e.shard)
 		entity.Resume(e.shard, e.r.now, nil, e.state)
 		e.state = nil

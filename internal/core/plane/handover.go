@@ -90,9 +90,9 @@ func FlagUnhandled(e *wire.Envelope, ask bool, limit time.Duration) {
 	}
 }
 
-// ReadUnhandled reads what was handed over of a shard, one of so many of its type. Each envelope and state is for that
-// shard. It changes the limits in b to moments of this node's clock, which shows now, and nothing when it returns an
-// error: a *wire.Error.
+// ReadUnhandled reads what was handed over of a shard, one of so many of its type, 0 when a function of the application
+// says which id is of which. Each envelope and state is for that shard. It changes the limits in b to moments of this
+// node's clock, which shows now, and nothing when it returns an error: a *wire.Error.
 func ReadUnhandled(b []byte, typ route.TypeID, shard route.ShardID, shards uint32,
 	now time.Duration) ([]Unhandled, []HandedState, error) {
 	r := wire.NewReader(wire.KindTransfer, b)
@@ -112,7 +112,7 @@ func ReadUnhandled(b []byte, typ route.TypeID, shard route.ShardID, shards uint3
 		l, frame := readUnhandled(kind, &r)
 		e := &l.Envelope
 		if r.Err() == nil && (e.Type != uint32(typ) || e.Shard != uint32(shard) ||
-			route.CheckID(string(e.ID)) != nil || route.ShardOf(string(e.ID), shards) != shard) {
+			!belongs(string(e.ID), shard, shards)) {
 			r.Fail(wire.ErrBadValue)
 		}
 		list, frames = append(list, l), append(frames, frame)
@@ -127,14 +127,18 @@ func ReadUnhandled(b []byte, typ route.TypeID, shard route.ShardID, shards uint3
 	return list, states, nil
 }
 
+// belongs reports whether an id may be one of a shard among so many, 0 when a function of the type says which it is of.
+func belongs(id string, shard route.ShardID, shards uint32) bool {
+	return route.CheckID(id) == nil && (shards == 0 || route.ShardOf(id, shards) == shard)
+}
+
 // readStates reads states up to the end, from behind the first byte of the first.
 func readStates(r *wire.Reader, shard route.ShardID, shards uint32) (list []HandedState) {
 	seen := map[string]bool{}
 	for kind := leftState; r.Err() == nil; kind = r.U8() {
 		st := HandedState{ID: r.String(route.MaxIDSize)}
 		st.State = r.Bytes(r.Len())
-		if r.Err() == nil && (kind != leftState || seen[st.ID] || route.CheckID(st.ID) != nil ||
-			route.ShardOf(st.ID, shards) != shard) {
+		if r.Err() == nil && (kind != leftState || seen[st.ID] || !belongs(st.ID, shard, shards)) {
 			r.Fail(wire.ErrBadValue)
 		}
 		seen[st.ID] = true

@@ -139,7 +139,11 @@ func handsOver(d *Driver, ref slotRef, h *exec.Host) (left []byte, states bool) 
 
 // reads is what another owner handed over of a shard, or this node did.
 func reads(d *Driver, ref slotRef, left []byte) ([]plane.Unhandled, []plane.HandedState) {
-	list, states, err := plane.ReadUnhandled(left, ref.r.id, ref.shard, ref.r.shards, d.now())
+	hashed := ref.r.shards
+	if ref.r.chosen {
+		hashed = 0 // no function of the application runs on this goroutine
+	}
+	list, states, err := plane.ReadUnhandled(left, ref.r.id, ref.shard, hashed, d.now())
 	if err != nil {
 		d.log.Error("what was handed over of a shard makes no sense", "type", ref.r.typ.Name, "shard", ref.shard,
 			"bytes", len(left), "error", err)

@@ -45,7 +45,11 @@ func (r *Region) sendLarge(id string, payload []byte, corr uint64, a *asking, wa
 	if len(payload) > r.d.cfg.MaxMessage {
 		return nil, r.d.bounds.tooLarge(r, len(payload))
 	}
-	l := &large{r: r, shard: r.Shard(id), id: id, corr: corr, watch: watch}
+	_, sh, err := r.shardOf(id)
+	if err != nil {
+		return nil, err
+	}
+	l := &large{r: r, shard: sh, id: id, corr: corr, watch: watch}
 	if err := r.d.large.add(l, payload); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ type Region struct {
 	typ     entity.Type
 	id      route.TypeID
 	shards  uint32
+	chosen  bool // by a function of the type, which shard an id is of
 	parking *flow.Parking
 	parked  budget
 	cells   exec.Places[routeCell]
@@ -248,7 +249,7 @@ func RegisterKept(d *Driver, t entity.Type, k *Keep) (*Region, error) {
 }
 
 func newRegion(d *Driver, t entity.Type) *Region {
-	r := &Region{d: d, typ: t, id: route.TypeOf(t.Name), shards: t.Shards}
+	r := &Region{d: d, typ: t, id: route.TypeOf(t.Name), shards: t.Shards, chosen: t.ShardBy.Of != nil}
 	r.parked.limit = int64(d.cfg.Sharding.ParkBytes)
 	r.parking = flow.NewParking(0, d.cfg.Sharding.ParkBytes, d.cfg.Sharding.ParkTime, &r.parked)
 	if d.cfg.Sharding.ParkTime == 0 {
@@ -277,7 +278,8 @@ func (d *Driver) register(r *Region) error {
 	d.control.registered++
 	r.no = d.control.registered
 	d.know(before.with(r))
-	settings := shard.Settings{Name: r.typ.Name, Shards: r.typ.Shards, Role: r.typ.Role}
+	settings := shard.Settings{Name: r.typ.Name, Shards: r.typ.Shards, Role: r.typ.Role,
+		ShardBy: r.typ.ShardBy.Name}
 	err := d.command(shard.RegisterCommand{Settings: settings, Strategy: r.typ.Strategy})
 	if err != nil {
 		d.know(before.without())
@@ -307,8 +309,11 @@ func (d *Driver) typeRefused(t shard.TypeRefused) {
 // Type returns the declaration, defaults filled in.
 func (r *Region) Type() entity.Type { return r.typ }
 
-// Shard returns the shard of an entity id.
-func (r *Region) Shard(id string) route.ShardID { return route.ShardOf(id, r.shards) }
+// Shard returns the shard of an entity id, route.NoShard where the type's function gives none.
+func (r *Region) Shard(id string) route.ShardID {
+	sh, _ := r.typ.ShardOf(id)
+	return sh
+}
 
 // Refused returns why the cluster does not have this type, nil while it has.
 func (r *Region) Refused() error {

@@ -57,21 +57,27 @@ func shardAt(hash uint64, shards uint32) route.ShardID {
 	return route.ShardID((hash >> 32) * uint64(shards) >> 32)
 }
 
-// shardOf returns the hash of an id and its shard.
-func (r *Region) shardOf(id string) (hash uint64, sh route.ShardID) {
+// shardOf returns the hash of an id and its shard. A function of the type is shown only what may be an id.
+func (r *Region) shardOf(id string) (hash uint64, sh route.ShardID, err error) {
 	hash = entity.HashID(bytesOf(id))
-	return hash, shardAt(hash, r.shards)
+	sh = shardAt(hash, r.shards)
+	if r.chosen {
+		if err = route.CheckID(id); err == nil {
+			sh, err = r.typ.ShardOf(id)
+		}
+	}
+	return hash, sh, err
 }
 
 // send takes the fast path while the home is known: one atomic load, one append under the link's lock, where the route
 // is compared again. hash is that of the id.
 func (r *Region) send(hash uint64, id string, payload []byte, corr uint64, a *asking, h *Headers) error {
-	if h != nil || !r.fit(id, payload) {
-		if over, err := r.unusual(id, payload, corr, a, h); over {
+	sh, err := shardAt(hash, r.shards), error(nil)
+	if h != nil || r.chosen || !r.fit(id, payload) {
+		if sh, err = r.unusual(sh, id, payload, corr, a, h); sh == route.NoShard {
 			return err
 		}
 	}
-	sh := shardAt(hash, r.shards)
 	c := r.cells.At(sh)
 	for {
 		e := c.route.Load()
@@ -139,14 +145,21 @@ func putOther(l *transport.Link, b []byte, env *wire.Envelope, id string) {
 	l.Put(b, env, id)
 }
 
-// unusual is send for what may not fit a frame, or has headers. over means that there is nothing left to do.
-func (r *Region) unusual(id string, payload []byte, corr uint64, a *asking, h *Headers) (over bool, err error) {
-	err = r.check(id, payload, h)
-	if err == errLarge {
+// unusual is send for what may not fit a frame, has headers, or is of a shard that a function of the type says; by the
+// hash it would be sh. It returns the shard, route.NoShard if there is nothing left to do.
+func (r *Region) unusual(sh route.ShardID, id string, payload []byte, corr uint64, a *asking,
+	h *Headers) (route.ShardID, error) {
+	err := r.check(id, payload, h)
+	switch {
+	case err == errLarge:
 		_, err = r.sendLarge(id, payload, corr, a, nil, h)
-		return true, err
+		return route.NoShard, err
+	case err != nil:
+		return route.NoShard, err
+	case r.chosen:
+		return r.typ.ShardOf(id)
 	}
-	return err != nil, err
+	return sh, nil
 }
 
 // envelope writes the header of a message to a shard under a route into env, which is empty; e may be nil for one that
@@ -227,8 +240,11 @@ func (r *Region) AskWith(ctx context.Context, h *Headers, id string, payload []b
 	if err := cmp.Or(r.d.exec.Waits.MayWait(), r.d.inbox.mayWait()); err != nil {
 		return nil, route.NotRun(err)
 	}
-	hash := entity.HashID(bytesOf(id))
-	a, corr, err := r.d.asks.begin(limit, r, shardAt(hash, r.shards), nil, nil)
+	hash, sh, err := r.shardOf(id)
+	if err != nil {
+		return nil, route.NotRun(err)
+	}
+	a, corr, err := r.d.asks.begin(limit, r, sh, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +298,10 @@ func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, p
 	if err := r.d.inbox.mayWait(); err != nil {
 		return into[:0], route.NotRun(err)
 	}
-	hash, sh := r.shardOf(id)
+	hash, sh, err := r.shardOf(id)
+	if err != nil {
+		return into[:0], route.NotRun(err)
+	}
 	a, corr, err := r.d.asks.begin(d, r, sh, into, nil)
 	if err != nil {
 		return into[:0], err
@@ -312,8 +331,11 @@ func (r *Region) AskFuncWith(d time.Duration, h *Headers, id string, payload []b
 		return route.NotRun(errNoTime)
 	}
 	r.d.exec.Waits.CallingOut()
-	hash := entity.HashID(bytesOf(id))
-	a, corr, err := r.d.asks.begin(d, r, shardAt(hash, r.shards), nil, f)
+	hash, sh, err := r.shardOf(id)
+	if err != nil {
+		return route.NotRun(err)
+	}
+	a, corr, err := r.d.asks.begin(d, r, sh, nil, f)
 	if err != nil {
 		return err
 	}

@@ -33,12 +33,11 @@ func given(err error) error { return fmt.Errorf("kith: not sent: %w", err) }
 // tellWait is one attempt of TellWaitWith: TellWith with a flag by which the entity's node takes the message even when
 // the mailbox is full, and says so; what it has said is looked at under the link's lock.
 func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
-	if h != nil || !r.fit(id, payload) {
-		if over, err := r.unusual(id, payload, 0, nil, h); over {
-			return err // why, or that it is large: no mailbox refuses those
-		}
+	hash := entity.HashID(bytesOf(id))
+	sh, err := r.shardFor(hash, id, payload, h)
+	if sh == route.NoShard {
+		return err // why, or that it is large: no mailbox refuses those
 	}
-	hash, sh := r.shardOf(id)
 	c := r.cells.At(sh)
 	for {
 		e := c.route.Load()
@@ -91,6 +90,15 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 		}
 		return nil
 	}
+}
+
+// shardFor returns the shard of a tell, route.NoShard if there is nothing left to do.
+func (r *Region) shardFor(hash uint64, id string, payload []byte, h *Headers) (route.ShardID, error) {
+	sh := shardAt(hash, r.shards)
+	if h != nil || r.chosen || !r.fit(id, payload) {
+		return r.unusual(sh, id, payload, 0, nil, h)
+	}
+	return sh, nil
 }
 
 // fullThereError says that an entity, here or there, or its node, has no room; it names the line in which to wait for

@@ -140,8 +140,12 @@ func readList(ctx context.Context, h *Host) (err error) {
 		case route.CheckID(id) != nil:
 			reportRecall(h, route.CheckID(id).Error())
 			continue
-		case route.ShardOf(id, h.t.shards) != h.shard:
-			reportRecall(h, fmt.Sprintf("%q is of shard %d, of %d", id, route.ShardOf(id, h.t.shards), h.t.shards))
+		}
+		if n, err := h.t.typ.ShardOf(id); err != nil {
+			reportRecall(h, fmt.Sprintf("%q: %v", id, err))
+			continue
+		} else if n != h.shard {
+			reportRecall(h, fmt.Sprintf("%q is of shard %d, of %d", id, n, h.t.shards))
 			continue
 		}
 		if ids = append(ids, strings.Clone(id)); len(ids) == recallChunk {

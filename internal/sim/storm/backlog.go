@@ -136,11 +136,17 @@ func (x *backlogs) pick(t *world.EntityType) *backlog {
 	}
 	m := &backlog{t: t, key: key, owner: homes[0], to: to[x.rng.IntN(len(to))]}
 	for i := 0; len(m.ids) < backlogIDs; i++ {
-		if id := fmt.Sprintf("b%d", i); route.ShardOf(id, t.Shards) == key.Shard {
+		if id := fmt.Sprintf("b%d", i); key.Shard == shardOf(t, id) {
 			m.ids = append(m.ids, id)
 		}
 	}
 	return m
+}
+
+// shardOf returns the shard of an id of a type whose function, if it has one, always gives one.
+func shardOf(t *world.EntityType, id string) route.ShardID {
+	n, _ := t.ShardOf(id)
+	return n
 }
 
 func last(list []*world.Process) *world.Process {

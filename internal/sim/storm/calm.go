@@ -181,6 +181,9 @@ func (s *storm) buryAs(shift int, belongs func(q *world.Process) bool, right fun
 // each of them was allocated, that was a sixth of a storm.
 func idIn(r *world.Region, n route.ShardID) string {
 	var room [24]byte
+	if r.Type.ShardBy.Of != nil {
+		n = mirror(n, r.Type.Shards)
+	}
 	for i := int64(0); ; i++ {
 		id := strconv.AppendInt(append(room[:0], 'e'), i, 10)
 		if route.ShardOf(string(id), r.Type.Shards) == n {

@@ -175,6 +175,9 @@ func (s *storm) makeTypes(n int) {
 	for mode := entity.Blocking; mode <= entity.Inline; mode++ {
 		t := &world.EntityType{Type: entity.Type{Name: mode.String(), Mode: mode, Shards: 2 + uint32(s.rng.IntN(14)),
 			MailboxBytes: 1 << 10 << s.rng.IntN(5), Restart: entity.Restart(s.rng.IntN(2))}}
+		if t.Shards%2 == 1 { // which is as good as a draw
+			t.ShardBy = mirrored(t.Shards)
+		}
 		if s.rng.IntN(3) == 0 {
 			t.Role = "store"
 		}
@@ -198,6 +201,15 @@ func (s *storm) makeTypes(n int) {
 		s.w.AddType(t)
 	}
 }
+
+// mirrored is a shard function by which an id is in the last shard that the hash has in the first, and so on.
+func mirrored(shards uint32) entity.ShardBy {
+	return entity.ShardBy{Name: "mirrored", Of: func(id string) route.ShardID {
+		return mirror(route.ShardOf(id, shards), shards)
+	}}
+}
+
+func mirror(n route.ShardID, shards uint32) route.ShardID { return route.ShardID(shards) - 1 - n }
 
 // run is the life of the storm.
 func (s *storm) run() runResult {

@@ -90,6 +90,10 @@ func (p *Process) AskWith(headers []byte, d time.Duration, typ, id string, paylo
 	if r == nil {
 		return route.ErrNotRegistered
 	}
+	n, err := r.Type.ShardOf(id)
+	if err != nil {
+		return err
+	}
 	most := p.World.Config.Data.MaxAsks
 	a := p.asks.begin(p.wheelTick()+plane.WheelTicks(d), most)
 	if a == nil {
@@ -97,7 +101,7 @@ func (p *Process) AskWith(headers []byte, d time.Duration, typ, id string, paylo
 		return fmt.Errorf("%w: %d on this node", route.ErrAsksFull, most)
 	}
 	a.by = p.asks.by
-	a.r, a.shard, a.over, a.done = r, route.ShardOf(id, r.Type.Shards), p.clock()+d, done
+	a.r, a.shard, a.over, a.done = r, n, p.clock()+d, done
 	a.limit, a.limited = plane.LimitOf(a.Due(), d)
 	corr := a.Corr()
 	p.World.asked(p, payload, corr, d)

@@ -75,7 +75,11 @@ func (p *Process) bulkLink(to peer.ID) *bulkLink {
 // sendLarge is send for a payload over DataConfig.MaxPayload.
 func (r *Region) sendLarge(headers []byte, id string, payload []byte, corr uint64) error {
 	p := r.Process
-	l := &large{r: r, shard: route.ShardOf(id, r.Type.Shards), corr: corr, payload: slices.Clone(payload)}
+	n, err := r.Type.ShardOf(id)
+	if err != nil {
+		return err
+	}
+	l := &large{r: r, shard: n, corr: corr, payload: slices.Clone(payload)}
 	if err := p.bulk.full(len(payload), p.World.Config.Data.BulkRoom); err != nil {
 		return err
 	}

@@ -39,8 +39,8 @@ func register(p *Process, t *EntityType) {
 	if t.Placing != nil {
 		placing = t.Placing(p)
 	}
-	p.Do(shard.RegisterCommand{Settings: shard.Settings{Name: t.Name, Shards: t.Shards, Role: t.role(p)},
-		Strategy: placing})
+	p.Do(shard.RegisterCommand{Settings: shard.Settings{Name: t.Name, Shards: t.Shards, Role: t.role(p),
+		ShardBy: t.ShardBy.Name}, Strategy: placing})
 }
 
 func (w *World) newBudget() *entity.Pool { return &entity.Pool{Limit: w.Config.Data.MailboxBudget} }
@@ -342,7 +342,7 @@ func (r shardRuntime) Tell(headers []byte, typ, id string, payload []byte) error
 
 // Ask implements entity.Runtime: the handler's coroutine is put aside until the answer comes.
 func (r shardRuntime) Ask(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
-	if n := r.h.shard.ID(); route.TypeOf(typ) == r.r.ID && route.ShardOf(id, r.r.Type.Shards) == n {
+	if n := r.h.shard.ID(); route.TypeOf(typ) == r.r.ID && r.r.shardOf(id) == n {
 		if why := plane.AsksItself(r.r.Slot(n)); why != route.OK {
 			return nil, why.Err()
 		}

@@ -51,6 +51,12 @@ type Region struct {
 	Refused error      // why the cluster does not have this type: others have registered it with other settings
 }
 
+// shardOf returns the shard of an entity id, route.NoShard where the type's function gives none.
+func (r *Region) shardOf(id string) route.ShardID {
+	n, _ := r.Type.ShardOf(id)
+	return n
+}
+
 // Slot returns the route slot of a shard of the type.
 func (r *Region) Slot(n route.ShardID) *flow.Slot {
 	at := r.slots.At(n)
@@ -171,7 +177,10 @@ func (r *Region) send(headers []byte, id string, payload []byte, corr uint64, fl
 	if len(payload) > p.World.Config.Data.MaxPayload {
 		return peer.ID{}, r.sendLarge(headers, id, payload, corr)
 	}
-	n := route.ShardOf(id, r.Type.Shards)
+	n, err := r.Type.ShardOf(id)
+	if err != nil {
+		return peer.ID{}, err
+	}
 	s := r.Slot(n)
 	p.World.Book.sends(payload, n, corr != 0, false)
 	e := wire.Envelope{Type: uint32(r.ID), Shard: uint32(n), Flags: flags, Corr: corr, Payload: payload}

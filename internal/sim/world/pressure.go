@@ -241,7 +241,7 @@ func (w *World) CheckPressure() {
 			}
 		}
 		for _, q := range p.waiting {
-			n := route.ShardOf(q.id, q.r.Type.Shards)
+			n := q.r.shardOf(q.id)
 			s := q.r.Slot(n)
 			if s.State() != flow.Remote || p.trying {
 				continue

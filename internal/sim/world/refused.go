@@ -262,7 +262,11 @@ func reads(r *Region, n route.ShardID, left []byte) ([]plane.Unhandled, []plane.
 	if len(left) == 0 {
 		return nil, nil
 	}
-	list, states, err := plane.ReadUnhandled(left, r.ID, n, r.Type.Shards, r.Process.clock())
+	hashed := r.Type.Shards
+	if r.Type.ShardBy.Of != nil {
+		hashed = 0
+	}
+	list, states, err := plane.ReadUnhandled(left, r.ID, n, hashed, r.Process.clock())
 	if err != nil {
 		r.Process.World.Watcher.Violate(r.Process, "hand-over", "what was handed over of %s makes no sense: %v",
 			r.Process.World.ShardName(r.ID, n), err)
