@@ -18,6 +18,7 @@ import (
 )
 
 // TestCheckersCryOut feeds each checker with the breach that it is there for: a net that cannot catch is worthless.
+// Every storm goes by them, so no message is handled twice (SHD-10).
 func TestCheckersCryOut(t *testing.T) {
 	typ := &world.EntityType{Type: entity.Type{Name: "t", Shards: 2, Mode: entity.Inline,
 		New: func(string, route.Fence) entity.Handler {
