@@ -111,6 +111,32 @@ func TestWhoFlaps(t *testing.T) {
 	}
 }
 
+// TestFlapperGoesAlone: a flapper that goes for instability downs itself and nobody else, by its own clock, which may
+// run out before that of the others: to them that is as if it had died, and they need not go for it. Whom another
+// flapper has downed, or who has decided about more than itself, they go with. Found by storm 1127301115, in which
+// fourteen that nothing had met went.
+func TestFlapperGoesAlone(t *testing.T) {
+	for _, c := range []struct {
+		by    byte
+		cause membership.Cause
+		goes  bool
+	}{
+		{'E', membership.CauseUnstable, false}, {'E', membership.CauseResolver, true},
+		{'D', membership.CauseUnstable, true},
+	} {
+		r := newRig(t, 'A', seven)
+		r.see("A B C D E", "", true, "")
+		_, eff := r.flaps(10*time.Second, "A B C D E", nil, "A>D B>D C>D A>E B>E", "A>D B>D C>D")
+		require.Zero(t, decided(eff))
+		v := &membership.View{Self: r.m.self, Members: side("A B C D Ed")}
+		v.Members[4].Cause, v.Members[4].By = c.cause, idOf(c.by)
+		v.Accusations = []membership.Accusation{{Observer: idOf('A'), Subject: idOf('D')}}
+		v.Unreachable = peer.SetOf(idOf('D'))
+		require.NoError(t, r.m.Do(r.now, ViewCommand{v}))
+		require.Equal(t, c.goes, r.m.unsure, "by %c for %v", c.by, c.cause)
+	}
+}
+
 // TestFlapperDownedByAnother: another of our side downs the flappers before this node does. It knows what was decided,
 // so it need not go; whom it does not know for a flapper it goes with.
 func TestFlapperDownedByAnother(t *testing.T) {

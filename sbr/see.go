@@ -132,14 +132,15 @@ func changed(old, v *membership.View) (moved bool, downs int) {
 }
 
 // nearDowned reports whether a member has been downed that counted and was on our side. That a process has been started
-// anew at its address is a fact, and nobody's decision.
+// anew at its address is a fact, and nobody's decision; and who has gone for instability by its own word has decided
+// about itself: nobody lives by that, and whom it downs beside itself was downed by another.
 func (m *Machine) nearDowned(old *membership.View, accused peer.Set) bool {
 	if old == nil {
 		return false
 	}
 	for i := range m.view.Members {
 		x := &m.view.Members[i]
-		if x.Status == membership.Down && x.Cause != membership.CauseReplaced && !m.flaps.known(x) &&
+		if x.Status == membership.Down && x.Cause != membership.CauseReplaced && !m.flaps.known(x) && !goneAlone(x) &&
 			(!accused.Has(x.ID) || m.contact.Has(x.ID)) {
 			if was, ok := old.Member(x.ID); ok && counts(was.Status) {
 				return true
@@ -148,6 +149,9 @@ func (m *Machine) nearDowned(old *membership.View, accused peer.Set) bool {
 	}
 	return false
 }
+
+// goneAlone reports whether a member has downed itself for instability.
+func goneAlone(x *membership.Member) bool { return x.Cause == membership.CauseUnstable && x.By == x.ID }
 
 // count notes changes that weigh, and forgets them when nobody who counts is accused any more. Time alone does not make
 // it forget: what stands still is decided after the patience anyway, and a decision ends the count too.
