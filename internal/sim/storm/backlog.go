@@ -7,6 +7,7 @@ package storm
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -222,12 +223,17 @@ const (
 	leastFrame = 40
 )
 
+// longestStick is for how long a fault stops a control loop, at most: longer than a calm may take to come right, and
+// nobody whose loop stands still says that it has sent its last message to an owner.
+const longestStick = 12 * time.Second
+
 // moveBesideBacklogs moves a shard of each mode when all is well but that it has a backlog.
 func moveBesideBacklogs(s *storm) {
 	x := s.backlogs
 	if x == nil {
 		return
 	}
+	s.w.Until(longestStick, func() bool { return !slices.ContainsFunc(s.w.Running(), (*world.Process).Stuck) })
 	for _, t := range s.types {
 		if s.check.Total > 0 {
 			return

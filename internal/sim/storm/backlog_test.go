@@ -75,6 +75,31 @@ func TestMoveThatWaitsIsFound(t *testing.T) {
 	}
 }
 
+// TestMovesWaitForStuckLoops: a control loop that stood still when the faults ended goes on before a move is held to
+// its time: its node sends no marker until then. Found by storm 1127600178.
+func TestMovesWaitForStuckLoops(t *testing.T) {
+	s := &storm{}
+	typ := &world.EntityType{Type: entity.Type{Name: entity.Worker.String(), Shards: 16, Mode: entity.Worker}}
+	typ.New = func(id string, _ route.Fence) entity.Handler { return taker{s, id} }
+	s.w = formed(t, 5, setup.Config{}, typ)
+	s.check, s.types, s.ending = checks(s.w), []*world.EntityType{typ}, true
+	s.demandHomes(s.w.Running(), time.Minute)
+	var m *backlog
+	for seed := uint64(1); m == nil || m.owner == s.w.Hosts[0].Process; seed++ { // the same is drawn again below
+		s.backlogs = &backlogs{s: s, rng: rand.New(rand.NewPCG(seed, 1)), deep: 100, most: 100}
+		m = s.backlogs.pick(typ)
+		s.backlogs.rng = rand.New(rand.NewPCG(seed, 1))
+	}
+	for _, h := range s.w.Hosts[1:] { // not who coordinates
+		if p := h.Process; p != m.owner && p != m.to {
+			p.Stick(4 * time.Second)
+		}
+	}
+	moveBesideBacklogs(s)
+	require.Empty(t, s.check.Violations)
+	require.Positive(t, s.backlogs.moved)
+}
+
 // taker is an entity of a backlog.
 type taker struct {
 	s  *storm
