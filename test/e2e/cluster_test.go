@@ -150,8 +150,13 @@ func TestCrashAndDown(t *testing.T) {
 	never := func(_ []byte, err error) { lost <- err }
 	require.NoError(t, regions[kith.Blocking][0].AskFunc(patience, there, []byte("never"), never))
 	links := nodes[0].Stats().Transport.Data.Out
-	require.NoError(t, nodes[2].Close())
-	require.NoError(t, nodes[2].Close(), "closing twice")
+	err := nodes[2].Close()
+	if err != nil { // on a busy machine the ask waits before its entity still
+		var left *kith.AbandonedError
+		require.ErrorAs(t, err, &left)
+		require.EqualValues(t, 1, left.Total(), err)
+	}
+	require.Equal(t, err, nodes[2].Close(), "closing twice")
 	select {
 	case err := <-lost:
 		require.Error(t, err)

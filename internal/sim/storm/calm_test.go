@@ -228,3 +228,20 @@ func TestCalmBringsBackWhomTheOthersRemember(t *testing.T) {
 		require.Equal(t, role != "", s.isUp(1))
 	}
 }
+
+// TestNoPanicsInTheCalm: when all is to come right no handler panics whose entity would rest then.
+func TestNoPanicsInTheCalm(t *testing.T) {
+	for _, c := range []struct {
+		rests, ending, panics bool
+	}{{true, true, false}, {true, false, true}, {false, true, true}, {false, false, true}} {
+		s := &storm{load: rand.New(rand.NewPCG(1, 1)), ending: c.ending}
+		if c.rests {
+			s.crashes = &crashes{rng: s.load, oneIn: 8}
+		}
+		panics := false
+		for range 1000 {
+			panics = s.crashes.tumbles(s) || panics
+		}
+		require.Equal(t, c.panics, panics, "%+v", c)
+	}
+}

@@ -242,6 +242,10 @@ func (x *crashes) panics(s *storm) {
 	}
 }
 
+// tumbles reports whether a handler panics by its dice. When all is to come right none does whose entity rests then: a
+// rest after each hundred messages makes a backlog outlast the calm (storm 1127700345).
+func (x *crashes) tumbles(s *storm) bool { return s.load.IntN(4) == 0 && (x == nil || !s.quiet()) }
+
 // planMore plans what the draws add to the faults.
 func (s *storm) planMore() {
 	if s.mistakes {

@@ -205,7 +205,7 @@ func (h *stormEntity) act(c *entity.Context, hops byte) error {
 	case 0:
 		return errors.New("as the dice fell")
 	case 1:
-		if s.load.IntN(4) == 0 {
+		if s.crashes.tumbles(s) {
 			panic("as the dice fell")
 		}
 	case 2:
