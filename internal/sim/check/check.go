@@ -98,8 +98,8 @@ func New(w *world.World) *Checker {
 		collects: map[seatKey]time.Duration{},
 		pairs:    newPairs(),
 		buried:   map[reportKey]bool{}, streams: map[pairKey]*sentMessages{}, tells: refusals{},
-		Core: Core{fed: -1, still: map[peer.ID]time.Duration{}, waits: map[peer.ID]bool{}, rows: map[peer.ID]time.Duration{},
-			back: map[membership.Accusation]bool{}},
+		Core: Core{fed: -1, still: map[peer.ID]time.Duration{}, waits: map[peer.ID]leaseWait{},
+			rows: map[peer.ID]time.Duration{}, back: map[membership.Accusation]bool{}},
 	}
 	if w.Config.Records {
 		w.After(twinLook, c.twins)

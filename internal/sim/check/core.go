@@ -56,7 +56,7 @@ type Core struct {
 	still map[peer.ID]time.Duration      // by process, when its picture changed last
 	rows  map[peer.ID]time.Duration      // by process, when one more began or ceased to accuse somebody who lives
 	back  map[membership.Accusation]bool // taken back, though others still accuse the subject
-	waits map[peer.ID]bool               // by process, whether what it decided last waits for the lease
+	waits map[peer.ID]leaseWait          // by process, how what it decided last waits for the lease
 	// Steadfast says that nobody goes for instability: all that changes is who of a minority stands still.
 	Steadfast bool
 	asked     bool          // whether it has come to rest was asked after the last disturbance
@@ -357,7 +357,7 @@ func (k *Core) downed(p *world.Process, m *membership.Member) {
 // decided is told of every decision of a resolver.
 func (k *Core) decided(p *world.Process, d *node.Decision) {
 	if k.on {
-		k.waits[p.ID] = d.Lease == sbr.LeasePending
+		k.awaits(p, d)
 	}
 	if !d.Lives {
 		k.goes(p, p.ID, d.Cause, "it decides to stop: "+d.Why)

@@ -252,6 +252,89 @@ func TestNobodyAsksForTheLease(t *testing.T) {
 	}
 }
 
+// TestTooEarlyForTheLease: the smaller side, which asks for the lease later, may stop before it may ask when the losses
+// came one after the other and the takeover time leaves no more. It goes on with the lease. Found by storm seed
+// 1127800278.
+func TestTooEarlyForTheLease(t *testing.T) {
+	w := watched(t, 4, setup.Config{Resolver: node.Resolver{Strategy: node.ResolverLeaseMajority}})
+	a := w.Hosts[2].Process
+	loses := func(host int) {
+		id := w.Hosts[host].Process.ID
+		crash(w, host)
+		w.Until(time.Minute, func() bool { return a.View.Unreachable.Has(id) })
+	}
+	loses(1)
+	w.Advance(2 * time.Second)
+	loses(0)
+	w.Until(8*time.Second, func() bool { return a.Held() })
+	require.True(t, a.Held())
+	require.True(t, w.Lease.Owner.IsZero(), "it has not asked yet")
+	require.Empty(t, checks(w).Violations)
+	w.Advance(5 * time.Second)
+	require.False(t, a.Held())
+	require.Equal(t, a.ID, w.Lease.Owner)
+	require.Empty(t, checks(w).Violations)
+}
+
+// TestWaitsForTheLeaseLongEnough: a healthy side that waits for the lease may not stop as long as the takeover time
+// does not ask for it, nor when who asks was not to wait, has not decided, or has had the time to get the lease.
+func TestWaitsForTheLeaseLongEnough(t *testing.T) {
+	for name, k := range map[string]struct {
+		lost, total  int           // of those who count
+		first, after time.Duration // it lost the first so long before it decided, and stops so long after that
+		indirect     bool
+		nobodyAsks   bool
+		acquired     bool
+		may          bool
+	}{
+		"too early to ask": {lost: 2, total: 4, first: 9500 * time.Millisecond, after: time.Second, may: true},
+		"the word is under way": {lost: 2, total: 4, first: 9 * time.Second, after: 2100 * time.Millisecond,
+			acquired: true, may: true},
+		"the word is late":    {lost: 2, total: 4, first: 9 * time.Second, after: 2600 * time.Millisecond, acquired: true},
+		"the last moment":     {lost: 3, total: 4, first: 8 * time.Second, after: 2100 * time.Millisecond, may: true},
+		"the least wait":      {lost: 2, total: 4, first: 9500 * time.Millisecond, after: 800 * time.Millisecond},
+		"there is time":       {lost: 2, total: 4, first: 5500 * time.Millisecond, after: 1900 * time.Millisecond},
+		"it has had the time": {lost: 2, total: 4, first: 9500 * time.Millisecond, after: 3 * time.Second},
+		"the larger side":     {lost: 1, total: 4, first: 9500 * time.Millisecond, after: time.Second},
+		"who asks at once":    {lost: 2, total: 4, first: 9500 * time.Millisecond, after: time.Second, indirect: true},
+		"who asks has not decided": {lost: 2, total: 4, first: 9500 * time.Millisecond, after: time.Second,
+			nobodyAsks: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := watched(t, 4, setup.Config{Resolver: node.Resolver{Strategy: node.ResolverLeaseMajority}})
+			core, asks, a := &checks(w).Core, w.Hosts[2].Process, w.Hosts[3].Process
+			lost := peer.SetOf(w.Hosts[0].Process.ID, w.Hosts[1].Process.ID)
+			crash(w, 0)
+			crash(w, 1)
+			d := node.Decision{Lease: sbr.LeasePending, Lives: true, Lost: lost, Unreachable: k.lost,
+				Reachable: k.total - k.lost, StableAfter: 5500 * time.Millisecond}
+			if k.indirect {
+				d.Indirect = peer.SetOf(w.Hosts[1].Process.ID)
+			}
+			for _, p := range []*world.Process{asks, a} {
+				v := *p.View
+				v.Unreachable = lost
+				p.View = &v
+				core.waits[p.ID] = leaseWait{lost: true, first: w.Now}
+			}
+			w.Now += k.first
+			core.decided(a, &d)
+			if !k.nobodyAsks {
+				core.decided(asks, &d)
+			}
+			w.Now += k.after
+			if k.acquired {
+				got := d
+				got.Lease = sbr.LeaseAcquired
+				core.decided(asks, &got)
+			}
+			core.still[a.ID] = w.Now - 8*time.Second
+			a.Suspend(&node.Suspend{On: true, Why: "nobody said who has the lease"})
+			require.Equal(t, k.may, len(checks(w).Violations) == 0, "%v", checks(w).Violations)
+		})
+	}
+}
+
 // TestTwoSurvivorsAtAnyTime: two sides that have downed each other are asked whether both live for as long as both run,
 // not only when the takeover time ends (MEM-10).
 func TestTwoSurvivorsAtAnyTime(t *testing.T) {

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/sbr"
 )
 
 // sees notes when the picture of a process last changed: what its resolver counts.
@@ -28,6 +30,7 @@ func (k *Core) sees(p *world.Process, v *membership.View) {
 	}
 	if old != nil {
 		k.hears(p, v, old)
+		k.misses(p, v, old)
 	}
 }
 
@@ -83,8 +86,8 @@ func (k *Core) between(p *world.Process) bool {
 func (k *Core) standsStill() time.Duration { return k.c.w.Config.Membership.SilenceBound() }
 
 // stops is told of every process that suspends itself. It may for a while when its picture has just changed, when it
-// may be indirectly connected, when somebody has slept, for whom others wait, and when nobody asks for the lease. That
-// it goes on is for progress to say.
+// may be indirectly connected, when somebody has slept, for whom others wait, and when nobody asks for the lease, or
+// nobody may in time. That it goes on is for progress to say.
 func (k *Core) stops(p *world.Process, why string) {
 	if watched := k.on && k.set && !slices.Contains(k.naps, true); !watched {
 		return
@@ -93,22 +96,6 @@ func (k *Core) stops(p *world.Process, why string) {
 	if age >= k.calm(p) && rows >= k.spread(p) && !k.between(p) && !k.unasked(p) {
 		k.goes(p, p.ID, 0, fmt.Sprintf("it is suspended, its picture %v old: %s", age, why))
 	}
-}
-
-// unasked reports whether a process waits for the lease, and who is to ask for it is gone, or a fault has touched it,
-// and nobody has noticed yet. No other may ask in its place: the lease may be its own by now.
-func (k *Core) unasked(p *world.Process) bool {
-	if !k.waits[p.ID] {
-		return false
-	}
-	for i := range p.View.Members {
-		m := &p.View.Members[i]
-		if m.Status == membership.Up && !p.View.Unreachable.Has(m.ID) {
-			q := k.c.w.ProcessOf(m.ID)
-			return q == nil || !q.Alive || !k.sound[q.Index]
-		}
-	}
-	return false
 }
 
 // everybodyWatched is up to how many members each watches all others.
@@ -126,4 +113,101 @@ func (k *Core) calm(p *world.Process) time.Duration {
 // spread is how long all have to get to know and to confirm what is said of somebody.
 func (k *Core) spread(p *world.Process) time.Duration {
 	return min(2*time.Second, k.c.w.Config.Resolver.StableFor(len(p.View.Members))/4)
+}
+
+// leaseWait is a decision that waits for the lease.
+type leaseWait struct {
+	on    bool
+	later bool          // by one of the smaller side, which has to ask later
+	at    time.Duration // when it was made
+	stop  time.Duration // when its process has to stop if it has heard of no lease: the takeover time relies on it
+	lost  bool          // somebody who counts for the next decision is lost
+	first time.Duration // since when
+}
+
+const (
+	leaseLeast = time.Second            // in any case a process waits so long for the lease
+	leaseTold  = 500 * time.Millisecond // within what time after it was asked for all of a side know who has it
+	leaseDrift = 50 * time.Millisecond  // by how much clocks may differ meanwhile
+)
+
+// misses notes when who is lost for a process changed first: from then on the takeover time of others may run.
+func (k *Core) misses(p *world.Process, v, old *membership.View) {
+	x := k.waits[p.ID]
+	if !anyAccused(v) {
+		x.lost = false
+		k.waits[p.ID] = x
+		return
+	}
+	moved := !anyAccused(old)
+	for i := 0; i < len(v.Unreachable) && !moved; i++ {
+		moved = !old.Unreachable.Has(v.Unreachable[i])
+	}
+	for i := 0; i < len(old.Unreachable) && !moved; i++ {
+		_, here := v.Member(old.Unreachable[i])
+		moved = here && !v.Unreachable.Has(old.Unreachable[i])
+	}
+	if moved && !x.lost {
+		x.lost, x.first = true, k.c.w.Now
+		k.waits[p.ID] = x
+	}
+}
+
+// anyAccused reports whether a process knows of somebody who is not heard, itself included.
+func anyAccused(v *membership.View) bool { return len(v.Unreachable) > 0 || accused(v, v.Self) }
+
+// awaits notes whether a decision waits for the lease, and how long.
+func (k *Core) awaits(p *world.Process, d *node.Decision) {
+	now, x := k.c.w.Now, k.waits[p.ID]
+	switch d.Lease {
+	case sbr.LeasePending:
+		stop := now + d.StableAfter*3/4
+		if x.lost {
+			stop = x.first + d.StableAfter*7/4
+		}
+		x = leaseWait{on: true, later: smaller(p.View, d), at: now, stop: max(stop, now+leaseLeast)}
+	case sbr.LeaseAcquired: // its side gets to know that yet
+		x.on, x.lost = false, false
+	default:
+		x = leaseWait{}
+	}
+	k.waits[p.ID] = x
+}
+
+// smaller reports whether a decision is one of the side with fewer who count, or with as many and without the lowest.
+// Who is indirectly connected makes no side smaller.
+func smaller(v *membership.View, d *node.Decision) bool {
+	if len(d.Indirect) > 0 || d.Unreachable != d.Reachable {
+		return len(d.Indirect) == 0 && d.Unreachable > d.Reachable
+	}
+	lowest := slices.IndexFunc(v.Members, func(m membership.Member) bool {
+		return (m.Status == membership.Up || m.Status == membership.Leaving) && m.HasRole(d.Role)
+	})
+	return lowest >= 0 && d.Lost.Has(v.Members[lowest].ID)
+}
+
+// unasked reports whether a process waits for the lease in vain through no fault of its side: who is to ask for it is
+// gone, or a fault has touched it, and nobody has noticed yet. No other may ask in its place: the lease may be its own
+// by now. Or that one may not have asked yet.
+func (k *Core) unasked(p *world.Process) bool {
+	if !k.waits[p.ID].on {
+		return false
+	}
+	for i := range p.View.Members {
+		m := &p.View.Members[i]
+		if m.Status == membership.Up && !p.View.Unreachable.Has(m.ID) {
+			q := k.c.w.ProcessOf(m.ID)
+			return q == nil || !q.Alive || !k.sound[q.Index] || k.tooEarly(p, q)
+		}
+	}
+	return false
+}
+
+// tooEarly reports whether p has to stop by now, and q, which asks for its side, could not have the lease yet. The
+// smaller side has to leave the other one time to ask. When it lost the last of the others long after the first, the
+// takeover time leaves it less than that.
+func (k *Core) tooEarly(p, q *world.Process) bool {
+	now, asks := k.c.w.Now, k.waits[q.ID]
+	delay := k.c.w.Config.Resolver.WithDefaults().LeaseDelay
+	return asks.later && now < asks.at+delay+leaseTold && now >= k.waits[p.ID].stop-leaseDrift
 }
