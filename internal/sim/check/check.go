@@ -43,6 +43,7 @@ type changeKey struct {
 // Checker holds the history that the rules speak of. Its maps are only looked up, never walked.
 type Checker struct {
 	tells refusals
+	farewells
 
 	w          *world.World
 	Violations []Violation
@@ -65,7 +66,6 @@ type Checker struct {
 	owners        map[world.ShardKey]*ownership // by shard, the latest owner
 	leads         map[route32]*coordinatorSeat  // by type, who is ready to allocate
 	heard         map[reportKey]time.Duration
-	leaveNotices  map[peer.ID]bool
 	store         map[storeKey]storeRow
 	streams       map[pairKey]*sentMessages           // control messages
 	CalmMail      bool                                // nobody has a reason to give up a peer
@@ -92,8 +92,8 @@ func New(w *world.World) *Checker {
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
 		unsure: map[reportKey]bool{},
 		owners: map[world.ShardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
-		leaveNotices: map[peer.ID]bool{},
-		store:        map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
+		farewells: farewells{leaveNotices: map[peer.ID]bool{}, exits: map[reportKey]bool{}},
+		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
 		checked: map[*world.Process]*membership.View{}, joined: map[*world.Process]bool{},
 		collects: map[seatKey]time.Duration{},
 		pairs:    newPairs(),
@@ -237,7 +237,8 @@ func (c *Checker) compare(p *world.Process, v *membership.View, removed map[peer
 }
 
 // led: the first node that shows a step which only a leader takes took it, and took it under convergence: every Up or
-// Leaving member that it knew of had seen the state that the step starts from, and nobody stood accused.
+// Leaving member that it knew of had seen the state that the step starts from, and nobody stood accused. It waits for
+// nobody who has told it that it is done leaving.
 func (c *Checker) led(p *world.Process, v *membership.View, id peer.ID, to membership.Status) {
 	if !c.changed[changeKey{id, membership.Joining}] {
 		c.changed[changeKey{id, membership.Joining}] = true
@@ -261,6 +262,9 @@ func (c *Checker) led(p *world.Process, v *membership.View, id peer.ID, to membe
 		now, still := v.Member(m.ID)
 		if m.ID == id || m.ID == p.ID || !still || !voting(m.Status) || !voting(now.Status) {
 			continue
+		}
+		if c.exits[reportKey{p.ID, m.ID}] && c.changed[changeKey{m.ID, membership.Exiting}] {
+			continue // its exit, under convergence, is known to p by its word, perhaps before any gossip (storm 1127910612)
 		}
 		if o := c.w.ProcessOf(m.ID); o != nil && o.View != nil && o.View.Leader == m.ID {
 			continue // perhaps it took the step: who leads in its own view does not count who accuses it (storm 50122)
@@ -346,6 +350,8 @@ func (c *Checker) Frame(p *world.Process, from peer.ID, kind wire.Kind) {
 	switch kind {
 	case wire.KindRegister:
 		c.heard[reportKey{p.ID, from}] = c.w.Now
+	case wire.KindExitDone:
+		c.exits[reportKey{p.ID, from}] = true
 	case wire.KindLeaveNotice:
 		// It hosts nothing and never will again, and whoever has heard it may tell others.
 		c.leaveNotices[from] = true

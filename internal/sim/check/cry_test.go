@@ -3,6 +3,7 @@
 package check
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -248,6 +249,49 @@ func TestALeaveNoticeEndsAReign(t *testing.T) {
 			if !c.breach {
 				require.Equal(t, b, checks(w).leads[7].p)
 			}
+		})
+	}
+}
+
+// TestALeadersStepWaitsForNobodyWhoIsDoneLeaving: a leader removes a member beside one that is unreachable and that it
+// still holds for Up, if that one has told it that it is done leaving; but not by the word of one that no leader has
+// let go, nor by a word that another node got (GOS-3).
+func TestALeadersStepWaitsForNobodyWhoIsDoneLeaving(t *testing.T) {
+	for name, c := range map[string]struct{ told, another, exiting, breach bool }{
+		"done leaving":     {told: true, exiting: true},
+		"tells another":    {another: true, exiting: true, breach: true},
+		"no leader let go": {told: true, breach: true},
+		"silent":           {breach: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := formed(t, 3, setup.Config{})
+			a, b, lost := w.Hosts[0].Process, w.Hosts[1].Process, w.Hosts[2].Process
+			checks(w).Excuse(lost.ID)
+			down := *a.View
+			down.Accusations = []membership.Accusation{{Observer: a.ID, Subject: b.ID}}
+			down.Members = slices.Clone(down.Members)
+			down.Members[slices.IndexFunc(down.Members, func(m membership.Member) bool { return m.ID == lost.ID })].Status =
+				membership.Down
+			checks(w).View(a, &down)
+			if c.exiting {
+				checks(w).changed[changeKey{b.ID, membership.Exiting}] = true
+			}
+			if c.told {
+				checks(w).Frame(a, b.ID, wire.KindExitDone)
+			}
+			if c.another {
+				checks(w).Frame(lost, b.ID, wire.KindExitDone)
+			}
+			b.View = &down // it knows of the loss, so that only the accusation stands in the way
+			after := down
+			after.Members = slices.DeleteFunc(slices.Clone(down.Members), func(m membership.Member) bool {
+				return m.ID == lost.ID
+			})
+			checks(w).View(a, &after)
+			breaches := slices.DeleteFunc(slices.Clone(checks(w).Violations), func(v Violation) bool {
+				return v.Rule != "convergence"
+			})
+			require.Equal(t, c.breach, len(breaches) > 0, "%v", checks(w).Violations)
 		})
 	}
 }

@@ -19,6 +19,12 @@ type route32 = route.TypeID
 
 type reportKey struct{ coordinator, from peer.ID }
 
+// farewells are what leavers have told others.
+type farewells struct {
+	leaveNotices map[peer.ID]bool   // who hosts nothing and never will again, by its word to anybody
+	exits        map[reportKey]bool // a process, and who has told it that it is done leaving
+}
+
 type storeKey struct {
 	typ route.TypeID
 	id  string
