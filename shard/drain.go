@@ -21,6 +21,7 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -135,6 +136,38 @@ func (mv *moves) nobodyTakes(p *client) bool {
 		takes = takes || !late || known && c.clients[i].hosts
 	}
 	return !takes
+}
+
+// comeback is a shard whose last move ended where it began: nobody took what was left of it, say. Whoever is to be
+// emptied keeps it for a while, and serves it. The next move would end as this one did, most likely: moves that follow
+// each other without a pause leave its messages no time, stop its entities each time, and keep all nodes busy.
+type comeback struct{ until, pause time.Duration }
+
+// cameBack has a shard stay where it is for a while, twice as long each time.
+func (mv *moves) cameBack(s route.ShardID) {
+	cfg := &mv.c.m.cfg
+	pause := min(max(2*mv.back[s].pause, cfg.RetryInterval), cfg.RetryMax)
+	mv.back[s] = comeback{mv.c.m.now + pause, pause}
+}
+
+// lingers reports whether a shard that came back stays yet. It moves when that is over.
+func (mv *moves) lingers(s route.ShardID) bool {
+	b := mv.back[s]
+	if mv.c.m.now >= b.until {
+		return false
+	}
+	if mv.again == 0 || b.until < mv.again {
+		mv.again = b.until
+	}
+	return true
+}
+
+// drainAgain moves on what has come back, when it is time.
+func (mv *moves) drainAgain() {
+	if mv.again != 0 && mv.c.m.now >= mv.again {
+		mv.again = 0
+		mv.onward()
+	}
 }
 
 // drain carries out a DrainCommand.

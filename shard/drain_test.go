@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -159,4 +160,52 @@ func TestDrainedNodeLeaves(t *testing.T) {
 	n.do(LeaveCommand{})
 	w.pass(time.Second)
 	require.True(t, n.drained)
+}
+
+// A shard that nobody takes comes back from each move. It is tried again, at ever longer pauses, in which it is served,
+// and the rest of its member moves meanwhile. It goes when somebody takes it. Moves without a pause were 78 a second of
+// a leaver, for as long as it had time; nothing was served (storm 1127910771).
+func TestWhatComesBackIsServedForAWhile(t *testing.T) {
+	for name, begin := range map[string]func(n *testNode){
+		"drains": func(n *testNode) { require.NoError(n.w.t, n.drains(true)) },
+		"leaves": func(n *testNode) { n.do(LeaveCommand{Within: time.Hour}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := draining(t)
+			boss, owner, other := w.nodes[0], w.nodes[1], w.nodes[2]
+			s := of(owner)
+			other.want(orders, s)
+			w.flow()
+			owner.m.cfg.MaxHandOver = 3
+			w.slowStop = true
+			served, looks := 0, 0
+			pass := func(d time.Duration) {
+				for end := w.now + d; w.now < end; looks++ {
+					w.pass(10 * time.Millisecond)
+					for _, stop := range slices.Clone(owner.stops) {
+						if stop.Shard == s {
+							owner.answer(rest(s, stop.Fence, []byte("left")))
+						}
+					}
+					owner.confirm()
+					w.flow()
+					if other.route(orders, s).State == RouteRemote {
+						served++
+					}
+				}
+			}
+			begin(owner)
+			pass(20 * time.Second)
+			require.Len(t, owner.hosted, 1)
+			require.Contains(t, owner.hosted, key(orders.ID(), s))
+			returned := boss.m.Counters().Moves.Returned
+			require.GreaterOrEqual(t, returned, uint64(10), "it is tried again and again")
+			require.LessOrEqual(t, returned, uint64(15))
+			require.Greater(t, served, looks*9/10)
+			owner.m.cfg.MaxHandOver = 4
+			pass(DefaultRetryMax)
+			require.Empty(t, owner.hosted)
+			require.Empty(t, boss.m.types[orders.ID()].coord.moves.back, "nothing is kept of it")
+		})
+	}
 }

@@ -28,6 +28,8 @@ type moves struct {
 	c     *coordinator
 	under map[route.ShardID]*move
 	heirs map[route.ShardID]heir
+	back  map[route.ShardID]comeback
+	again time.Duration // when the first of them may move again for which a member that empties waits; 0: none does
 
 	placing placing
 	rounds  rounds
@@ -57,7 +59,8 @@ type heir struct {
 }
 
 func newMoves(c *coordinator) *moves {
-	return &moves{c: c, under: map[route.ShardID]*move{}, heirs: map[route.ShardID]heir{}, placing: placing{c: c}}
+	return &moves{c: c, under: map[route.ShardID]*move{}, heirs: map[route.ShardID]heir{},
+		back: map[route.ShardID]comeback{}, placing: placing{c: c}}
 }
 
 // allowed reports whether a move may begin now.
@@ -226,6 +229,9 @@ func (mv *moves) released(s route.ShardID, r record, stopped bool) {
 func (mv *moves) confirmed(s route.ShardID) {
 	h, is := mv.heirs[s]
 	delete(mv.heirs, s)
+	if !is || h.seq == 0 || mv.c.records.Peek(s).home.id != h.from {
+		delete(mv.back, s)
+	}
 	if !is || h.seq == 0 {
 		return
 	}
@@ -233,6 +239,7 @@ func (mv *moves) confirmed(s route.ShardID) {
 	mv.placing.moved = now
 	mv.rounds.came(s, home != h.from)
 	if home == h.from {
+		mv.cameBack(s)
 		mv.event(MoveReturned, s, home, &move{seq: h.seq, to: h.to})
 		return
 	}
@@ -357,6 +364,9 @@ func (mv *moves) drain(p *client) {
 		}
 		if h, is := mv.heirs[s]; is && h.given == r.fence {
 			continue // it has what is left of the shard, and lets it go when it has begun
+		}
+		if !halts && mv.lingers(s) {
+			continue
 		}
 		if mv.crowded(least) && r.phase == alive {
 			return // this one and the rest when others are over

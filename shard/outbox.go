@@ -35,6 +35,7 @@ func (c *coordinator) flush() {
 // tick repeats what is due.
 func (c *coordinator) tick() {
 	c.moves.balance()
+	c.moves.drainAgain()
 	for _, p := range c.clients {
 		if p.retry.at == 0 || c.m.now < p.retry.at {
 			continue
@@ -53,6 +54,7 @@ func (c *coordinator) tick() {
 func (c *coordinator) next() time.Duration {
 	var d least
 	d.add(c.moves.next())
+	d.add(c.moves.again)
 	for _, p := range c.clients {
 		d.add(p.retry.at)
 	}
