@@ -91,7 +91,7 @@ type dataPlane struct {
 	gate      gate
 	bulk      bulks
 	waiting   []*waiter
-	trying    bool // all who wait will try again
+	tries     tries
 	strained  []*backTalk
 	dropped   [32]uint64 // messages by reason that were not delivered, as this process counts them
 	told      [32]uint64 // reports of refusals by reason, that came from others

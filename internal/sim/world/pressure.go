@@ -170,6 +170,9 @@ func (r *Region) SendWait(id string, payload []byte) error {
 // waitPoll is how often an attempt is made for room that nobody tells of.
 const waitPoll = 200 * time.Millisecond
 
+// tries are when all who wait try again: soon, and in a while though nobody tells of room.
+type tries struct{ soon, polls bool }
+
 // waiter is one caller of TellWait.
 type waiter struct {
 	r   *Region
@@ -206,7 +209,16 @@ func (p *Process) attempt(w *waiter) (again bool) {
 		return true
 	case errors.Is(w.why, route.ErrLinkFull) || errors.Is(w.why, route.ErrParkFull) ||
 		errors.Is(w.why, route.ErrMailboxFull):
-		p.Later(waitPoll, p.wakeWaiting)
+		if p.tries.polls {
+			return true
+		}
+		// One timer does for all who wait. With one for each attempt every other wake of them would begin a series of
+		// attempts of its own, which lasts as long as they wait.
+		p.tries.polls = true
+		p.Later(waitPoll, func() {
+			p.tries.polls = false
+			p.wakeWaiting()
+		})
 		return true
 	}
 	return false
@@ -214,12 +226,12 @@ func (p *Process) attempt(w *waiter) (again bool) {
 
 // wakeWaiting has all who wait try again, in their order, after the present step.
 func (p *Process) wakeWaiting() {
-	if p.trying || len(p.waiting) == 0 {
+	if p.tries.soon || len(p.waiting) == 0 {
 		return
 	}
-	p.trying = true
+	p.tries.soon = true
 	p.Later(0, func() {
-		p.trying = false
+		p.tries.soon = false
 		list := p.waiting
 		p.waiting = nil
 		for _, w := range list {
@@ -243,7 +255,7 @@ func (w *World) CheckPressure() {
 		for _, q := range p.waiting {
 			n := q.r.shardOf(q.id)
 			s := q.r.Slot(n)
-			if s.State() != flow.Remote || p.trying {
+			if s.State() != flow.Remote || p.tries.soon {
 				continue
 			}
 			l := p.linkOf(s.Home(), uint32(n))
