@@ -33,7 +33,7 @@ type runCmd struct {
 	Name      string   `default:"kith" help:"Name of the cluster; nodes of another name are refused."`
 	Listen    string   `default:"127.0.0.1:7355" help:"${listen_help}"`
 	Advertise string   `help:"Address under which others reach this node, if not the one it listens on."`
-	Insecure  bool     `help:"Allow a listen address that is not loopback without TLS: whoever reaches it is a member."`
+	Insecure  bool     `help:"Allow a listen address that is not loopback without TLS: every process that reaches it may join."`
 	Seeds     []string `help:"${seeds_help}"`
 	Roles     []string `help:"${roles_help}"`
 	DataDir   string   `help:"${datadir_help}"`

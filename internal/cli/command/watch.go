@@ -26,7 +26,7 @@ type watchFlags struct {
 	Admin          string   `help:"${serve_help}"`
 	AdminHosts     []string `help:"${adminhosts_help}"`
 	AdminTokenFile string   `type:"existingfile" placeholder:"FILE" help:"${admintoken_help}"`
-	Profiling      bool     `help:"Serve pprof on the admin interface, to whoever has the token when there is one."`
+	Profiling      bool     `help:"Serve pprof on the admin interface; with a token, only to clients that send it."`
 
 	cli.StatsFlags
 
