@@ -68,22 +68,36 @@ func TestExitCodes(t *testing.T) {
 	require.Equal(t, want, string(text), "go test ./internal/cli/command -run TestExitCodes -update")
 }
 
-// A shell that completes a command line is given commands, flags and what a flag may be.
+// A shell that completes a command line is given commands, flags and what a flag or an argument may be.
 func TestCompletion(t *testing.T) {
+	t.Setenv("COMP_POINT", "none")
 	for line, want := range map[string][]string{
-		"kith st":                    {"status"},
-		"kith run --res":             {"--resolver", "--resolver-role"},
-		"kith run --log-format ":     {"json", "text"},
-		"kith cert i":                {"issue"},
-		"kith rebalancing ":          {"pause", "resume", "show"},
-		"kith chi":                   nil, // the child is no business of a user's
-		"kith no-such-command --adm": nil,
+		"kith":                                 nil,
+		"kith -":                               {"--help", "-h"},
+		"kith st":                              {"status"},
+		"kith run --res":                       {"--resolver", "--resolver-role"},
+		"kith run --log-format ":               {"json", "text"},
+		"kith run --log-format=j":              {"json"},
+		"kith run --log-format json":           {"json"},
+		"kith run --log-format - --resolver-r": {"--resolver-role"},
+		"kith completion ":                     {"bash", "fish", "zsh"},
+		"kith completion -c b":                 {"bash"}, // behind a flag without a value
+		"kith completion bash ":                nil,
+		"kith cert ca --h":                     {"--help"},
+		"kith cert i":                          {"issue"},
+		"kith rebalancing ":                    {"pause", "resume", "show"},
+		"kith chi":                             nil, // the child is no business of a user's
+		"kith no-such-command --adm":           nil,
 	} {
 		t.Setenv("COMP_LINE", line)
 		code, out, errs := program(t)
 		require.Equal(t, env.ExitOK, code, errs)
 		require.ElementsMatch(t, want, strings.Fields(out), line)
 	}
+	t.Setenv("COMP_LINE", "kith st --no-such")
+	t.Setenv("COMP_POINT", "7") // behind st
+	_, out, _ := program(t)
+	require.Equal(t, "status\n", out)
 	require.NoError(t, os.Unsetenv("COMP_LINE"))
 	for shell, want := range map[string]string{"bash": "complete -o default", "zsh": "bashcompinit",
 		"fish": "complete -f -c"} {
@@ -91,7 +105,18 @@ func TestCompletion(t *testing.T) {
 		require.Equal(t, env.ExitOK, code, errs)
 		require.Contains(t, out, want)
 		require.Contains(t, out, " kith")
+		require.NotContains(t, out, "NAME")
+		require.NotContains(t, out, "PATH")
+		t.Setenv("SHELL", "/usr/bin/"+shell)
+		code, out, errs = program(t, "completion")
+		require.Equal(t, env.ExitOK, code, errs)
+		require.Contains(t, out, "kith completion -c "+shell)
+		require.NotContains(t, out, "COMMAND")
 	}
+	t.Setenv("SHELL", "/bin/tcsh")
+	code, _, errs := program(t, "completion")
+	require.Equal(t, env.ExitFailed, code)
+	require.Contains(t, errs, `your login shell is "tcsh"`)
 }
 
 // The version tells what speaks with what.

@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/alecthomas/kong"
-	completion "github.com/jotaen/kong-completion"
 
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/operate"
@@ -19,7 +18,7 @@ type commands struct {
 	Config  configCmd  `cmd:"" group:"run" help:"${configcmd_help}"`
 	Version versionCmd `cmd:"" group:"run" help:"Print version, commit, and the wire versions that it speaks."`
 
-	Completion completion.Completion `cmd:"" group:"run" help:"Print how bash, zsh or fish complete commands and flags."`
+	Completion env.Completion `cmd:"" group:"run" help:"Print how bash, zsh or fish complete commands and flags."`
 
 	operate.Verbs `embed:"" group:"operate"`
 

@@ -1,4 +1,4 @@
-// The command line: flags within bounds, completion for shells, one command that runs.
+// The command line: flags within bounds, one command that runs.
 
 package env
 
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	completion "github.com/jotaen/kong-completion"
 
 	"github.com/kith-io/kith/internal/cli"
 )
@@ -72,8 +71,9 @@ func Execute(args []string, e *Env, children any, parser func(...kong.Option) (*
 		fmt.Fprintln(stderr, e.Program+":", err)
 		return ExitFailed
 	}
-	completion.Register(line, completion.WithExitFunc(func(int) { exited = true }))
-	if exited { // a shell has asked how to go on
+	if asked, err := answerShell(e.Stdout, line.Model.Node); err != nil {
+		return ExitFailed
+	} else if asked {
 		return ExitOK
 	}
 	ctx, err := line.Parse(args)

@@ -10,17 +10,25 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/base/long"
 )
 
-// deps returns all packages of the module that these link.
-func deps(t *testing.T, packages ...string) []string {
+// linked returns all packages that these link.
+func linked(t *testing.T, packages ...string) []string {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list", "-deps"}, packages...)...)
 	cmd.Dir = repository
 	out, err := cmd.Output()
 	require.NoError(t, err)
+	return strings.Fields(string(out))
+}
+
+// deps returns all packages of the module that these link.
+func deps(t *testing.T, packages ...string) []string {
+	t.Helper()
 	var own []string
-	for _, path := range strings.Fields(string(out)) {
+	for _, path := range linked(t, packages...) {
 		if rest, ok := strings.CutPrefix(path, module+"/"); ok {
 			own = append(own, rest)
 		}
@@ -47,6 +55,30 @@ func TestNothingThatShipsLinksTheLaboratory(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNodeBinaryLinksNoTemplates: a template engine is half a megabyte of a binary that fills in none (CARD-2).
+func TestNodeBinaryLinksNoTemplates(t *testing.T) {
+	all := linked(t, "./cmd/kith")
+	require.Contains(t, all, "net/http")
+	require.NotContains(t, all, "text/template")
+	require.NotContains(t, all, "html/template")
+}
+
+// mostOfBinary bounds bin/kith as `make build` makes it, in bytes.
+const mostOfBinary = 30_000_000
+
+// TestLongNodeBinaryIsSmall builds it, which takes a minute where the go command has not built it yet (CARD-2).
+func TestLongNodeBinaryIsSmall(t *testing.T) {
+	long.Test(t)
+	file := filepath.Join(t.TempDir(), "kith")
+	cmd := exec.Command("go", "build", "-o", file, "./cmd/kith")
+	cmd.Dir, cmd.Env = repository, append(os.Environ(), "GOFLAGS=")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.LessOrEqual(t, info.Size(), int64(mostOfBinary))
 }
 
 // TestFewRooms bounds what a visitor sees first: the rooms of internal/, the entries and the test files of the root.
