@@ -5,6 +5,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -71,14 +72,13 @@ func peersOf(links []kith.PeerStats, list []kith.Suspicion) peers {
 		p.Watched, p.Available, p.Phi = true, s.Available, s.Phi
 		p.Silence, p.Left = s.Silence.Seconds(), s.Left.Seconds()
 	}
-	out := peers{Total: len(all), Peers: make([]peerInfo, 0, len(all))}
-	for _, p := range all { // sorted below
-		out.Peers = append(out.Peers, *p)
-	}
-	slices.SortFunc(out.Peers, func(x, y peerInfo) int {
+	out := peers{Total: len(all), Peers: make([]peerInfo, 0, min(len(all), maxPeers))}
+	sorted := slices.SortedFunc(maps.Values(all), func(x, y *peerInfo) int {
 		return cmp.Or(one(y.troubled())-one(x.troubled()), cmp.Compare(x.Peer, y.Peer))
 	})
-	out.Peers = out.Peers[:min(len(out.Peers), maxPeers)]
+	for _, p := range sorted[:min(len(sorted), maxPeers)] {
+		out.Peers = append(out.Peers, *p)
+	}
 	return out
 }
 

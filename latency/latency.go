@@ -4,7 +4,7 @@ package latency
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -133,8 +133,9 @@ func (r *Recorder) snapshot(reset bool) []Series {
 			P50: d(50), P90: d(90), P99: d(99), P999: d(99.9), Max: time.Duration(h.Max()), hdr: h,
 		})
 	}
-	slices.SortFunc(list, func(a, b Series) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Measure, b.Measure))
+	sort.Slice(list, func(i, k int) bool {
+		a, b := &list[i], &list[k]
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Measure, b.Measure)) < 0
 	})
 	return list
 }

@@ -3,8 +3,8 @@
 package metrics
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -150,9 +150,7 @@ func (m *Metrics) perType(s *snapshot, out show) {
 // perPeer shows the peers.
 func (m *Metrics) perPeer(s *snapshot, out show) {
 	peers := slices.Clone(s.stats.Transport.Links)
-	slices.SortFunc(peers, func(a, b kith.PeerStats) int {
-		return cmp.Or(a.Peer.Addr.Compare(b.Peer.Addr), cmp.Compare(a.Peer.Inc, b.Peer.Inc))
-	})
+	sort.Slice(peers, func(i, k int) bool { return peers[i].Peer.Compare(peers[k].Peer) < 0 })
 	byLabel := map[string][]*kith.PeerStats{}
 	for i := range peers {
 		p, label := &peers[i], peers[i].Peer.Addr.String()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/kith-io/kith/peer"
@@ -166,7 +167,7 @@ func (m *Machine) list(shown []peer.Addr) {
 	if a := m.promise.point; !a.IsZero() && !slices.Contains(shown, a) {
 		add(a, false)
 	}
-	slices.SortFunc(next, func(a, b point) int { return a.addr.Compare(b.addr) })
+	sort.Slice(next, func(i, k int) bool { return next[i].addr.Compare(next[k].addr) < 0 })
 	m.points = next
 }
 
@@ -281,8 +282,8 @@ func (m *Machine) keepHolder() {
 		m.points = slices.Delete(m.points, extra, extra+1)
 	}
 	if !want.IsZero() && m.point(want) == nil {
-		m.points = append(m.points, point{addr: want, next: m.now})
-		slices.SortFunc(m.points, func(a, b point) int { return a.addr.Compare(b.addr) })
+		at, _ := slices.BinarySearchFunc(m.points, want, func(p point, a peer.Addr) int { return p.addr.Compare(a) })
+		m.points = slices.Insert(m.points, at, point{addr: want, next: m.now})
 	}
 }
 

@@ -3,8 +3,8 @@
 package ledger
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 )
@@ -241,7 +241,7 @@ func Compare(sent SentCounts, reports ...Report) Tally {
 
 // match holds the runs of one pair, of all nodes, against the n messages that were sent.
 func (t *Tally) match(runs []located, n uint64) {
-	slices.SortFunc(runs, func(a, b located) int { return cmp.Compare(a.Lo, b.Lo) })
+	sort.Slice(runs, func(i, k int) bool { return runs[i].Lo < runs[k].Lo })
 	t.overtakes(runs)
 	var all, different, foreign, next uint64 = 0, 0, 0, 1 // next is the lowest number not counted yet
 	for _, r := range runs {

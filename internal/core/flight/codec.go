@@ -7,6 +7,7 @@
 package flight
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"sort"
 	"unsafe"
 )
 
@@ -193,7 +195,7 @@ func (e *encoder) table(v reflect.Value) error {
 		list = append(list, entry{slices.Clone(e.b[from:]), iter.Key()})
 		e.b = e.b[:from]
 	}
-	slices.SortFunc(list, func(x, y entry) int { return slices.Compare(x.key, y.key) })
+	sort.Slice(list, func(i, k int) bool { return bytes.Compare(list[i].key, list[k].key) < 0 })
 	for i := range list {
 		e.b = append(e.b, list[i].key...)
 		value.Set(v.MapIndex(list[i].at))

@@ -4,7 +4,7 @@ package transport
 
 import (
 	"errors"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/kith-io/kith/peer"
@@ -89,7 +89,7 @@ func (r *remote) peerStats(in []*InConn) stats.Peer {
 	for _, c := range in {
 		s.In = append(s.In, c.stats())
 	}
-	slices.SortFunc(s.In, func(a, b stats.Incoming) int { return int(a.Number) - int(b.Number) })
+	sort.Slice(s.In, func(i, k int) bool { return s.In[i].Number < s.In[k].Number })
 	return s
 }
 

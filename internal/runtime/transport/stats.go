@@ -4,6 +4,7 @@ package transport
 
 import (
 	"slices"
+	"sort"
 	"sync/atomic"
 
 	"github.com/kith-io/kith/internal/core/hello"
@@ -96,7 +97,7 @@ func (t *Transport) Stats() stats.Transport {
 			c.mu.Unlock()
 		}
 	}
-	slices.SortFunc(s.Links, func(a, b stats.Peer) int { return a.Peer.Compare(b.Peer) })
+	sort.Slice(s.Links, func(i, k int) bool { return s.Links[i].Peer.Compare(s.Links[k].Peer) < 0 })
 	return s
 }
 
