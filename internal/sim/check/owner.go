@@ -87,7 +87,7 @@ func (c *Checker) Hosts(p *world.Process, key world.ShardKey, f route.Fence) {
 		case !q.Alive:
 		case down && c.pairs.apart(p.ID, q.ID):
 			c.NotTold++
-			c.suspendedBefore(q, name)
+			c.suspendedBefore(p, q, name)
 		case f.Birth() != h.fence.Birth() && q.Held(): // a new cluster, in which nobody is told of those of the old one
 			c.NotTold++
 		default:
@@ -123,36 +123,19 @@ func (c *Checker) excusedBy(p *world.Process, what string) bool {
 	return true
 }
 
-// suspendedBefore: a cut-off owner has suspended itself, or ended, before its shard lives elsewhere. One that sleeps
-// will not handle anything when it wakes up, if it has slept for long enough. Without a resolver, who was downed by an
-// operator while it ran, and has not heard of it, is no case of this rule: nothing makes it stop but fences.
-func (c *Checker) suspendedBefore(q *world.Process, name string) {
+// suspendedBefore: an owner q that is lost for p, and has not heard of it, handles nothing any more when its shard
+// lives at p, if anything has to have stopped it.
+func (c *Checker) suspendedBefore(p, q *world.Process, name string) {
 	switch {
 	case q.Held():
 		c.Suspended++
-	case q.Outside && !c.w.Resolves():
-	case q.Asleep || cutOff(c.w, q) || c.w.Resolves():
+	case c.w.Resolves() || c.pairs.overslept(p, q):
 		c.Violate(q, "suspended-before", "%s starts elsewhere while this owner, cut off, handles messages", name)
 	}
 }
 
 // millionths is what a clock drift is given in.
 const millionths = 1_000_000
-
-// cutOff reports whether a process can reach none of the others that run, or none of them it.
-func cutOff(w *world.World, p *world.Process) bool {
-	others := false
-	for _, q := range w.Running() {
-		if q == p || q.Asleep {
-			continue
-		}
-		others = true
-		if !w.Net.Cuts[p.Index][q.Index] && !w.Net.Cuts[q.Index][p.Index] {
-			return false
-		}
-	}
-	return others
-}
 
 // tookOver: a shard whose owner did not confirm its stop gets another owner only when the takeover time has passed.
 func (c *Checker) tookOver(p *world.Process, o *ownership, f route.Fence, name string) {
@@ -301,16 +284,17 @@ func (c *Checker) Delivers(p *world.Process, key world.ShardKey, e *wire.Envelop
 }
 
 // lateHandling: one that is Down somewhere and has not heard of it handles nothing any more once its shard lives under
-// a higher fence with another that runs. Without a resolver nothing stops one whom an operator downed while it ran.
-// What reaches the mailboxes of a node that is suspended, as what had waited for a move does, is not handled: that no
-// call begins meanwhile is looked at where calls begin.
+// a higher fence with another that runs, if anything has to have stopped it: see suspendedBefore. What reaches the
+// mailboxes of a node that is suspended, as what had waited for a move does, is not handled: that no call begins
+// meanwhile is looked at where calls begin.
 func (c *Checker) lateHandling(p *world.Process, key world.ShardKey, o *ownership) {
 	own := o.livesIn(p)
-	if own == nil || !c.w.Resolves() || p.Outside || p.Held() {
+	if own == nil || c.w.Resolves() && p.Outside || p.Held() {
 		return
 	}
 	for _, h := range o.hosting {
-		if h.Process != p && h.Process.Alive && h.fence.Compare(own.fence) > 0 {
+		if h.Process != p && h.Process.Alive && h.fence.Compare(own.fence) > 0 &&
+			(c.w.Resolves() || c.pairs.overslept(h.Process, p)) {
 			c.Violate(p, "late-handling", "a message for %s is handled under %s while it lives at %s under %s",
 				c.w.ShardName(key.Type, key.Shard), world.FenceName(own.fence), c.w.NameOf(h.Process), world.FenceName(h.fence))
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/membership"
 )
 
 // clocks are those of a process.
@@ -14,8 +15,13 @@ type clocks struct {
 	origin time.Duration // the world's time at which its monotonic clock showed zero
 	leapt  time.Duration // sum of the sleeps that it has not shown
 	drift  int64         // millionths by which that runs fast
+	unseen time.Duration // the last of these sleeps, until the control loop was told of it
 	skew   time.Duration // by which its wall clock is ahead of its host's
 	slewed slewing
+
+	stepped   time.Duration // what the clock showed at the control loop's last step
+	gapLimit  time.Duration // age of that step above which the data plane handles nothing
+	Overslept time.Duration // the world's time at which it last went on after it had stood still for too long; 0: never
 }
 
 // clockAt returns what the monotonic clock shows at a time of the world.
@@ -28,6 +34,25 @@ func (c *clocks) clockAt(at time.Duration) time.Duration {
 }
 
 const million = 1_000_000
+
+// sinceStep returns for how long the control loop has not stepped, at a time of the world.
+func (c *clocks) sinceStep(at time.Duration, v *membership.View) time.Duration {
+	if mayDoze(v) {
+		return 0
+	}
+	return c.clockAt(at) - c.stepped
+}
+
+// stoodStill notes that the process goes on at a time of the world, if it has stood still for too long until then: its
+// node has to suspend itself.
+func (c *clocks) stoodStill(at time.Duration, v *membership.View) {
+	if !mayDoze(v) && max(c.sinceStep(at, v), c.unseen) > c.gapLimit {
+		c.Overslept = at
+	}
+}
+
+// mayDoze reports whether a process with this view need not step: it is alone, and has no deadlines.
+func mayDoze(v *membership.View) bool { return v == nil || len(v.Members) < 2 }
 
 // reaches returns the world's time at which the monotonic clock shows at least so much.
 func (c *clocks) reaches(clock time.Duration) time.Duration {

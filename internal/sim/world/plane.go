@@ -112,7 +112,7 @@ func (p *Process) open() {
 	p.forgotten = map[peer.ID]bool{}
 	p.flights = map[peer.ID]*flow.Flights{}
 	p.openQueues()
-	p.gate.limit = p.World.Node().GapLimit()
+	p.gapLimit = p.World.Node().GapLimit()
 }
 
 // register makes a type known to the process.

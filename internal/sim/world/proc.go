@@ -42,12 +42,10 @@ type Process struct {
 
 	Asleep   bool
 	dozed    time.Duration // since when it sleeps and its clock stands still; zero: it does not
-	unseen   time.Duration // that sleep, until the control loop was told of it
 	naps     int           // counts pauses, so that a pause that ended early does not end the next one
 	deferred []func()      // what happens to a paused process, for when it goes on
 	busy     bool
-	inbox    []job // what waits for the stuck control loop
-	stepped  time.Duration
+	inbox    []job         // what waits for the stuck control loop
 	wake     time.Duration // planned tick; negative: none
 	wakes    uint64
 
@@ -205,6 +203,7 @@ func (p *Process) take(j job) {
 // step runs one verb, performs its effects and plans the next tick.
 func (p *Process) step(verb func(now time.Duration) error) {
 	now := p.clock()
+	p.stoodStill(p.World.Now, p.View)
 	tellSlept(p, now)
 	leasesDue(p)
 	if err := verb(now); err != nil {

@@ -4,7 +4,6 @@ package world
 
 import (
 	"slices"
-	"time"
 
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/core/plane"
@@ -20,7 +19,6 @@ type gate struct {
 	waiting   []held
 	kept      int                      // bytes of others' envelopes in waiting
 	behind    plane.Behind[connection] // of these
-	limit     time.Duration            // age of the control loop's last step above which the data plane handles nothing
 }
 
 // held is what waits at a gate.
@@ -42,11 +40,8 @@ type connection struct {
 // Held reports whether user messages are not handled now: by the node's order, or because the control loop has not
 // stepped for so long that it is about to give one. A driver's data plane compares the same two.
 func (p *Process) Held() bool {
-	age := p.clock() - p.stepped
-	if p.View == nil || len(p.View.Members) < 2 {
-		age = 0 // it has no deadlines, and need not step
-	}
-	return plane.Judged(p.gate.suspended, p.unseen > p.gate.limit).Held(age, p.gate.limit)
+	age := p.sinceStep(p.World.Now, p.View)
+	return plane.Judged(p.gate.suspended, p.unseen > p.gapLimit).Held(age, p.gapLimit)
 }
 
 // hold keeps what would reach a handler for when the process goes on.
@@ -86,7 +81,7 @@ func judgeHealth(p *Process) {
 
 // oversleeps: who was asleep for too long, unseen by its clock, handles nothing before its control loop is told.
 func (g *gate) oversleeps(p *Process) {
-	if p.unseen > g.limit {
+	if p.unseen > p.gapLimit {
 		p.World.Watcher.Violate(p, "suspended-before", "it handles messages, and its loop knows nothing of %v of sleep",
 			p.unseen)
 	}

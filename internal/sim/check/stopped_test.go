@@ -1,0 +1,100 @@
+// Tests of who has to have stopped when a shard of its lives elsewhere, though nobody could tell it.
+
+package check
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/sim/world"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/sim/setup"
+)
+
+// sleeper is the last of four nodes without a resolver.
+type sleeper struct {
+	w *world.World
+	p *world.Process
+}
+
+func newSleeper(t *testing.T) *sleeper {
+	typ := &world.EntityType{Type: entity.Type{Name: "owned", Shards: 16, Mode: entity.Inline, New: silent}}
+	cfg := setup.Config{Resolver: world.ResolverOff}
+	cfg.Shard.TakeoverTime = 11 * time.Second
+	w := formed(t, 4, cfg, typ)
+	s := &sleeper{w, w.Hosts[3].Process}
+	s.demand(w.Hosts[0].Process)
+	w.Advance(5 * time.Second)
+	return s
+}
+
+// demand sends messages to all shards.
+func (s *sleeper) demand(from *world.Process) {
+	for i := range 100 {
+		_, _ = from.Regions[0].Send(fmt.Sprint("e", i), nil, 0) // what has no home waits
+	}
+}
+
+// downed cuts the node off, has it stand still for nap, and an operator down it.
+func (s *sleeper) downed(nap time.Duration) {
+	for a := range s.w.Net.Cuts {
+		for b := range s.w.Net.Cuts[a] {
+			s.w.Net.Cuts[a][b] = a == s.p.Index != (b == s.p.Index)
+		}
+	}
+	s.p.Pause(nap)
+	checks(s.w).Excuse(s.p.ID)
+	s.w.Hosts[0].Process.Do(membership.DownCommand{ID: s.p.ID})
+	s.w.Advance(s.w.Takeover() - time.Second)
+}
+
+// TestNothingStopsWhoNapped: without a resolver, whom an operator downs while it is cut off, and stands still for less
+// than half the takeover time, goes on beside the next owner. One that stood still for longer has suspended itself, and
+// one that goes on all the same breaks a rule (MEM-10). Found by storm 1127951328.
+func TestNothingStopsWhoNapped(t *testing.T) {
+	const nap, sleep = 3500 * time.Millisecond, 6 * time.Second
+	for name, k := range map[string]struct {
+		before time.Duration // it stands still, all others confirm it, and it is cut off
+		during time.Duration
+		wakes  bool // against the rules
+		held   bool
+		want   []string
+	}{
+		"a nap":                      {0, nap, false, false, nil},
+		"a nap after a sleep":        {sleep, nap, false, false, nil},
+		"a sleep":                    {0, sleep, false, true, nil},
+		"it sleeps still":            {0, time.Minute, false, true, nil},
+		"a sleep that goes unheeded": {0, sleep, true, false, []string{"late-handling", "suspended-before"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSleeper(t)
+			w, p := s.w, s.p
+			p.Pause(k.before)
+			require.True(t, w.Until(time.Minute, func() bool { return !p.Asleep && !p.Held() }))
+			s.downed(k.during)
+			require.Zero(t, checks(w).NotTold)
+			if k.wakes {
+				world.FeignSuspended(p, false)
+			}
+			s.demand(w.Hosts[0].Process)
+			w.Advance(2 * time.Second)
+			require.Equal(t, k.held, p.Held())
+			require.Positive(t, checks(w).NotTold, "its shards live elsewhere")
+			s.demand(p)
+			w.Advance(time.Second)
+			var rules []string
+			for _, v := range checks(w).Violations {
+				if v.Rule != "health" { // that was feigned
+					rules = append(rules, v.Rule)
+				}
+			}
+			slices.Sort(rules)
+			require.Equal(t, k.want, slices.Compact(rules), "%v", checks(w).Violations)
+		})
+	}
+}
