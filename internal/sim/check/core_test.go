@@ -132,6 +132,17 @@ func ownWord(w *world.World, a, dead *world.Process, another bool) {
 	a.Suspend(&node.Suspend{On: true, Why: "that one may confirm it"})
 }
 
+// blamed has a process stop some time after it has seen that another does not hear it. Found by storm 1128000830.
+func blamed(w *world.World, a *world.Process, after time.Duration) {
+	w.Advance(checks(w).Core.standsStill())
+	v := *a.View
+	word := membership.Accusation{Observer: w.Hosts[2].Process.ID, Subject: a.ID}
+	v.Accusations = append(slices.Clone(v.Accusations), word)
+	checks(w).Core.sees(a, &v)
+	w.Now += after
+	a.Suspend(&node.Suspend{On: true, Why: "one does not hear it"})
+}
+
 // TestAvailabilityCriesOut: a healthy majority that stops, goes or stands still breaks a rule, whatever brought it
 // there (MEM-10, AVL-1).
 func TestAvailabilityCriesOut(t *testing.T) {
@@ -172,6 +183,11 @@ func TestAvailabilityCriesOut(t *testing.T) {
 			checks(w).Core.back[membership.Accusation{Observer: w.Hosts[2].Process.ID, Subject: lost.ID}] = true
 			a.Suspend(&node.Suspend{On: true, Why: "another hears one who is lost"})
 		}},
+		"it suspends when another has just not heard it": {nil, func(w *world.World, a, _ *world.Process) {
+			blamed(w, a, 3*time.Second)
+		}},
+		"it suspends when another has not heard it for long": {[]string{"obliged"},
+			func(w *world.World, a, _ *world.Process) { blamed(w, a, 6*time.Second) }},
 		"it suspends for a moment": {nil, func(w *world.World, a, _ *world.Process) {
 			checks(w).Core.still[a.ID] = w.Now - time.Second
 			a.Suspend(&node.Suspend{On: true, Why: "its picture has just changed"})

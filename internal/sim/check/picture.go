@@ -13,13 +13,14 @@ import (
 	"github.com/kith-io/kith/sbr"
 )
 
-// sees notes when the picture of a process last changed: what its resolver counts.
+// sees notes when the picture of a process last changed: what its resolver counts, also that others do not hear it, or
+// hear it again.
 func (k *Core) sees(p *world.Process, v *membership.View) {
 	if !k.on {
 		return
 	}
 	old := k.c.checked[p]
-	moved := old == nil || !v.Unreachable.Equal(old.Unreachable)
+	moved := old == nil || !v.Unreachable.Equal(old.Unreachable) || accused(v, v.Self) != accused(old, v.Self)
 	for i := 0; i < len(v.Members) && !moved; i++ {
 		was, ok := old.Member(v.Members[i].ID)
 		st := v.Members[i].Status
