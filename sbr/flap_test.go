@@ -35,11 +35,12 @@ func TestFlappers(t *testing.T) {
 		down     string
 		stops    bool
 	}{
-		"one":                     {'A', []string{e, ""}, "", false},                   // all are well in between
-		"two, never both well":    {'A', []string{de, e}, "DE", false},                 // E is lost all the while
-		"two in turn":             {'B', []string{e, "A>D B>D C>D"}, "DE", false},      // not the leader
-		"no majority beside them": {'A', []string{"A>E", "A>D", "A>C"}, "ABCDE", true}, //
-		"one of them":             {'E', []string{"E>D A>E B>E", "E>D"}, "E", true},    // goes alone
+		"one":                        {'A', []string{e, ""}, "", false},                   // all are well in between
+		"two, never both well":       {'A', []string{de, e}, "DE", false},                 // E is lost all the while
+		"two in turn":                {'B', []string{e, "A>D B>D C>D"}, "DE", false},      // not the leader
+		"no majority beside them":    {'A', []string{"A>E", "A>D", "A>C"}, "ABCDE", true}, //
+		"one of them":                {'E', []string{"E>D A>E B>E", "E>D"}, "E", true},    // goes alone
+		"one of two who accuse most": {'E', []string{de + " D>A D>B E>A", de + " D>A D>B E>C"}, "E", true},
 	} {
 		r := newRig(t, c.self, seven)
 		r.see(five, "", true, "")

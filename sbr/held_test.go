@@ -367,10 +367,16 @@ func TestContactWhileStopped(t *testing.T) {
 }
 
 // TestAccusedSendsNobodyElse: when a picture goes back and forth all go, but one that is accused itself sends nobody
-// else while most are accused by nobody: they may be well, and each of them counts for itself. Found by storm seed
-// 1201, in which four healthy members went with the one that was not.
+// else while no other accuses most of them: they may be well, and each of them counts for itself. Found by storm seed
+// 1201, in which four healthy members went with the one that was not, and 1128100436, in which the one came back from
+// behind a cut, lost others again that stood still now and then, and ended five healthy ones on its own word.
 func TestAccusedSendsNobodyElse(t *testing.T) {
-	for accusers, want := range map[string]string{"": "ABCDE", " C>A": "A"} { // most have been accused by then
+	for accusers, want := range map[string]string{
+		"":                         "ABCDE", // most have been accused by then
+		" C>A":                     "A",
+		" C>A A>B A>C A>D":         "A",
+		" C>A A>B A>C A>D D>B D>C": "ABCDE",
+	} {
 		r := newRig(t, 'A', seven)
 		r.see("A B C D E", "", true, "")
 		var eff []Effects

@@ -237,19 +237,30 @@ func (m *Machine) tooLong() {
 	d.Outcome, d.Mark, d.Down, d.Lives = DownEverybody, peer.ID{}, v.goers(DownEverybody), false
 	d.Cause = membership.CauseUnstable
 	d.Why = fmt.Sprintf("what is reachable changed %d times in %v: nobody can be sure", m.changes, m.now-m.first)
-	if m.blamed && m.others() > 0 {
+	if m.blamed && m.others(accusedByOthers(m.view)) > 0 || m.flaps.who.Has(m.self) && m.others(m.flaps.who) > 0 {
 		d.Down = peer.SetOf(m.self) // they may be well without it: each of them counts for itself
 	}
 	m.act(d, true)
 }
 
-// others returns how many more of those who count are accused by nobody than by somebody.
-func (m *Machine) others() (more int) {
+// accusedByOthers returns those whom a member besides the node of the view holds unreachable: the word of a node that
+// is at fault itself, as one that comes back from behind a cut may be, says nothing about the others.
+func accusedByOthers(v *membership.View) (s peer.Set) {
+	for _, a := range v.Accusations {
+		if o, ok := v.Member(a.Observer); ok && a.Observer != v.Self && o.Status != membership.Down {
+			s.Add(a.Subject)
+		}
+	}
+	return s
+}
+
+// others returns how many more of those who count are not among the accused than are.
+func (m *Machine) others(accused peer.Set) (more int) {
 	for i := range m.view.Members {
 		x := &m.view.Members[i]
 		switch {
 		case !counts(x.Status):
-		case m.accused.Has(x.ID):
+		case accused.Has(x.ID):
 			more--
 		default:
 			more++

@@ -52,7 +52,7 @@ func (m *Machine) see(v *membership.View) {
 	}
 	m.flaps.look(v, m.now, m.stable)
 	m.count(weighty + downs)
-	m.blamed = m.changes > 0 && (m.blamed || m.accused.Has(m.self) || m.others() < 0)
+	m.blamed = m.changes > 0 && (m.blamed || m.accused.Has(m.self) || m.others(m.accused) < 0)
 	_, m.flaps.beside = flapping(m)
 	m.heal()
 	m.leaseView()
