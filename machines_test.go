@@ -25,31 +25,39 @@ var notTuned = strings.Fields(`Roles AppVersion MinBirth JoinTimeout
 	MayMiss StopsAfter Records RecordRole
 	Intern`)
 
+// fill sets a field to a value that is not zero and that no other of its kind has, where its kind is plain.
+func fill(name string, i int, field reflect.Value) {
+	switch field.Interface().(type) {
+	case bool:
+		field.SetBool(true)
+	case string:
+		field.SetString(name)
+	case int, time.Duration:
+		field.SetInt(int64(1000 + i))
+	case uint64:
+		field.SetUint(uint64(1000 + i))
+	case float64:
+		field.SetFloat(float64(i) / 1000)
+	case Strategy:
+		field.Set(reflect.ValueOf(LeaseMajority))
+	case []string:
+		field.Set(reflect.ValueOf([]string{name}))
+	case []Setting:
+		field.Set(reflect.ValueOf([]Setting{{Key: "a", Value: "b"}}))
+	case []RoleMinimum:
+		field.Set(reflect.ValueOf([]RoleMinimum{{Role: "a", Members: 2}}))
+	case fd.Factory:
+		field.Set(reflect.ValueOf(fd.Factory(fd.Deadline)))
+	}
+}
+
 // filled returns a T in which no field is zero, and no two of a kind are equal.
 func filled[T any](t *testing.T) T {
 	var all T
 	v := reflect.ValueOf(&all).Elem()
 	for i := range v.NumField() {
-		switch f := v.Field(i); f.Interface().(type) {
-		case bool:
-			f.SetBool(true)
-		case string:
-			f.SetString(v.Type().Field(i).Name)
-		case int, time.Duration:
-			f.SetInt(int64(1000 + i))
-		case float64:
-			f.SetFloat(float64(i) / 1000)
-		case Strategy:
-			f.Set(reflect.ValueOf(LeaseMajority))
-		case []Setting:
-			f.Set(reflect.ValueOf([]Setting{{Key: "a", Value: "b"}}))
-		case []RoleMinimum:
-			f.Set(reflect.ValueOf([]RoleMinimum{{Role: "a", Members: 2}}))
-		case fd.Factory:
-			f.Set(reflect.ValueOf(fd.Factory(fd.Deadline)))
-		default:
-			t.Fatalf("no value for field %s of %s", v.Type().Field(i).Name, f.Type())
-		}
+		fill(v.Type().Field(i).Name, i, v.Field(i))
+		require.False(t, v.Field(i).IsZero(), "no value for field %s", v.Type().Field(i).Name)
 	}
 	return all
 }
@@ -129,18 +137,7 @@ func TestConfigReachesTheDriver(t *testing.T) {
 		Undelivered:  func(Undelivered) {}, Incident: func(Incident) {}, Latency: func(Measure, string, time.Duration) {}}
 	v := reflect.ValueOf(&all).Elem()
 	for i := range v.NumField() {
-		switch f := v.Field(i); f.Interface().(type) {
-		case bool:
-			f.SetBool(true)
-		case string:
-			f.SetString(v.Type().Field(i).Name)
-		case int, time.Duration:
-			f.SetInt(int64(1000 + i))
-		case uint64:
-			f.SetUint(uint64(1000 + i))
-		case []string:
-			f.Set(reflect.ValueOf([]string{v.Type().Field(i).Name}))
-		}
+		fill(v.Type().Field(i).Name, i, v.Field(i))
 	}
 	made := reflect.ValueOf(all.driver())
 	for i := range v.NumField() {

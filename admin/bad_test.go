@@ -15,13 +15,13 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/base/logs/logstest"
 	"github.com/kith-io/kith/internal/base/pki"
 )
 
@@ -169,7 +169,7 @@ func TestBadParameters(t *testing.T) {
 // On loopback without TLS a name of somebody else's is refused wherever it leads, a configured one is not; elsewhere
 // any name will do, as of a service that Prometheus asks (SEC-1).
 func TestOtherNames(t *testing.T) {
-	var log lines
+	var log logstest.Text
 	n, s := start(t, Config{Hosts: []string{"n1.test"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for host, want := range map[string]int{"n1.test": 200, "N1.test:1": 200, "localhost:7626": 200, "10.1.1.1:7626": 200,
 		"[::1]:7626": 200, "evil.example": 421, "n1.test.evil.example:7626": 421} {
@@ -206,24 +206,6 @@ func TestOtherNames(t *testing.T) {
 	}
 	status, _, _ := asks(t, open, "POST", "/v1/leave", "Bearer "+token, "evil.example", nil)
 	require.Equal(t, 421, status, "not even with the token")
-}
-
-// lines is a log.
-type lines struct {
-	lock sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return l.text.String()
 }
 
 // hurried are limits of a server that a test does not want to wait for.

@@ -3,7 +3,6 @@
 package bootstrap
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -25,6 +24,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bootstrap/formation"
 	"github.com/kith-io/kith/discovery"
+	"github.com/kith-io/kith/internal/base/logs/logstest"
 	"github.com/kith-io/kith/internal/base/pki"
 	"github.com/kith-io/kith/internal/base/port"
 )
@@ -150,7 +150,7 @@ func TestWaitsAndSaysWhy(t *testing.T) {
 
 	k := &known{}
 	k.add(t, stranger.ContactPoint())
-	var log lines
+	var log logstest.Text
 	b := begun(t, k, kith.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, Config{Expected: 1, NeverForm: true})
 	wait := func(hold formation.Hold) {
 		t.Helper()
@@ -175,24 +175,6 @@ func TestWaitsAndSaysWhy(t *testing.T) {
 	require.NoError(t, b.Close(t.Context()))
 	<-b.Done()
 	require.ErrorIs(t, b.Err(), ErrClosed)
-}
-
-// lines is a log.
-type lines struct {
-	lock sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return l.text.String()
 }
 
 // A node that finds no cluster in time is ended, with what it waited for (BOOT-4, JOIN-2).

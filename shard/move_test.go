@@ -38,6 +38,18 @@ func of(n *testNode) route.ShardID {
 	return route.NoShard
 }
 
+// begunMove returns a world of n nodes in which a shard of the second has begun to move to the third, and the fence
+// under which it lives. Handlers stop when the test says so.
+func begunMove(t tester, n int) (w *world, s route.ShardID, f route.Fence) {
+	w = movable(t, n)
+	w.slowStop = true
+	owner := w.nodes[1]
+	s = of(owner)
+	f = owner.hosted[key(orders.ID(), s)]
+	require.NoError(t, w.nodes[0].move(s, w.nodes[2]))
+	return w, s, f
+}
+
 func (n *testNode) move(s route.ShardID, to *testNode) error {
 	err := n.m.Do(n.w.now, MoveCommand{orders.ID(), s, to.id})
 	n.collect()
@@ -74,13 +86,9 @@ func (n *testNode) answer(c HandOverCommand) {
 // A move, step by step: regions park and mark, the owner waits for all markers, hands over what it could not work off,
 // and the next owner gets it before the home is told (SHD-12).
 func TestMoveStepByStep(t *testing.T) {
-	w := movable(t, 3)
-	w.slowStop = true
+	w, s, before := begunMove(t, 3)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
-	s := of(owner)
 	k := key(orders.ID(), s)
-	before := owner.hosted[k]
-	require.NoError(t, boss.move(s, next))
 	late := slices.Clone(w.queue)
 	require.Equal(t, RouteMoving, boss.route(orders, s).State, "the coordinator's own region parks at once")
 	require.Equal(t, owner.id, boss.route(orders, s).Home)
@@ -330,12 +338,8 @@ func TestOnlyRemovalCountsAsMarked(t *testing.T) {
 // and nobody is told of the home.
 func TestMoveUnderAnotherCoordinator(t *testing.T) {
 	for _, marked := range []bool{false, true} {
-		w := movable(t, 4)
-		w.slowStop = true
+		w, s, f := begunMove(t, 4)
 		boss, owner, next, other := w.nodes[0], w.nodes[1], w.nodes[2], w.nodes[3]
-		s := of(owner)
-		f := owner.hosted[key(orders.ID(), s)]
-		require.NoError(t, boss.move(s, next))
 		for len(w.queue) > 0 {
 			if !marked {
 				w.hold(wire.KindMarker)
@@ -375,12 +379,8 @@ func TestMoveUnderAnotherCoordinator(t *testing.T) {
 // A coordinator that begins after the hand-over learns from reports who has what is left, and gives it the shard at
 // once, on nobody's demand.
 func TestKeeperIsReported(t *testing.T) {
-	w := movable(t, 4)
-	w.slowStop = true
+	w, s, f := begunMove(t, 4)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
-	s := of(owner)
-	f := owner.hosted[key(orders.ID(), s)]
-	require.NoError(t, boss.move(s, next))
 	w.flow()
 	owner.answer(rest(s, f, []byte("left")))
 	for len(w.queue) > 0 {
@@ -403,13 +403,10 @@ func TestKeeperIsReported(t *testing.T) {
 // The order to host names the owner whose rest is to be taken up: an older rest that lies at the next owner, since the
 // shard went on without it, is told of as not taken (named-transfers).
 func TestOnlyTheNamedRestIsTakenUp(t *testing.T) {
-	w := movable(t, 3)
-	w.slowStop = true
+	w, s, f := begunMove(t, 3)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
-	s, k := of(owner), key(orders.ID(), of(owner))
-	f := owner.hosted[k]
+	k := key(orders.ID(), s)
 	h := next.m.types[orders.ID()].region.hand
-	require.NoError(t, boss.move(s, next))
 	w.flow()
 	h.put(s, kept{fence(1, 1), []byte("old")})
 	owner.answer(rest(s, f, []byte("left")))

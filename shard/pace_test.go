@@ -17,6 +17,19 @@ import (
 
 var thousand = Settings{Name: "thousand", Shards: 1000}
 
+// balancing returns a world of n nodes that have spread a thousand shards. The first of them, as many as ask, know
+// where all of them live.
+func balancing(t tester, n, ask int) *world {
+	w := startWorld(t, n)
+	w.balances(DefaultRebalanceInterval)
+	w.registerAll(thousand)
+	for _, n := range w.nodes[:ask] {
+		n.want(thousand, all(thousand)...)
+	}
+	w.pass(5 * time.Second)
+	return w
+}
+
 // comes adds a node that is Up and registers a type.
 func (w *world) comes(s Settings) *testNode {
 	n := w.join()
@@ -32,11 +45,7 @@ func (w *world) comes(s Settings) *testNode {
 // Members that come one after the other, within the time for which they are waited for, are counted together: each
 // shard moves once, and no more of them than must (SHD-6).
 func TestMembersThatComeTogetherAreCountedTogether(t *testing.T) {
-	w := startWorld(t, 2)
-	w.balances(DefaultRebalanceInterval)
-	w.registerAll(thousand)
-	w.nodes[0].want(thousand, all(thousand)...)
-	w.pass(5 * time.Second)
+	w := balancing(t, 2, 1)
 	boss := w.nodes[0]
 	require.Zero(t, count(boss.events, MoveBegan))
 	for range 3 {
@@ -64,11 +73,7 @@ func TestRoundsBeginInParts(t *testing.T) {
 	require.Equal(t, 800, partOf(100_000), "MaxMoves and bytes bound it then")
 	for _, c := range []struct{ took, pause time.Duration }{{0, DefaultBatchDelay}, {10 * time.Millisecond,
 		20 * time.Millisecond}, {40 * time.Millisecond, longPause}, {2 * time.Second, time.Second}} {
-		w := startWorld(t, 2)
-		w.balances(DefaultRebalanceInterval)
-		w.registerAll(thousand)
-		w.nodes[0].want(thousand, all(thousand)...)
-		w.pass(5 * time.Second)
+		w := balancing(t, 2, 1)
 		boss := w.nodes[0]
 		w.slowStop = true
 		late := w.comes(thousand)
@@ -94,13 +99,7 @@ func TestRoundsBeginInParts(t *testing.T) {
 // A round in which moves come to nothing is followed behind a pause, which gets longer up to the interval while none of
 // its moves comes about. When what hindered them is over, all is even soon (SHD-6).
 func TestRoundsThatFailArePaused(t *testing.T) {
-	w := startWorld(t, 3)
-	w.balances(DefaultRebalanceInterval)
-	w.registerAll(thousand)
-	for _, n := range w.nodes {
-		n.want(thousand, all(thousand)...)
-	}
-	w.pass(5 * time.Second)
+	w := balancing(t, 3, 3)
 	boss, ill := w.nodes[0], w.nodes[2]
 	ill.cut = map[peer.ID]bool{} // its markers do not come, and nothing else of it
 	for _, n := range w.nodes {
@@ -121,11 +120,7 @@ func TestRoundsThatFailArePaused(t *testing.T) {
 // Which version a member speaks that has come is known a little later than that it has: the balance does not wait for
 // its interval then (SHD-6).
 func TestBalanceWaitsForAVersion(t *testing.T) {
-	w := startWorld(t, 2)
-	w.balances(DefaultRebalanceInterval)
-	w.registerAll(thousand)
-	w.nodes[0].want(thousand, all(thousand)...)
-	w.pass(5 * time.Second)
+	w := balancing(t, 2, 1)
 	known := false
 	w.nodes[0].m.cfg.Moves = func(id peer.ID) bool { return known || id != w.nodes[2].id }
 	late := w.comes(thousand)
@@ -230,13 +225,7 @@ func TestEagerTypeOfARunningClusterWaitsForNobody(t *testing.T) {
 // A reign that ends amid the rounds leaves nothing behind: the next one goes on with what it finds, and each shard
 // moves once in both together (SHD-6).
 func TestNextReignGoesOnWithTheRounds(t *testing.T) {
-	w := startWorld(t, 4)
-	w.balances(DefaultRebalanceInterval)
-	w.registerAll(thousand)
-	for _, n := range w.nodes {
-		n.want(thousand, all(thousand)...)
-	}
-	w.pass(5 * time.Second)
+	w := balancing(t, 4, 4)
 	boss, next := w.nodes[0], w.nodes[1]
 	late := w.comes(thousand)
 	for len(late.hosted) == 0 {

@@ -197,11 +197,8 @@ func TestTransferWaitsForRoom(t *testing.T) {
 
 // The room of a transfer whose owner is gone is there for others.
 func TestRoomOfAnOwnerThatIsGone(t *testing.T) {
-	w := movable(t, 4)
-	w.slowStop = true
-	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
-	s := of(owner)
-	require.NoError(t, boss.move(s, next))
+	w, _, _ := begunMove(t, 4)
+	owner, next := w.nodes[1], w.nodes[2]
 	w.flow()
 	w.handsOver(4 * maxUnsure)
 	for next.m.types[orders.ID()].region.hand.size == 0 {
@@ -218,11 +215,8 @@ func TestRoomOfAnOwnerThatIsGone(t *testing.T) {
 
 // Only what an owner says of a move that is under way counts.
 func TestCostOfNoMove(t *testing.T) {
-	w := movable(t, 3)
-	w.slowStop = true
+	w, s, _ := begunMove(t, 3)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
-	s := of(owner)
-	require.NoError(t, boss.move(s, next))
 	f := owner.hosted[key(orders.ID(), s)]
 	for _, c := range []struct {
 		from *testNode

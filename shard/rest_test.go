@@ -157,12 +157,8 @@ func TestMovesAreHeardBeforeAPromise(t *testing.T) {
 // sent the next owner may.
 func TestLostWhileHandingOver(t *testing.T) {
 	for _, sent := range []bool{false, true} {
-		w := movable(t, 3)
-		w.slowStop = true
-		boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
-		s := of(owner)
-		f := owner.hosted[key(orders.ID(), s)]
-		require.NoError(t, boss.move(s, next))
+		w, s, f := begunMove(t, 3)
+		owner := w.nodes[1]
 		w.flow()
 		left := []byte("left")
 		if !sent {
@@ -186,12 +182,8 @@ func TestWhatIsNotTakenStays(t *testing.T) {
 		"removed": "it is a member no more", "dead": "its process is dead",
 		"states": "it speaks a version without states"} {
 		t.Run(c, func(t *testing.T) {
-			w := movable(t, 4)
-			w.slowStop = true
-			boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
-			s := of(owner)
-			f := owner.hosted[key(orders.ID(), s)]
-			require.NoError(t, boss.move(s, next))
+			w, s, f := begunMove(t, 4)
+			owner, next := w.nodes[1], w.nodes[2]
 			w.flow()
 			switch c {
 			case "large":
@@ -258,12 +250,8 @@ func only(t tester, events []Event, k EventKind) Event {
 // it has not moved all the same. Where it goes to another the move is done (SHD-12).
 func TestMoveWhoseNextOwnerIsGone(t *testing.T) {
 	for _, back := range []bool{true, false} {
-		w := movable(t, 3)
-		w.slowStop = true
+		w, s, f := begunMove(t, 3)
 		boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
-		s := of(owner)
-		f := owner.hosted[key(orders.ID(), s)]
-		require.NoError(t, boss.move(s, next))
 		w.flow()
 		home, other := owner, boss
 		if !back {
@@ -317,13 +305,9 @@ func TestWhatIsLeftGoesToWhoIsNotReady(t *testing.T) {
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := movable(t, 4)
-			w.slowStop = true
+			w, s, f := begunMove(t, 4)
 			boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
-			s := of(owner)
 			k := key(orders.ID(), s)
-			f := owner.hosted[k]
-			require.NoError(t, boss.move(s, next))
 			w.flow()
 			n := c.unready(owner, next)
 			n.do(ReadyCommand{orders.ID(), false})

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/base/logs/logstest"
 )
 
 func TestConfigFaultsAllAtOnce(t *testing.T) {
@@ -124,15 +125,13 @@ func TestOtherClusterIsRefused(t *testing.T) {
 	l := logger(t)
 	host := start(t, l, kith.Config{Name: "here", Logger: slog.New(slog.NewTextHandler(l, nil))})
 	require.NoError(t, host.Ready(within(t)))
-	var log testLog
+	var log logstest.Text
 	stranger := start(t, &log, kith.Config{
 		Name: "elsewhere", Seeds: []string{host.Addr().String()}, JoinTimeout: 400 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	require.ErrorIs(t, stranger.Ready(within(t)), kith.ErrStopped)
-	log.mu.Lock()
-	require.Contains(t, log.buf.String(), "elsewhere")
-	require.Contains(t, log.buf.String(), "here")
-	log.mu.Unlock()
+	require.Contains(t, log.String(), "elsewhere")
+	require.Contains(t, log.String(), "here")
 	require.Len(t, host.View().Members, 1)
 }
 

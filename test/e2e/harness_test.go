@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -20,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/base/logs/logstest"
 	"github.com/kith-io/kith/internal/base/port"
 )
 
@@ -63,25 +63,12 @@ func quick() kith.MembershipConfig {
 	}
 }
 
-// testLog writes records of a test that failed.
-type testLog struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *testLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
-
-func logger(t *testing.T) *testLog {
-	l := &testLog{}
+// logger returns a log that is shown where the test fails.
+func logger(t *testing.T) *logstest.Text {
+	l := &logstest.Text{}
 	t.Cleanup(func() {
 		if t.Failed() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			t.Logf("log:\n%s", l.buf.String())
+			t.Logf("log:\n%s", l)
 		}
 	})
 	return l
@@ -95,7 +82,7 @@ func within(t *testing.T) context.Context {
 
 // start starts one node that is closed with the test. Its port is nobody else's until then, whatever becomes of it:
 // other tests run beside this one.
-func start(t *testing.T, l *testLog, cfg kith.Config) *kith.Node {
+func start(t *testing.T, l *logstest.Text, cfg kith.Config) *kith.Node {
 	t.Helper()
 	if cfg.Name == "" {
 		cfg.Name = "test"

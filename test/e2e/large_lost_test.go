@@ -151,10 +151,10 @@ func TestLargeMessageBounds(t *testing.T) {
 	c.idle(t, c.nodes...)
 }
 
-// TestLargeAskThatNobodyWaitsFor is given up at both ends.
-func TestLargeAskThatNobodyWaitsFor(t *testing.T) {
-	t.Parallel()
-	c := startBlobs(t, 1, kith.Blocking, func(i int, cfg *kith.Config) {
+// fullReceiver starts a cluster whose receiver has room for one large message, which its handler holds until
+// c.seen.wait is closed.
+func fullReceiver(t *testing.T, mode kith.Mode) *blobCluster {
+	c := startBlobs(t, 1, mode, func(i int, cfg *kith.Config) {
 		cfg.MaxMessage, cfg.BulkBudget = 4<<20, 16<<20
 		if i == 1 {
 			cfg.BulkBudget = 4 << 20
@@ -163,6 +163,13 @@ func TestLargeAskThatNobodyWaitsFor(t *testing.T) {
 	c.seen.wait, c.seen.into = make(chan struct{}), make(chan struct{}, 16)
 	require.NoError(t, c.region.Tell("a", noise(4<<20, 0)))
 	<-c.seen.into
+	return c
+}
+
+// TestLargeAskThatNobodyWaitsFor is given up at both ends.
+func TestLargeAskThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	c := fullReceiver(t, kith.Blocking)
 	ctx, cancel := context.WithCancel(within(t))
 	asked := make(chan error, 1)
 	go func() {
@@ -182,16 +189,8 @@ func TestLargeAskThatNobodyWaitsFor(t *testing.T) {
 // TestLargeMessageAtTheEnd: a node that is closed tells whoever waits, and reports the rest.
 func TestLargeMessageAtTheEnd(t *testing.T) {
 	t.Parallel()
-	c := startBlobs(t, 1, kith.Worker, func(i int, cfg *kith.Config) {
-		cfg.MaxMessage, cfg.BulkBudget = 4<<20, 16<<20
-		if i == 1 {
-			cfg.BulkBudget = 4 << 20
-		}
-	})
-	c.seen.wait, c.seen.into = make(chan struct{}), make(chan struct{}, 16)
+	c := fullReceiver(t, kith.Worker)
 	defer close(c.seen.wait)
-	require.NoError(t, c.region.Tell("a", noise(4<<20, 0)))
-	<-c.seen.into
 	done := make(chan error, 1)
 	go func() { done <- c.region.TellBulk(within(t), shardOther(c, "a", 1), noise(4<<20, 0), nil) }()
 	require.NoError(t, c.region.Tell(shardOther(c, "a", 2), noise(4<<20, 0)))

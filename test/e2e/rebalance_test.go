@@ -36,37 +36,79 @@ func sendsTo(t *testing.T, r *kith.Region, sender int, stop *atomic.Bool) (sent 
 	return sent
 }
 
+// balance is nodes that look at their balance every 50 ms, with one type and a ledger of what its entities get.
+type balance struct {
+	*ledger
+	t       *testing.T
+	nodes   []*kith.Node
+	regions map[*kith.Node]*kith.Region
+	by      func(i int) strategy.Strategy // of the node of that number; nil: the usual one
+}
+
+func startBalance(t *testing.T, by func(i int) strategy.Strategy) *balance {
+	b := &balance{ledger: newLedger(), t: t, regions: map[*kith.Node]*kith.Region{}, by: by}
+	b.nodes = cluster(t, 2, often, b.register)
+	return b
+}
+
+func often(_ int, cfg *kith.Config) { cfg.Sharding.RebalanceInterval = 50 * time.Millisecond }
+
+func (b *balance) register(i int, n *kith.Node) {
+	typ := echoType("x", kith.Worker, b.ledger, func() *kith.Node { return n })
+	if b.by != nil {
+		typ.Strategy = b.by(i)
+	}
+	r, err := n.Register(typ)
+	require.NoError(b.t, err)
+	b.regions[n] = r
+}
+
+// allocate gives all sixteen shards a home.
+func (b *balance) allocate() {
+	for i := range 256 {
+		_, err := b.regions[b.nodes[0]].Ask(within(b.t), fmt.Sprint("first", i), []byte("where"))
+		require.NoError(b.t, err)
+	}
+}
+
+// joins starts a third node.
+func (b *balance) joins() *kith.Node {
+	cfg := kith.Config{Seeds: []string{b.nodes[0].Addr().String()}}
+	often(2, &cfg)
+	late := start(b.t, logger(b.t), cfg)
+	b.register(2, late)
+	return late
+}
+
+// send has every node send until the returned function is called, which waits until the ledger has all that was sent.
+func (b *balance) send(from ...*kith.Node) (end func()) {
+	var stop atomic.Bool
+	var senders sync.WaitGroup
+	sent := make([]int, len(from))
+	for i, n := range from {
+		senders.Go(func() { sent[i] = sendsTo(b.t, b.regions[n], i, &stop) })
+	}
+	return func() {
+		stop.Store(true)
+		senders.Wait()
+		sum := 0
+		for _, n := range sent {
+			sum += n
+		}
+		b.await(b.t, sum)
+	}
+}
+
 // A node that joins gets its share of the shards at the next look at the balance, while others send to the entities in
 // them: nothing is lost, doubled or overtaken (SHD-6, SHD-7).
 func TestALateMemberGetsItsShare(t *testing.T) {
 	t.Parallel()
-	l := newLedger()
-	edit := func(_ int, cfg *kith.Config) { cfg.Sharding.RebalanceInterval = 50 * time.Millisecond }
-	regions := map[*kith.Node]*kith.Region{}
-	registered := func(_ int, n *kith.Node) {
-		r, err := n.Register(echoType("x", kith.Worker, l, func() *kith.Node { return n }))
-		require.NoError(t, err)
-		regions[n] = r
-	}
-	nodes := cluster(t, 2, edit, registered)
-	for i := range 256 { // all sixteen shards get a home
-		_, err := regions[nodes[0]].Ask(within(t), fmt.Sprint("first", i), []byte("where"))
-		require.NoError(t, err)
-	}
-	var stop atomic.Bool
-	var senders sync.WaitGroup
-	var sent [2]int
-	for i := range sent {
-		senders.Go(func() { sent[i] = sendsTo(t, regions[nodes[i]], i, &stop) })
-	}
-	cfg := kith.Config{Seeds: []string{nodes[0].Addr().String()}}
-	edit(2, &cfg)
-	late := start(t, logger(t), cfg)
-	registered(2, late)
+	b := startBalance(t, nil)
+	b.allocate()
+	end := b.send(b.nodes...)
+	late := b.joins()
 	eventually(t, func() bool { return late.Stats().Types[0].Hosted == 5 }, "its share")
-	stop.Store(true)
-	senders.Wait()
-	l.await(t, sent[0]+sent[1])
+	end()
 }
 
 // toOne gives every shard without a home to one node, and moves nothing.
@@ -86,39 +128,21 @@ func (f *toOne) Rebalance(*strategy.View) ([]strategy.Move, error) { return nil,
 // (SHD-6, SHD-12).
 func TestMoveByHandUnderOwnStrategy(t *testing.T) {
 	t.Parallel()
-	l := newLedger()
-	edit := func(_ int, cfg *kith.Config) { cfg.Sharding.RebalanceInterval = 50 * time.Millisecond }
-	regions := map[*kith.Node]*kith.Region{}
 	own := &toOne{} // of the first node, which coordinates
-	registered := func(i int, n *kith.Node) {
-		typ := echoType("x", kith.Worker, l, func() *kith.Node { return n })
-		typ.Strategy = &toOne{}
+	b := startBalance(t, func(i int) strategy.Strategy {
 		if i == 0 {
-			typ.Strategy = own
+			return own
 		}
-		r, err := n.Register(typ)
-		require.NoError(t, err)
-		regions[n] = r
-	}
-	nodes := cluster(t, 2, edit, registered)
+		return &toOne{}
+	})
+	nodes := b.nodes
 	second := nodes[1].ID()
 	own.home.Store(&second)
-	for i := range 256 { // all sixteen shards get a home
-		_, err := regions[nodes[0]].Ask(within(t), fmt.Sprint("first", i), []byte("where"))
-		require.NoError(t, err)
-	}
+	b.allocate()
 	require.Equal(t, 16, nodes[1].Stats().Types[0].Hosted, "as the strategy says")
-	var stop atomic.Bool
-	var senders sync.WaitGroup
-	var sent [2]int
-	for i := range sent {
-		senders.Go(func() { sent[i] = sendsTo(t, regions[nodes[i]], i, &stop) })
-	}
-	cfg := kith.Config{Seeds: []string{nodes[0].Addr().String()}}
-	edit(2, &cfg)
-	late := start(t, logger(t), cfg)
-	registered(2, late)
-	r := regions[late]
+	end := b.send(nodes...)
+	late := b.joins()
+	r := b.regions[late]
 	for s := range kith.ShardID(6) {
 		eventually(t, func() bool {
 			err := r.Move(within(t), s, late.ID())
@@ -135,9 +159,7 @@ func TestMoveByHandUnderOwnStrategy(t *testing.T) {
 	_, paused := late.View().MetadataValue(kith.RebalancingPausedKey)
 	require.True(t, paused)
 	require.NoError(t, nodes[0].ResumeRebalancing(within(t)))
-	stop.Store(true)
-	senders.Wait()
-	l.await(t, sent[0]+sent[1])
+	end()
 	require.Zero(t, nodes[0].Stats().Sharding.Placing)
 }
 
@@ -160,26 +182,14 @@ func (w *weigher) Rebalance(v *strategy.View) ([]strategy.Move, error) {
 // A strategy that reads loads is shown those of shards on other nodes, as measured there (SHD-6).
 func TestLoadsReachTheStrategy(t *testing.T) {
 	t.Parallel()
-	l := newLedger()
-	edit := func(_ int, cfg *kith.Config) { cfg.Sharding.RebalanceInterval = 50 * time.Millisecond }
-	regions := map[*kith.Node]*kith.Region{}
 	seen := &weigher{} // of the first node, which coordinates
-	nodes := cluster(t, 2, edit, func(i int, n *kith.Node) {
-		typ := echoType("x", kith.Worker, l, func() *kith.Node { return n })
-		typ.Strategy = &weigher{}
+	b := startBalance(t, func(i int) strategy.Strategy {
 		if i == 0 {
-			typ.Strategy = seen
+			return seen
 		}
-		r, err := n.Register(typ)
-		require.NoError(t, err)
-		regions[n] = r
+		return &weigher{}
 	})
-	var stop atomic.Bool
-	var sender sync.WaitGroup
-	sent := 0
-	sender.Go(func() { sent = sendsTo(t, regions[nodes[1]], 1, &stop) })
+	end := b.send(b.nodes[1])
 	eventually(t, func() bool { return seen.rate.Load() > 0 && seen.entities.Load() > 0 }, "loads of both nodes")
-	stop.Store(true)
-	sender.Wait()
-	l.await(t, sent)
+	end()
 }

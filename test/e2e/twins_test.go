@@ -137,15 +137,10 @@ func TestSeedSpelledOtherwise(t *testing.T) {
 	l := logger(t)
 	n := start(t, l, kith.Config{Listen: at, Seeds: []string{own}, Logger: slog.New(slog.NewTextHandler(l, nil))})
 	require.NoError(t, n.Ready(within(t)))
-	text := func() string {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.buf.String()
-	}
 	for _, line := range []string{"a seed is this node itself", "cluster formed", "keeps no record"} {
-		eventually(t, func() bool { return strings.Contains(text(), line) }, "%s", line)
+		eventually(t, func() bool { return strings.Contains(l.String(), line) }, "%s", line)
 	}
-	require.NotContains(t, text(), "level=ERROR")
+	require.NotContains(t, l.String(), "level=ERROR")
 }
 
 // TestAddressThatLeadsAstray: a node whose address leads its members back to themselves is told so, and by that which

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/base/logs/logstest"
 	"github.com/kith-io/kith/internal/core/hello"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -30,29 +31,11 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// recorder keeps what is logged.
-type recorder struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (r *recorder) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.buf.Write(b)
-}
-
-func (r *recorder) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.buf.String()
-}
-
 // healthy is two nodes that tell and ask numbered messages of each other's entities all the time.
 type healthy struct {
 	nodes    [2]*Driver
 	regions  [2]*Region
-	log      recorder // of the node that is attacked, the second one
+	log      logstest.Text // of the node that is attacked, the second one
 	stop     chan struct{}
 	senders  sync.WaitGroup
 	watchers sync.WaitGroup

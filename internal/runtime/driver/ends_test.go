@@ -136,12 +136,9 @@ func TestEndAccountsForAll(t *testing.T) {
 		for _, mode := range allModes {
 			t.Run(name+" "+mode.String(), func(t *testing.T) {
 				t.Parallel()
-				running, free := make(chan struct{}), make(chan struct{})
-				var first atomic.Bool
+				hang, running, free := hangsOnce()
 				n := newEnding(t, mode, func() {
-					if first.CompareAndSwap(false, true) {
-						close(running)
-					}
+					hang()
 					<-free
 				}, nil)
 				n.send(t, 1)
@@ -161,6 +158,18 @@ func TestEndAccountsForAll(t *testing.T) {
 	}
 }
 
+// hangsOnce returns a function whose first call closes running and returns when free is closed; others return at once.
+func hangsOnce() (call func(), running, free chan struct{}) {
+	var first atomic.Bool
+	running, free = make(chan struct{}), make(chan struct{})
+	return func() {
+		if first.CompareAndSwap(false, true) {
+			close(running)
+			<-free
+		}
+	}, running, free
+}
+
 // A handler, or Stop, that never returns keeps a node from ending for no longer than its patience, and what stands
 // behind it is told (MEM-8).
 func TestEndDoesNotWaitForEver(t *testing.T) {
@@ -171,14 +180,8 @@ func TestEndDoesNotWaitForEver(t *testing.T) {
 		for _, mode := range allModes {
 			t.Run("receive "+name+" "+mode.String(), func(t *testing.T) {
 				t.Parallel()
-				running, free := make(chan struct{}), make(chan struct{})
-				var first atomic.Bool
-				n := newEnding(t, mode, func() {
-					if first.CompareAndSwap(false, true) {
-						close(running)
-						<-free
-					}
-				}, nil)
+				hang, running, free := hangsOnce()
+				n := newEnding(t, mode, hang, nil)
 				defer func() {
 					close(free)
 					n.ended(t)
@@ -193,14 +196,8 @@ func TestEndDoesNotWaitForEver(t *testing.T) {
 	for _, mode := range allModes {
 		t.Run("stop "+mode.String(), func(t *testing.T) {
 			t.Parallel()
-			stopping, free := make(chan struct{}), make(chan struct{})
-			var first atomic.Bool
-			n := newEnding(t, mode, func() {}, func() {
-				if first.CompareAndSwap(false, true) {
-					close(stopping)
-					<-free
-				}
-			}, func(c *Config) { c.LeaveTimeout = time.Hour })
+			hang, stopping, free := hangsOnce()
+			n := newEnding(t, mode, func() {}, hang, func(c *Config) { c.LeaveTimeout = time.Hour })
 			defer func() {
 				close(free)
 				n.ended(t)

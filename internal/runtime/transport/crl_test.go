@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/base/logs/logstest"
 	"github.com/kith-io/kith/internal/base/pki"
 	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/internal/runtime/trust"
@@ -260,7 +261,7 @@ func TestOverdueCRL(t *testing.T) {
 	require.NoError(t, err)
 	good.revoke(text)
 	var late atomic.Int64
-	var log syncBuffer
+	var log logstest.Text
 	a := newRider()
 	ta := start(t, a, func(c *Config) {
 		good.tls(c)

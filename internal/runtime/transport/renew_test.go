@@ -8,13 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/base/logs/logstest"
 	"github.com/kith-io/kith/internal/base/pki"
 	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/internal/runtime/trust"
@@ -319,7 +319,7 @@ func TestBadFilesAreNotTaken(t *testing.T) {
 func TestNoticedBadFilesAreAnError(t *testing.T) {
 	ca := authority(t)
 	s := newSite(t, ca)
-	var log syncBuffer
+	var log logstest.Text
 	tr := start(t, newRider(), func(c *Config) {
 		s.tls(c)
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -341,7 +341,7 @@ func TestTLSWarnings(t *testing.T) {
 	run := func(ends time.Time, mode os.FileMode, told string) string {
 		s.prove(ca, ends)
 		require.NoError(t, os.Chmod(key, mode))
-		var log syncBuffer
+		var log logstest.Text
 		tr := start(t, newRider(), func(c *Config) {
 			s.tls(c)
 			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -354,24 +354,6 @@ func TestTLSWarnings(t *testing.T) {
 	require.Empty(t, run(time.Now().Add(30*time.Minute), 0o600, ""))
 	run(time.Now().Add(30*time.Minute), 0o640, "others can read the private key")
 	require.Equal(t, 1, strings.Count(run(time.Now().Add(20*time.Second), 0o600, "certificate ends"), "WARN"))
-}
-
-// syncBuffer is a log that several goroutines write.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // keyOf returns a key that fits nothing.

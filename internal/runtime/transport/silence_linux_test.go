@@ -4,9 +4,7 @@
 package transport
 
 import (
-	"bytes"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/kith-io/kith/internal/base/logs/logstest"
 	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/internal/runtime/loop"
 	"github.com/kith-io/kith/peer"
@@ -94,7 +93,7 @@ func counted(t *testing.T, r *rider) *atomic.Uint32 {
 func TestSilentConnectionIsReplaced(t *testing.T) {
 	for _, lane := range []string{"to the peer", "from the peer"} {
 		t.Run(lane, func(t *testing.T) {
-			var log lines
+			var log logstest.Text
 			a, b := newRider(), newRider()
 			next := counted(t, b)
 			ta := start(t, a, func(c *Config) { impatient(c); c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -122,8 +121,8 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 			require.EqualValues(t, 1, st.Links[0].Data[0].Silent.Times)
 			require.EqualValues(t, 2, st.Links[0].Data[0].Connects)
 			require.Zero(t, st.Silent)
-			require.Equal(t, 1, log.count("connection is silent"))
-			require.Equal(t, 1, log.count("silent connection has ended"))
+			require.Equal(t, 1, log.Count("connection is silent"))
+			require.Equal(t, 1, log.Count("silent connection has ended"))
 		})
 	}
 }
@@ -301,24 +300,6 @@ func TestHeardAgainIsDialledAtOnce(t *testing.T) {
 	until(t, func() bool { return next.Load() == 1 })
 }
 
-// lines is a log that tests look at.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *lines) count(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return bytes.Count(l.b.Bytes(), []byte(what))
-}
-
 // swallowing has the kernel drop packets of more than so many bytes that come to the data connections from a peer.
 func swallowing(t testing.TB, tr *Transport, from peer.ID, bytes uint32) (n int) {
 	t.Helper()
@@ -343,7 +324,7 @@ func swallowing(t testing.TB, tr *Transport, from peer.ID, bytes uint32) (n int)
 // A path that loses packets above a size ends every data connection with its first large one, while hellos pass. The
 // third end in a row says what that means, once; small messages pass all the while (CARD-3, AVL-4).
 func TestPathThatLosesLargePackets(t *testing.T) {
-	var log lines
+	var log logstest.Text
 	a, b := newRider(), newRider()
 	next := counted(t, b)
 	ta := start(t, a, func(c *Config) { impatient(c); c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -353,7 +334,7 @@ func TestPathThatLosesLargePackets(t *testing.T) {
 	for round := range uint32(4) {
 		require.NoError(t, send(t, link, 0, 2*round, 10, nil))
 		until(t, func() bool { return next.Load() == 2*round+1 })
-		require.Equal(t, map[bool]int{true: 1}[round >= 3], log.count(said))
+		require.Equal(t, map[bool]int{true: 1}[round >= 3], log.Count(said))
 		until(t, func() bool { return swallowing(t, tb, ta.Self(), 1400) == 1 })
 		require.NoError(t, send(t, link, 0, 2*round+1, 4000, nil))
 		require.NotZero(t, want(t, a.silent).since)

@@ -3,44 +3,18 @@
 package transport
 
 import (
-	"bytes"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/base/logs/logstest"
 	"github.com/kith-io/kith/internal/base/port"
 	"github.com/kith-io/kith/internal/core/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
-
-// record keeps what is logged.
-type record struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (r *record) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.buf.Write(b)
-}
-
-// lines returns the lines that hold text.
-func (r *record) lines(text string) (lines []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for line := range strings.Lines(r.buf.String()) {
-		if strings.Contains(line, text) {
-			lines = append(lines, line)
-		}
-	}
-	return lines
-}
 
 // nobody returns an address at which nobody listens.
 func nobody(t *testing.T) peer.Addr {
@@ -50,7 +24,7 @@ func nobody(t *testing.T) peer.Addr {
 // The first dial that fails is logged, later ones only every 30 s with their number, and the end of it too (issue 2,
 // bad input).
 func TestUnreachableIsLogged(t *testing.T) {
-	rec := &record{}
+	rec := &logstest.Text{}
 	ta := start(t, newRider(), func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(rec, nil)) })
 	addr := nobody(t)
 	to := peer.ID{Addr: addr}
@@ -63,8 +37,8 @@ func TestUnreachableIsLogged(t *testing.T) {
 	}
 	fail(4)
 	const text = "peer cannot be reached"
-	require.Len(t, rec.lines(text), 1, "the first failure only")
-	line := rec.lines(text)[0]
+	require.Len(t, rec.Lines(text), 1, "the first failure only")
+	line := rec.Lines(text)[0]
 	for _, want := range []string{"level=WARN", "peer=" + addr.String() + " ", "lane=control", "refused", "failures=1"} {
 		require.Contains(t, line, want)
 	}
@@ -77,16 +51,16 @@ func TestUnreachableIsLogged(t *testing.T) {
 	c.warnedAt = c.warnedAt.Add(-unreachedEvery)
 	c.mu.Unlock()
 	fail(ta.Stats().DialsFailed + 2)
-	require.Len(t, rec.lines(text), 2, "once more after the interval")
-	require.NotContains(t, rec.lines(text)[1], "failures=1\n", "with the number of failures since")
+	require.Len(t, rec.Lines(text), 2, "once more after the interval")
+	require.NotContains(t, rec.Lines(text)[1], "failures=1\n", "with the number of failures since")
 
 	b := newRider()
 	start(t, b, func(c *Config) { c.Listen = addr.String() })
 	until(t, func() bool {
 		probe()
-		return len(rec.lines("peer reached at last")) == 1
+		return len(rec.Lines("peer reached at last")) == 1
 	})
-	require.Contains(t, rec.lines("peer reached at last")[0], "level=INFO")
+	require.Contains(t, rec.Lines("peer reached at last")[0], "level=INFO")
 	require.Zero(t, ta.Stats().FailedDials)
 }
 
