@@ -122,8 +122,8 @@ func (a *admission) onJoin(from peer.ID, body []byte) error {
 }
 
 // lostJoiners returns how many members are joining, or weakly up, and unreachable, and how many of them keep further
-// newcomers out: a join is one frame, and whoever sends many and never comes alive fills the table, and the decisions
-// of a resolver, with members that were never there.
+// newcomers out: a join is one frame. A sender of many joins that never comes alive would fill the table, and the
+// decisions of a resolver, with members that were never there.
 func (a *admission) lostJoiners() (lost, most int) {
 	up := 0
 	for i := range a.st.Members {

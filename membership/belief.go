@@ -15,9 +15,9 @@ import (
 // maxAnswered is how many successors at the addresses of members are remembered to have answered probes.
 const maxAnswered = 64
 
-// ToldRemovedCommand is what the transport heard when it dialled Peer (incarnation zero: whoever is at the address): a
-// refusal, because this incarnation was removed. Counted says that it came with how the side stands that refuses: Up
-// members, and the address of the lowest of them.
+// ToldRemovedCommand says that Peer refused a hello of this node because this incarnation was removed. An incarnation
+// of zero means any node at the address. Counted says that the refusal came with the state of its side: Up members, and
+// the address of the lowest of them.
 type ToldRemovedCommand struct {
 	Peer    peer.ID
 	Counted bool
@@ -47,8 +47,8 @@ const (
 	believed               // a member, or who runs at the address of one: it ends this node
 )
 
-// beliefIn judges a frame of from. Whoever says hello may name any address, so of those who are no members only one is
-// believed that has answered a probe of this node at a member's address: there this node has dialled itself.
+// beliefIn judges a frame of from. A hello may name any address. So the machine believes a node that is no member only
+// if it has answered a probe at a member's address: this node dialled that address itself.
 func (b *beliefs) beliefIn(from peer.ID) belief {
 	if b.st.Has(from) {
 		return believed

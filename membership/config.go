@@ -51,8 +51,8 @@ type Config struct {
 	// others wait before they form a new one without it. Nil: at once.
 	StopsAfter func(members int) time.Duration
 
-	// Records says that whoever steps this machine keeps records, and tells it of each by a RecordedCommand: a leader then
-	// lets in only members that its own record names (off). RecordRole is the role of those whom a record names.
+	// Records says that the caller keeps records, and reports each by a RecordedCommand: a leader then lets in only
+	// members that its own record names (off). RecordRole is the role of the members that a record names.
 	Records    bool
 	RecordRole string
 

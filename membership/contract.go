@@ -50,8 +50,8 @@ type JoinCommand struct {
 	// Record is what an earlier incarnation at this address remembered. One that names others keeps this node from
 	// forming a cluster until they have said that they are in none; they are asked beside the seeds.
 	Record Record
-	// Former is the address at which Record was kept, when that is not this node's: whoever is there may carry its
-	// cluster on, and is asked. Zero: Record is of this address, or of none.
+	// Former is the address at which Record was kept, when that is not this node's: the node there may carry its
+	// cluster on, so it is asked. Zero: Record is of this address, or of none.
 	Former peer.Addr
 	// NeverForm has this node join only, never form a cluster.
 	NeverForm bool
@@ -70,16 +70,16 @@ type LeaveCommand struct{}
 // elsewhere, and nobody is left who could say so. Why is for people.
 type IsolatedCommand struct{ Why string }
 
-// DownCommand marks a member Down. An Incarnation of zero in ID names whoever is a member at the address.
-// Cause is kept beside the mark for all to see; CauseNone means CauseOperator.
+// DownCommand marks a member Down. An Incarnation of zero in ID names the member at the address, whichever incarnation
+// it is. Cause is kept beside the mark for all to see; CauseNone means CauseOperator.
 type DownCommand struct {
 	ID    peer.ID
 	Cause Cause
 }
 
-// DownAllCommand marks several members Down in one change, for a resolver that decides about many. One after the other
-// would let a leader that is about to go act in between, on a membership that nobody ever meant. Whoever is no member
-// or Down already is left out; IDs are copied.
+// DownAllCommand marks several members Down in one change, for a resolver that decides about many. In several changes a
+// leader that is about to go could act in between, on a membership that no resolver decided. The machine ignores IDs
+// that are no members or Down already, and copies IDs.
 type DownAllCommand struct {
 	IDs   []peer.ID
 	Cause Cause

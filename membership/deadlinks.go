@@ -1,5 +1,6 @@
-// Dead links: pairs of addresses of which one was downed because of the other while the rest heard both. Whoever comes
-// again behind such a link would be downed again, until somebody mends it: so it is put off, each time for longer.
+// Dead links: pairs of addresses of which one was downed because of the other while the rest heard both. A node that
+// comes again behind such a link would be downed again until the link is mended. So its join is put off, each time for
+// longer.
 
 package membership
 

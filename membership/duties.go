@@ -137,7 +137,7 @@ func (m *Machine) downAll(ids []peer.ID, cause cluster.Cause) error {
 	return nil
 }
 
-// forgetExits drops those who confirmed their exit and are members no more.
+// forgetExits drops the nodes that confirmed their exit and are no longer members.
 func (l *leading) forgetExits() {
 	kept := l.exited[:0]
 	for _, id := range l.exited {
@@ -183,10 +183,10 @@ func (b *beliefs) onNote(from peer.ID, body []byte) error {
 // every member has seen the present one.
 //
 // The leader prunes only when every member has seen the version, as a change of its own that names the version which it
-// pruned. Whoever holds that version, or held it lately, drops the same entries before it compares, so the pruned
-// version is newer for it; for anybody else the two are concurrent and the entries come back, which costs bytes and
-// nothing else. A clock without an entry only says less than is true: whoever has the leader's entry for the pruning
-// has all that was pruned. A node whose entry was pruned counts on from its own count.
+// pruned. A node that holds that version, or held it lately, drops the same entries before it compares, so the pruned
+// version is newer for it. For any other node the two are concurrent and the entries come back, which costs only bytes.
+// A clock without an entry only says less than is true: a node that has the leader's entry for the pruning has all that
+// was pruned. A node whose entry was pruned counts on from its own count.
 func (l *leading) pruneClock() *members.State {
 	many := len(l.st.Clock) - l.cfg.ClockEntries
 	if l.cfg.ClockEntries <= 0 || many <= 0 || !l.st.Seen.Full() {

@@ -21,10 +21,10 @@ const (
 	maxStepAge = 5 * time.Second
 	// verdictBatch is how long a verdict waits for others, so that peers that fell silent together are one change.
 	verdictBatch = 20 * time.Millisecond
-	// lastProbe is the sequence number of a probe after which no more will come. Others count from one.
+	// lastProbe is the sequence number of the last probe to a peer. Others count from one.
 	lastProbe = 0
-	// secondProbe is set in the sequence number of a probe by address alone. Whoever runs there takes it: when that is the
-	// successor of the one it is meant for, it must not expect more of them.
+	// secondProbe is set in the sequence number of a probe by address alone. Any node at the address takes it. If that
+	// is the successor of the node that is meant, it must not expect more probes.
 	secondProbe = 1 << 63
 )
 
@@ -47,9 +47,9 @@ func newMonitor(self peer.ID, cfg Config) *fd.Monitor {
 	return fd.NewMonitor(self, cfg.detectors(), cfg.Detector, cfg.HeartbeatExpectedAfter, cfg.MonitoredBy)
 }
 
-// heartbeat probes every target, and tells those who were one that no more will come. A target that is late with its
-// answer is probed by its address alone as well, which goes over another connection: a packet that is lost again and
-// again holds up one connection for longer than the detector bears.
+// heartbeat probes every target, and sends former targets their last probe. A target that is late with its answer is
+// probed by its address alone as well, which goes over another connection: a packet that is lost again and again holds
+// up one connection for longer than the detector bears.
 func (w *watch) heartbeat() {
 	w.in(timerHeartbeat, w.cfg.HeartbeatInterval)
 	w.probes++

@@ -190,8 +190,8 @@ func (j *joining) onProbeAck(from peer.ID, body []byte) error {
 			j.end(EndJoinRefused, from, text)
 			return nil
 		}
-		// Whoever asked may have been admitted, though the welcome was lost: this incarnation must never belong to
-		// a second cluster of its own making.
+		// A node that asked may have been admitted though the welcome was lost: this incarnation must never form a
+		// second cluster.
 		if j.forming.tries {
 			j.forming.giveUpTrying() // it forms none any more, and must not hold back others
 		}

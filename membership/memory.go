@@ -19,9 +19,9 @@ const (
 // a disk that does not answer must not keep newcomers out for ever.
 const recordPatience = 5 * time.Second
 
-// Memory decides when a node writes which Record. Whoever keeps records steps it: it notes views, writes what is due,
-// says how that went, and tells the machine with a RecordedCommand. A record with a name that is not written yet is due
-// at once, any other change a second after the write before. Times are of any one clock.
+// Memory decides when a node writes which Record. The keeper of the records steps it: it notes views, writes what is
+// due, reports how that went, and passes the machine a RecordedCommand. A record with a name that is not written yet is
+// due at once, any other change a second after the last write. All times are of one clock.
 type Memory struct {
 	role   string
 	kept   Record // as it is written
@@ -86,8 +86,8 @@ func (r Record) After(kind EndKind, yielded *Record, last *cluster.View, role st
 }
 
 // RecordedCommand says that a record is written so that it outlives the process. With Config.Records a leader gives
-// up-numbers only to members that the latest such record names: whoever is up is then known to the next process at the
-// address of who let it in, so that this one asks before it forms a second cluster.
+// up-numbers only to members that the latest such record names. So the next process at the leader's address knows every
+// member that is Up, and asks it before it forms a second cluster.
 type RecordedCommand struct{ Record Record }
 
 func (RecordedCommand) command() {}

@@ -49,7 +49,7 @@ func readStatus(body []byte) (statusBody, error) {
 	return s, r.Done()
 }
 
-// versionBody carries a clock, or asks for the state of whoever holds another digest.
+// versionBody carries a clock, or asks a node with another digest for its state.
 type versionBody struct {
 	envelope
 	digest gossip.Digest

@@ -69,8 +69,8 @@ func (m *Machine) Overview(into []KnownVersion) []KnownVersion {
 	return into
 }
 
-// ReconfirmCommand makes a version of the state with the same content that only this node has seen: whoever is found to
-// have seen it has heard from this node since. Errors: ErrNotMember.
+// ReconfirmCommand makes a version of the state with the same content that only this node has seen: a node that turns
+// out to have seen it has heard from this node since. Errors: ErrNotMember.
 type ReconfirmCommand struct{}
 
 func (ReconfirmCommand) command() {}

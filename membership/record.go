@@ -130,7 +130,7 @@ func (r Record) Equal(o Record) bool {
 		slices.Equal(r.Bystanders, o.Bystanders)
 }
 
-// bystands reports whether there may be a bystander of which over does not say that it is one no more.
+// bystands reports whether there may be a bystander that over does not list as ended.
 func (r Record) bystands(over func(peer.Addr) bool) bool {
 	missing := func(a peer.Addr) bool { return !over(a) }
 	return len(r.Bystanders) >= MaxRemembered || slices.ContainsFunc(r.Bystanders, missing)

@@ -1,9 +1,9 @@
 // Returned: a removed incarnation that comes back after its tombstone was forgotten (MEM-1).
 //
 // Tombstones are kept for a time. A side that was cut off for longer, and heard its own members meanwhile, is not
-// isolated: it meets a cluster that removed it and remembers nothing of that. Up-numbers tell. They are given in rising
-// order, each in a state that every member in office has seen; so a state that knows of number n had whoever carries n
-// or a lower one as a member. Whoever is none there any more was removed, and stays so.
+// isolated: it meets a cluster that removed it and remembers nothing of that. Up-numbers tell. Leaders give them in
+// rising order, each in a state that every member in office has seen. So a state that knows of number n once had every
+// bearer of n or a lower number as a member. A bearer that is no longer a member there was removed, and stays so.
 
 package membership
 

@@ -88,7 +88,7 @@ func (f *forming) seedsFirst(seeds []peer.Addr) {
 }
 
 // OwnAddressCommand tells that an address among the seeds is this node's own, spelled otherwise than the one that it
-// goes by: it is asked no more, and when it heads the list, this node is the first seed.
+// goes by: it is no longer asked, and when it heads the list, this node is the first seed.
 type OwnAddressCommand struct{ Addr peer.Addr }
 
 func (OwnAddressCommand) command() {}

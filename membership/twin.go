@@ -47,8 +47,8 @@ type met struct {
 }
 
 // split tells that this side and that of other have removed each other and both live, under one cluster id and birth:
-// an operator has downed each on the other. It is a report and ends nobody, for whoever says hello may name any
-// identity. It reports whether this is news.
+// an operator has downed each on the other. It is a report and ends no node, for a hello may name any identity. It
+// reports whether this is news.
 func (b *beliefs) split(other peer.ID) bool {
 	b.splits = slices.DeleteFunc(b.splits, func(o met) bool { return b.now-o.at >= splitAgain })
 	if len(b.splits) >= maxSplits || slices.ContainsFunc(b.splits, func(o met) bool { return o.addr == other.Addr }) {

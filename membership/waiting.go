@@ -35,7 +35,7 @@ const (
 	WaitCluster                      // the nodes that answer are in no cluster, and this one forms none, or not yet
 	WaitAdmission                    // a member was asked to admit this node
 	WaitMembers                      // this node is a member; more are to come before the first ones are let in
-	WaitConvergence                  // this node is a member; the leader lets nobody in before all have seen one state
+	WaitConvergence                  // this node is a member; the leader admits no node before all have seen one state
 	WaitLeader                       // this node is a member; the leader has not let it in yet
 	WaitTypes                        // this node is Up; coordinators have not acknowledged its types yet
 	WaitRefusedTypes                 // this node is Up; the cluster refuses types as they are registered here

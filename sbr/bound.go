@@ -21,8 +21,8 @@ func (m *Machine) Bound() time.Duration {
 	return m.cfg.Silence + limit
 }
 
-// bind stops this node, or lets it go on, by who has not answered for that long. Whoever is accused is for the
-// decision.
+// bind stops this node, or lets it go on, by the members that have not answered for that long. Accused members are left
+// to the decision.
 func (m *Machine) bind(ids []peer.ID) {
 	m.unheard = m.unheard[:0]
 	if m.cfg.Strategy == Off || m.cfg.Strategy == UnsafeAutoDown || m.view == nil {

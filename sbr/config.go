@@ -25,8 +25,8 @@ const (
 	DownAll
 	// LeaseMajority lets the side live that acquires the lease; the side with fewer members asks later.
 	LeaseMajority
-	// UnsafeAutoDown downs whoever is unreachable, on every side. In a partition ALL sides live on: it is a split brain
-	// by design, for clusters in which a second owner does no harm, and for comparison.
+	// UnsafeAutoDown downs every unreachable member, on every side. In a partition ALL sides live on: it is a split
+	// brain by design, for clusters in which a second owner does no harm, and for comparison.
 	UnsafeAutoDown
 	// Off decides nothing: members that are lost stay until an operator downs them.
 	Off
@@ -65,8 +65,8 @@ func (s *Strategy) UnmarshalText(text []byte) error {
 type Config struct {
 	// Strategy chooses the side that lives (keep-majority).
 	Strategy Strategy
-	// Role restricts counting, and who may be lowest or oldest, to members with this role; empty means all. Whoever is
-	// on a losing side goes, with the role or without.
+	// Role restricts counting, and who may be lowest or oldest, to members with this role; empty means all. Every
+	// member of a losing side goes, with the role or without.
 	Role string
 	// QuorumSize is the least number of members, with the role, of a side that lives under static-quorum. There must
 	// never be more than 2*QuorumSize-1 such members.

@@ -40,8 +40,8 @@ type verdict struct {
 	always  bool    // also when nobody is out of reach and some are indirectly connected
 }
 
-// Decide returns what the strategy makes of a situation, every input named. It is pure: nodes that see the same decide
-// the same, whoever they are; only Decision.Self and Decision.Lives speak of one node.
+// Decide returns what the strategy makes of a situation, every input named. It is pure: all nodes that see the same
+// decide the same; only Decision.Self and Decision.Lives speak of one node.
 func (c Config) Decide(s Situation) Decision {
 	v := look(c.Role, &s)
 	d := Decision{Strategy: c.Strategy, Role: c.Role, Self: s.Self, Quorum: c.QuorumSize,

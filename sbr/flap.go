@@ -30,8 +30,8 @@ type flaps struct {
 	againAt time.Duration // when it looks again
 }
 
-// look takes a new view: an accusation is forgotten when it has been taken back for the time that makes a picture one
-// that stands still, or when one of the two can be downed no more.
+// look takes a new view: it forgets an accusation that was withdrawn for as long as a picture must stand still, or when
+// neither decision can down one of the two any more.
 func (f *flaps) look(v *membership.View, now, rest time.Duration) {
 	var said []flap
 	old := f.said

@@ -160,7 +160,7 @@ type lateness struct {
 	lateAt time.Duration // when one of these became so last
 }
 
-// words is when somebody was last accused, or was no more.
+// words is when an accusation was last made or withdrawn.
 type words struct {
 	rowsAt  time.Duration // when an accusation last came or went
 	saidAt  time.Duration // when this node last accused somebody who may confirm that

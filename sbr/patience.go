@@ -45,8 +45,8 @@ func (m *Machine) listen() {
 }
 
 // keepLate keeps which of these count and are not accused, or are in contact: what they confirmed they confirmed before
-// they fell silent. Who is late no more may have slept: what it accuses others of it may take back now. Whom this node
-// accuses has not been heard: its silence has become a verdict.
+// they fell silent. A peer that is no longer late may have slept; give it time to withdraw its accusations. A member
+// that this node accuses has not been heard: its silence has become a verdict.
 func (m *Machine) keepLate(ids []peer.ID) {
 	for _, id := range m.silent {
 		if !slices.Contains(ids, id) && !m.accuses(id) {

@@ -170,9 +170,9 @@ func (m *Machine) count(changes int) {
 	m.calmed()
 }
 
-// forgetContact takes from the contacts who is accused no more, and who is accused by somebody new: it must confirm
-// that state first. One more who accuses a member that all have had the time to confirm, and that has not, changes
-// nothing: nobody could hear it before, and one fewer can now.
+// forgetContact removes from the contacts the members that are no longer accused, and those with a new accuser: they
+// must confirm that state first. One more who accuses a member that all have had the time to confirm, and that has not,
+// changes nothing: nobody could hear it before, and one fewer can now.
 func (m *Machine) forgetContact(was peer.Set, old, v *membership.View) {
 	var before []membership.Accusation
 	if old != nil {
@@ -304,7 +304,7 @@ func (s *stray) look(m *Machine, old *membership.View, was peer.Set) {
 	}
 }
 
-// tookBack reports whether one who accused id before, and is no more lost than before, does not any more.
+// tookBack reports whether a member that accused id before, and is no more lost than before, has withdrawn that.
 func tookBack(old, v *membership.View, id peer.ID) bool {
 	return old != nil && slices.ContainsFunc(old.Accusations, func(a membership.Accusation) bool {
 		before, _ := old.Member(a.Observer)

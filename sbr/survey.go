@@ -19,7 +19,8 @@ type Situation struct {
 	Contact peer.Set
 	// Late holds members that may be asleep: what is decided another carries out.
 	Late peer.Set
-	// Aware holds Exiting members that have confirmed a state in which they are: whoever has them at hand knows it, too.
+	// Aware holds Exiting members that have confirmed a state in which they are Exiting: every node in contact with
+	// them knows it, too.
 	Aware peer.Set
 	// Older says that a member runs an older build, to which Exiting members count nowhere.
 	Older bool
@@ -79,10 +80,10 @@ func (v *survey) inContact(i int) bool {
 func (v *survey) away(i int) bool { return v.at[i] == unreachable || v.at[i] == condemned }
 
 // look gives every member its standing. An accused member that is not in contact is unreachable, and one that was put
-// under quarantine counts as such. An observer speaks for our side when it is in contact or not accused itself: then
-// whoever it accuses and is in contact all the same is indirectly connected, and so is the observer. What observers say
-// whom all of our side has lost is the past: it makes nobody indirectly connected. Those who are leaving for good
-// (Exiting) or Down have no say.
+// under quarantine counts as such. An observer speaks for our side when it is in contact or not accused itself: then a
+// member that it accuses and that is in contact all the same is indirectly connected, and so is the observer.
+// Accusations by an observer that all of our side has lost are past: they make no member indirectly connected. Members
+// that leave for good (Exiting) or are Down have no say.
 func look(role string, s *Situation) *survey {
 	v := &survey{Situation: s, role: role, at: make([]standing, len(s.Members)),
 		accused: make([]bool, len(s.Members)), lastWord: make([]bool, len(s.Members))}

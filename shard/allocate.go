@@ -5,8 +5,8 @@
 // behind a pause that grows with what the moves of the last one took: so a machine, or a network, that is slow is left
 // more time. After a round in which moves came to nothing the pause is longer. When all is even the balance is looked
 // at each RebalanceInterval, and soon after something has changed that may make a gap: who may be given shards, or what
-// held the balance. Whoever comes Up with others is waited for a moment, or shards would move to the first and on from
-// there.
+// held the balance. When several members come Up together it waits a moment, or shards would move to the first and on
+// from there.
 
 package shard
 

@@ -85,8 +85,8 @@ func (c *coordinator) first() *client {
 	return nil
 }
 
-// needs reports whether a client's report is missing. Everybody's counts, also after this reign began: whoever joins
-// later hears the settings by the question.
+// needs reports whether a client's report is missing. Every client counts, also one that joins after the coordinator
+// term began: the question brings it the settings.
 func (c *coordinator) needs(p *client) bool {
 	return !p.full() && c.m.live(p.id) && !c.m.past.dead.Has(p.id)
 }

@@ -47,8 +47,8 @@ type Config struct {
 	// DrainPatience is how long a leaver's shards wait for a member that has not registered the type yet, or whose version
 	// is not known. It is how long they wait in all where LeaveCommand.Within is zero.
 	DrainPatience time.Duration
-	// UnderWay, when it is set, reports whether mail that was sent to a peer at since or earlier has not arrived yet. What
-	// is under way is not repeated: whoever carries it does that.
+	// UnderWay, when it is set, reports whether mail that was sent to a peer at since or earlier has not arrived yet.
+	// The machine does not repeat what is under way: the courier does that.
 	UnderWay func(to peer.ID, since time.Duration) bool
 	// Late, when it is set, reports whether somebody whom this node watches is late with a sign of life: then its word
 	// does not wake a suspended node.
@@ -218,7 +218,7 @@ const (
 	// settleTime is how long nobody else has come when those that are there are enough; it is RebalanceInterval where
 	// that is shorter.
 	settleTime = time.Second
-	// settleMost is how many such times whoever comes is waited for.
+	// settleMost is how many such times it waits at most for members that come.
 	settleMost = 5
 	// failPause is how long nothing moves behind a round in which a move came to nothing: twice as long each time when
 	// none of a round came about, up to RebalanceInterval.

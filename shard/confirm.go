@@ -13,11 +13,12 @@
 // cut off with the asker, from those who removed both.
 //
 // Every other answer is weaker. When nobody gives the strong one, the answers of all other members that are not Down
-// do: whoever could have removed this node is among them. So a cluster that slept as a whole wakes up, and one that is
-// alone need not ask; nor one for which all others are Down: its resolver or an operator has decided that it lives
-// without them. That nobody was asked is told (Effects.Vacuous): after a long sleep it may mean nothing. A joining
-// member answers so, and one that was never told that it was admitted: it removed nobody. Who sleeps may be the only
-// one that could tell it, and lets nobody in before it is confirmed itself: each would wait for the other for ever.
+// do: every member that could have removed this node is among them. So a cluster that slept as a whole wakes up, and
+// one that is alone need not ask; nor one for which all others are Down: its resolver or an operator has decided that
+// it lives without them. That nobody was asked is told (Effects.Vacuous): after a long sleep it may mean nothing. A
+// joining member answers so, and one that was never told that it was admitted: it removed nobody. The suspended node
+// may be the only one that could tell it, and admits no node before it is confirmed itself: each would wait for the
+// other for ever.
 //
 // A node that coordinates itself cannot be told by its coordinator that a shard is another's. It asks some members
 // about that in its own name: who has promised to a higher term says so, its reign ends by that, and its shards are
@@ -62,7 +63,7 @@ type answered struct {
 	first route.ShardID
 }
 
-// hold begins or ends the suspension. Beginning again starts anew: what was answered before counts no more.
+// hold begins or ends the suspension. Beginning again starts anew: earlier answers no longer count.
 func (m *Machine) hold(on bool) {
 	if !on {
 		m.confirm = confirmation{}

@@ -96,8 +96,8 @@ type DrainCommand struct{ On bool }
 type SuspendCommand struct{ On bool }
 
 // DeathCommand says that the process of ID is gone for certain: whatever it owned is free at once, as after a leave
-// notice, without the takeover time, and it coordinates nothing any more, whatever the view says of it. Whoever gives
-// it vouches for that.
+// notice, without the takeover time, and it no longer coordinates anything, whatever the view says of it. The caller
+// vouches for that.
 type DeathCommand struct{ ID peer.ID }
 
 // Number is that of a move: the term of the coordinator that began it, and which of its moves it is. Zero is none.

@@ -97,7 +97,7 @@ const maxStrays = 1 << 16
 func (m *Machine) onRegister(from peer.ID, g register) {
 	t := m.typ(g.Type)
 	if t == nil {
-		m.full++ // whoever has heard of as many types as this node is told by its own Register
+		m.full++ // a peer that has heard of as many types is told so by its own Register
 		return
 	}
 	if t.coord == nil {
@@ -208,8 +208,9 @@ func (c *coordinator) client(id peer.ID) *client {
 	return c.clients[i]
 }
 
-// onView follows the members: a coordinator that holds its office no more ends; shards of lost members wait. An older
-// member that appears later is none that this reign has to give way to: all that were older had gone when it began.
+// onView follows the members: a coordinator that has lost its office ends its term; shards of lost members wait. An
+// older member that appears later is none that this reign has to give way to: all that were older had gone when it
+// began.
 func (c *coordinator) onView() {
 	if !c.m.inOffice() {
 		c.m.endCoordinator(c.t)
@@ -314,7 +315,7 @@ func (c *coordinator) disclose(p *client, s route.ShardID) {
 }
 
 // onStopped frees shards whose owner says that it does not serve them, asked or not. A shard that was to start there
-// was refused: that region gets no more.
+// was refused: that region gets no further shards.
 func (c *coordinator) onStopped(from peer.ID, list []held) {
 	p := c.client(from)
 	for _, e := range list {

@@ -138,9 +138,9 @@ func (mv *moves) nobodyTakes(p *client) bool {
 	return !takes
 }
 
-// comeback is a shard whose last move ended where it began: nobody took what was left of it, say. Whoever is to be
-// emptied keeps it for a while, and serves it. The next move would end as this one did, most likely: moves that follow
-// each other without a pause leave its messages no time, stop its entities each time, and keep all nodes busy.
+// comeback is a shard whose last move ended where it began: nobody took what was left of it, say. The node that is to
+// be emptied keeps it for a while, and serves it. The next move would end as this one did, most likely: moves that
+// follow each other without a pause leave its messages no time, stop its entities each time, and keep all nodes busy.
 type comeback struct{ until, pause time.Duration }
 
 // cameBack has a shard stay where it is for a while, twice as long each time.

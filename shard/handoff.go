@@ -1,13 +1,13 @@
 // Handing over: what a region does in a move, as one that sends to the shard, as its owner, and as the next owner.
 //
-// A region that sends parks and has a marker written behind its last envelope; it un-parks when it is told a home that
-// takes account of the move. The owner parks its own callers at once, and waits for the markers of all that were told:
-// only removal counts as one. Markers come on data connections and may be there before the order, so those of a number
-// that is not heard of yet are kept. Up to here it may give the move up: when somebody has not marked in time, and
-// whenever a higher term is promised. Then it stops: mailboxes are worked off, the entities get their stop call, and
-// what is left goes to the next owner in parts. Its copy is dropped when all of it is there, before the stop is
-// confirmed, and the confirmation names who has it. If the next owner does not take it, or is removed, it stays here,
-// and so does the shard.
+// A sending region parks messages and writes a marker behind its last envelope. It un-parks when it learns a home that
+// takes account of the move. The owner parks its own callers at once, and waits for the markers of all that were told;
+// the removal of a member counts as its marker. Markers come on data connections and may be there before the order, so
+// those of a number that is not heard of yet are kept. Up to here it may give the move up: when somebody has not marked
+// in time, and whenever a higher term is promised. Then it stops: mailboxes are worked off, the entities get their stop
+// call, and what is left goes to the next owner in parts. Its copy is dropped when all of it is there, before the stop
+// is confirmed, and the confirmation names who has it. If the next owner does not take it, or is removed, it stays
+// here, and so does the shard.
 
 package shard
 
@@ -56,7 +56,7 @@ func (h *handing) park(l placement) {
 	}
 }
 
-// markAgain has the markers written again that may be lost with a connection.
+// markAgain repeats the markers that may be lost with a connection.
 func markAgain(m *Machine, to peer.ID) {
 	for _, id := range m.agenda.order {
 		g := m.types[id].region
@@ -225,7 +225,7 @@ func (h *handing) tick() {
 	}
 }
 
-// review follows a view: who was removed marks no more, takes nothing, and sends no more parts.
+// review follows a view: a removed member writes no marker, takes nothing, and sends no further parts.
 func (h *handing) review() {
 	for s, c := range h.coming { // deletes only: the order does not show
 		if h.takesNothing(c.from) != "" {

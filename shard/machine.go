@@ -32,7 +32,7 @@ type Machine struct {
 	past    memory
 	comers  comers
 	leave   leave
-	away    bool // what lives here moves away, and no more comes, though this node stays: see DrainCommand
+	away    bool // shards move away and no others come, though this node stays: see DrainCommand
 	confirm confirmation
 	types   map[route.TypeID]*typ
 	agenda  agenda

@@ -1,4 +1,4 @@
-// memory: which members were lost lately, so that whoever becomes coordinator knows whose shards may still be alive.
+// memory: which members were lost lately, so that a new coordinator knows whose shards may still be alive.
 //
 // A coordinator that starts after a member was removed never asks that member what it owned, and the member may be cut
 // off and still serving. So every node remembers, from the differences of its views, each member that it saw Down or
@@ -262,10 +262,11 @@ func (m *Machine) learnCrowd(p past) {
 //
 // A cut-off owner stops by the patience of its resolver, which goes by the number of members that it knew. Why the
 // number here is never smaller is argued in docs/contributing/resolver.md ("Which number the other side can have
-// used"). In short: whoever counted there has its up-number in views of this node too, or was removed lately, and the
-// removed count for ten more minutes. Addresses are counted, not incarnations: of two at one address one is Down before
-// the other comes Up, so no owner has counted both, and a process that crashes and restarts for ever makes nobody wait
-// longer. The sum is too high when members were replaced at other addresses, which costs waiting, never safety.
+// used"). In short: every member counted there has its up-number in views of this node too, or was removed lately, and
+// removed members count for ten more minutes. Addresses are counted, not incarnations: of two at one address one is
+// Down before the other comes Up, so no owner has counted both, and a process that crashes and restarts for ever makes
+// nobody wait longer. The sum is too high when members were replaced at other addresses, which costs waiting, never
+// safety.
 
 const (
 	populationPart  = time.Minute // the removed are counted in parts of the window
@@ -282,7 +283,7 @@ type population struct {
 	part    int64               // the newest part
 }
 
-// pass lets time pass: what went too long ago counts no more.
+// pass lets time pass: members that went too long ago no longer count.
 func (c *population) pass(now time.Duration) {
 	part := int64(now / populationPart)
 	if part <= c.part {

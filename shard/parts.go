@@ -67,8 +67,8 @@ func sendOn(m *Machine) {
 	})
 }
 
-// sendParts sends up to room bytes of a transfer and returns how many, or keeps all here when the next owner is a
-// member no more.
+// sendParts sends up to room bytes of a transfer and returns how many, or keeps all here when the next owner is no
+// longer a member.
 func (h *handing) sendParts(s route.ShardID, room int) (sent int) {
 	m, t, g := h.m, h.t, h.t.region
 	o, e := h.out[s], g.peek(s)

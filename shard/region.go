@@ -59,7 +59,8 @@ type slot struct {
 	moved  Number      // of the last move of the shard, or the newest one that the home told last takes account of
 }
 
-// slot returns what is known of a shard, to be changed. Whoever only looks calls peek: what others name costs nothing.
+// slot returns the record of a shard for a change. A reader calls peek instead, so that a shard which only others name
+// costs no memory.
 func (g *region) slot(s route.ShardID) *slot {
 	e := g.slots.At(s)
 	e.ended = maxFence(e.ended, g.late)

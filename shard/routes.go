@@ -243,8 +243,8 @@ func beEager(m *Machine, id route.TypeID) error {
 }
 
 // wantUnasked wants what an eager region that has joined does not know. On a fresh start those who come Up together are
-// waited for, a moment and not for ever: the first of them would be given all that is kept alive otherwise. Who sends
-// waits for nobody; nor does a type of one shard, and of a running cluster some other region waits no more.
+// waited for, a moment and not for ever: the first of them would be given all that is kept alive otherwise. A sender
+// waits for nobody; nor does a type of one shard, nor a region of a running cluster.
 func wantUnasked(m *Machine, g *region) {
 	e := &g.eager
 	e.at = 0

@@ -185,7 +185,7 @@ func (h *handing) elsewhere(s route.ShardID, f route.Fence) {
 	}
 }
 
-// parkAt has what is sent to a shard wait until its move is over.
+// parkAt parks what is sent to a shard until its move is over.
 func (h *handing) parkAt(s route.ShardID, o passing) {
 	e := h.t.region.slot(s)
 	e.state, e.home, e.fence, e.moved = RouteMoving, o.at, o.fence, o.number
@@ -194,7 +194,8 @@ func (h *handing) parkAt(s route.ShardID, o passing) {
 }
 
 // bystands reports whether a shard is none of this region's: nothing is known of it, its home is not wanted, and this
-// node may not host it. Whoever may host keeps what it hears of homes: so it tells a late transfer from the last rest.
+// node may not host it. A node that may host keeps what it hears of homes: so it tells a late transfer from the last
+// rest.
 func (h *handing) bystands(s route.ShardID) bool {
 	g := h.t.region
 	self, in := h.m.view.SelfMember()

@@ -78,7 +78,7 @@ var (
 )
 
 // FullError says that a message was not taken: so many messages and bytes to the peer are outstanding, and the bound
-// that is reached. The message is lost; whoever sent it says it again later.
+// that is reached. The message is lost; its sender has to send it again later.
 type FullError struct {
 	Peer     peer.ID
 	Kind     wire.Kind

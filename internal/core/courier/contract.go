@@ -36,7 +36,8 @@ type Roster struct {
 type Standings interface{ Of(id peer.ID) Standing }
 
 // GaveUp says that a peer acknowledged nothing for too long, and why in words. Alike is how many others have
-// acknowledged nothing for more than half as long: whoever is about to give up many is likelier at fault itself.
+// acknowledged nothing for more than half as long: a node that is about to give up many peers is likelier at fault
+// itself.
 type GaveUp struct {
 	ID     peer.ID
 	Reason string
@@ -56,8 +57,8 @@ type Command interface{ command() }
 type FollowCommand struct{ Roster Roster }
 
 // PostCommand sends a message to a member; its body is copied. Errors: ErrBadKind, and a *FullError or ErrNoPeer, which
-// mean that it will not be sent. A message that can wait finds room in a quarter of the window only, and nobody else is
-// told when it does not: whoever posts it keeps it and tries again.
+// mean that it will not be sent. A message that can wait finds room in a quarter of the window only, and no event
+// reports when it does not: the caller keeps it and tries again.
 type PostCommand struct {
 	Mail    peer.Mail
 	CanWait bool

@@ -195,8 +195,8 @@ func (m *Machine) Drain(out *Effects) {
 // until the next verb and is not to be changed.
 func (m *Machine) Peek() Effects { return m.out }
 
-// UnderWay reports whether something that was posted to id at since or earlier is not acknowledged yet. Whoever repeats
-// a question by its own timer need not while this is so.
+// UnderWay reports whether something that was posted to id at since or earlier is not acknowledged yet. While this is
+// so, a caller that repeats a question by its own timer need not.
 func (m *Machine) UnderWay(id peer.ID, since time.Duration) bool {
 	i, ok := m.find(id)
 	return ok && len(m.links[i].sent) > 0 && m.links[i].sent[0].posted <= max(since, 1)

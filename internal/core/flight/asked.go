@@ -34,7 +34,7 @@ func ours(s strategy.Strategy) bool {
 	return s == nil || ok
 }
 
-// listen returns what stands for s, and has each answer told.
+// listen returns what stands for s, and reports each answer.
 func listen(s strategy.Strategy, tell func(answer)) *Asked {
 	return &Asked{Type: fmt.Sprintf("%T", s), Reads: strategy.ReadsLoads(s),
 		ask: func(v *strategy.View, shard *route.ShardID) (a answer) {

@@ -290,7 +290,7 @@ func (r *BulkReceiver) overdue(now time.Duration, m *bulkIn) *uint64 {
 	return nil
 }
 
-// remove forgets a message and gives its room back, unless the room went over to whoever took it.
+// remove forgets a message and gives its room back, unless the room went over to the code that took the message.
 func (r *BulkReceiver) remove(m *bulkIn) {
 	r.live = slices.DeleteFunc(r.live, func(o *bulkIn) bool { return o == m })
 	m.buf = nil

@@ -20,8 +20,8 @@ type BulkHolder interface {
 	Give(from peer.ID, n int)
 }
 
-// BulkRoom bounds the bytes of large messages that a node gathers, and of those that lie with their entities until
-// they are handled. Whoever finds no room waits, first come, first served, so that small ones do not starve a large
+// BulkRoom bounds the bytes of large messages that a node gathers, and of those that lie with their entities until they
+// are handled. A message that finds no room waits, first come, first served, so that small ones do not starve a large
 // one. There are at most MaxBulkActive of them for each connection. Limit is at least the largest message that any
 // receiver takes.
 //

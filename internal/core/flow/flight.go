@@ -132,7 +132,7 @@ func (c *Flown) less(taken uint64) uint64 { return c.Sent - min(c.Sent, taken) }
 // value is empty.
 type Words struct{ list []Taken }
 
-// Add notes one, and forgets the oldest when too many wait: whoever misses it takes what it does not know for lost.
+// Add notes one, and forgets the oldest when too many wait: a peer that misses the count takes the rest for lost.
 func (w *Words) Add(t ...Taken) {
 	w.list = append(w.list, t...)
 	w.list = slices.Delete(w.list, 0, max(0, len(w.list)-MaxFlights))

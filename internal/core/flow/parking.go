@@ -54,8 +54,8 @@ func NewParking(records, bytes int, wait time.Duration, budget Budget) *Parking 
 	return p
 }
 
-// Follow has the longest time parked asked for anew with each message; it is said before the bounds are used. wait must
-// be callable by whoever parks.
+// Follow sets the function that gives the longest time parked; each message calls it anew. Call Follow before the
+// bounds are used. Every goroutine that parks may call wait.
 func (p *Parking) Follow(wait func() time.Duration) { p.derived = wait }
 
 // longest is how long a message that comes now may wait.

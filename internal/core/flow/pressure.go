@@ -44,8 +44,8 @@ type pressing struct {
 	listed bool // in changed
 }
 
-// Full notes that something is full whose bound is limit, and reports whether that is news: then whoever says so says
-// Room later. An entity beyond MaxPressed is no news; its next message says it again.
+// Full notes that something is full whose bound is limit, and reports whether that is news: if so, the caller says Full
+// to the sender, and Room later. An entity beyond MaxPressed is no news; its next message says it again.
 func (p *Pressing) Full(f wire.Full, limit int) (news bool) {
 	e := p.at[f]
 	switch {

@@ -17,7 +17,7 @@ const bondFor = time.Minute
 // Secret is what a node makes its tokens of: 32 random bytes that it draws when it starts and tells nobody.
 type Secret [32]byte
 
-// TokenFor is what this node's hellos say to a peer; none to whoever is at an address.
+// TokenFor returns the token for hellos to a peer. A hello to an address without a known peer has none.
 func (s *Secret) TokenFor(to peer.ID) (k Token) {
 	if to.Inc == 0 {
 		return k
@@ -41,12 +41,12 @@ func (h *Hello) Succeeds(generation uint32) bool { return h.Generation > generat
 type Bond struct {
 	name  string        // in the certificate
 	named bool          // that is known,
-	sure  bool          // and from whoever answers at the peer's own address, not from a hello alone
+	sure  bool          // and from the node that answers at the peer's own address, not from a hello alone
 	token Token         // of its connections; zero: a node that says none
 	until time.Duration // that holds when there is none of them any more
 }
 
-// Sure reports whether the name of whoever answers at the peer's own address is known.
+// Sure reports whether the name of the node at the peer's own address is known.
 func (b *Bond) Sure() bool { return b.sure }
 
 // Admits returns why a hello, under a certificate of that name, may not speak for the incarnation that it names, or
@@ -76,9 +76,10 @@ func (b *Bond) Bind(h *Hello, name string, named bool) {
 // Left notes that the last connection of the incarnation has ended.
 func (b *Bond) Left(now time.Duration) { b.until = now + bondFor }
 
-// Confirm notes the name in the certificate of whoever answers at the peer's own address as this incarnation, which is
-// better known than what hellos say. before is what was noted; displaced says that it was another name: connections in
-// that one end. A refusal says that whoever answers there has another name than it had before, and nothing is noted.
+// Confirm notes the name in the certificate of the node that answers at the peer's own address as this incarnation. It
+// weighs more than what hellos say. before is the name noted until now; displaced says that it was another one: the
+// caller ends connections in that name. A refusal says that the node there has another name than before; then nothing
+// is noted.
 func (b *Bond) Confirm(id peer.ID, name string) (before string, displaced bool, refused *RefusedError) {
 	before = b.name
 	switch {

@@ -60,8 +60,8 @@ type Hello struct {
 	Renews     uint32 // generation of the connection that stands, which this one is to follow without a gap; zero: none
 }
 
-// Token is what a node says in all its hellos to one other, and to nobody else: whoever does not say it speaks for
-// somebody else.
+// Token is a secret that a node says in all its hellos to one other node, and to nobody else. A hello without it comes
+// from somebody else.
 type Token [16]byte
 
 // Fields of a hello's tail.

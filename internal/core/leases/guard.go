@@ -4,9 +4,9 @@ package leases
 
 import "time"
 
-// Guard knows until when a lease counts as held, for whoever can look at the clock while whoever steps the Holder
-// cannot: the entity must not live on only because that one is stuck (SHD-12). The zero value guards nothing. Its owner
-// keeps its verbs, and what follows from them, in one order.
+// Guard knows until when a lease counts as held. A goroutine that can read the clock asks it while the one that steps
+// the Holder is stuck: the entity must not live on only because of that (SHD-12). The zero value guards nothing. Its
+// owner keeps its verbs, and what follows from them, in one order.
 type Guard struct {
 	until time.Duration // zero: it is not held, or its end has been told
 	ended bool          // it has been told, and Follow was not called since

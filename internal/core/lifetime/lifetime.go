@@ -36,9 +36,9 @@ type Shard struct {
 	lost     bool
 }
 
-// Context returns the context of a call that is made at now. suspended says whether the node is suspended, and is asked
-// under the lock: whoever suspends it says so first and calls Suspend then. limit is when nobody waits for the call any
-// more, zero when that is not known.
+// Context returns the context of a call that is made at now. suspended reports whether the node is suspended and is
+// called under the lock: the code that suspends the node first makes it true, then calls Suspend. limit is the time
+// until which a caller waits for the call, zero when that is not known.
 func (s *Shard) Context(now, limit time.Duration, suspended func() bool, limited Limiter) context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()

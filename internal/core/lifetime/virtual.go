@@ -26,8 +26,8 @@ func (d *deadline) Err() error {
 	return err
 }
 
-// At returns a context that ends with parent and, for cause, when end is called, which whoever keeps the time does at
-// the moment at. Its deadline is at, or that of parent if it is earlier.
+// At returns a context that ends with parent and, for cause, when end is called: the keeper of the time calls it at the
+// moment at. Its deadline is at, or that of parent if it is earlier.
 func At(parent context.Context, at time.Time, cause error) (ctx context.Context, end func()) {
 	inner, cancel := context.WithCancelCause(parent)
 	if before, ok := parent.Deadline(); ok && before.Before(at) {

@@ -1,4 +1,4 @@
-// Laws: what the states that machines hold at one moment must obey, for whoever watches a whole cluster (MEM-4).
+// Laws: what the states of all machines must obey at one moment, for a checker that sees the whole cluster (MEM-4).
 
 package members
 

@@ -65,7 +65,7 @@ func (s *State) Orphaned() bool { return cluster.Orphaned(s.Members) }
 
 // seenByJoiners reports whether all who have no up-number yet have seen s, besides those who are removed. Convergence
 // does not wait for them, but numbers must: what a leader gave just before it died may be known only to the joiner that
-// it promoted, and whoever gives numbers on without hearing of it gives that one to somebody else.
+// it promoted, and a leader that gives numbers without knowing of it gives the same number to another member.
 func (s *State) seenByJoiners(removed []cluster.Member) bool {
 	for i := range s.Members {
 		m := &s.Members[i]

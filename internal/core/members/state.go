@@ -12,7 +12,7 @@ import (
 )
 
 // Tombstone remembers a removed incarnation and its last status, Exiting or Down, and for Down who decided that and
-// why. It decides: whoever has one is no member, whatever another state says (MEM-1).
+// why. It decides: an incarnation that has one is no member, whatever another state says (MEM-1).
 type Tombstone struct {
 	ID    peer.ID
 	Last  cluster.Status
