@@ -86,7 +86,7 @@ func (n *Node) napped() {
 // Suspended reports whether user messages are not to be handled now.
 func (n *Node) Suspended() bool { return n.suspension.on }
 
-// suspend stops the handling of user messages, or, when it has stopped already, has the confirmation asked for anew.
+// suspend stops the handling of user messages, or, when it has stopped already, asks for the confirmation anew.
 func (n *Node) suspend(why string) {
 	s := &n.suspension
 	if !s.on {

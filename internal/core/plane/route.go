@@ -52,7 +52,7 @@ func Move(s *flow.Slot, h Home) Next {
 	return Rest
 }
 
-// Close makes the home unknown: what comes waits, and what waits already has it asked for.
+// Close makes the home unknown: new messages wait, and those that wait already make the node ask for it.
 func Close(s *flow.Slot) Next {
 	s.Reset()
 	return want(s)

@@ -34,7 +34,7 @@ func (h *askWheel) add(a *Ask, due int64) {
 	h.put(a)
 }
 
-// remove has a not be told any more.
+// remove takes a off the wheel.
 func (h *askWheel) remove(a *Ask) { a.waits = false }
 
 // put puts a where its deadline says.

@@ -28,7 +28,7 @@ func (f flights) Flown(to peer.ID, c flow.Flown) {
 	f.lostInFlight(to, n.refusals.settled(func(s *flow.Flights) uint64 { return s.Over(c) }))
 }
 
-// Taken has the sender of a connection told what was taken here.
+// Taken reports to the sender of a connection what was taken here.
 func (f flights) Taken(from peer.ID, c flow.Taken) {
 	n := f.remoteNode(from)
 	n.notices.Store(true)

@@ -91,8 +91,8 @@ func WriteFlight(ctx context.Context, d *Driver, w io.Writer) error {
 var abnormal = []membership.EndKind{membership.EndDowned, membership.EndRemoved, membership.EndIsolated,
 	membership.EndTwin}
 
-// keepFlight has the flight record written to a file when the node ends otherwise than it was told to. It waits for
-// nothing. Control goroutine.
+// keepFlight writes the flight record to a file when the node ends other than by a command. It waits for nothing.
+// Control goroutine.
 func keepFlight(d *Driver, why *shutdown.EndedError) {
 	if slices.Contains(abnormal, why.Kind) {
 		writeFlight(d, why.Kind.String(), why.Error())

@@ -125,7 +125,7 @@ func (n *remoteNode) refuse(k plane.RefusalKey, id []byte) {
 	n.list()
 }
 
-// list has the node told what is gathered for it.
+// list queues the node for the next refusal report.
 func (n *remoteNode) list() {
 	if n.listed.CompareAndSwap(false, true) {
 		t := n.d
@@ -246,8 +246,8 @@ func (t *links) drop(id peer.ID) *remoteNode {
 	return n
 }
 
-// tellRefusals has the senders of what was refused told of it. The ticker; at the end of the node, over is set, and the
-// control goroutine, when nothing can be sent twice any more.
+// tellRefusals reports refusals to their senders. The ticker; at the end of the node, over is set, and the control
+// goroutine, when nothing can be sent twice any more.
 func (t *links) tellRefusals(over bool) {
 	t.mu.Lock()
 	telling := t.telling

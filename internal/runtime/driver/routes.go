@@ -240,14 +240,14 @@ func (d *dispatch) failDropped() {
 	}
 }
 
-// doubt has the home asked for again because its receiver refused an ask. Any goroutine.
+// doubt asks for the home again because its receiver refused an ask. Any goroutine.
 func (d *dispatch) doubt(ref slotRef, e *routeEntry) {
 	if ref.slot().route.Load() == e && e.remote != nil && e.doubted.CompareAndSwap(false, true) {
 		d.inbox.post(func() { d.doubted(ref, e) })
 	}
 }
 
-// doubted has the home asked for again that somebody refused, unless the slot leads elsewhere by now.
+// doubted asks again for a home that a receiver refused, unless the slot leads elsewhere by now.
 func (d *dispatch) doubted(ref slotRef, e *routeEntry) {
 	s := ref.slot()
 	s.mu.Lock()
@@ -258,8 +258,7 @@ func (d *dispatch) doubted(ref slotRef, e *routeEntry) {
 	}
 }
 
-// deadEnd returns err, and has the home asked for again when a send met with it the dead link of a forgotten peer. Any
-// goroutine.
+// deadEnd returns err, and asks for the home again when a send met the dead link of a forgotten peer. Any goroutine.
 func (r *Region) deadEnd(sh route.ShardID, e *routeEntry, err error) error {
 	if isForgotten(err) && e.doubted.CompareAndSwap(false, true) {
 		r.d.rehome(slotRef{r, sh}, e)

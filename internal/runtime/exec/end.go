@@ -41,7 +41,7 @@ func (x *Exec) StopWorkers() {
 // lists of remembered entities that are being read. It reports whether all have ended.
 func (x *Exec) StopEntities(patience time.Duration) bool { return x.pool.stop(patience) }
 
-// passEnd has a loop work off what this node sent to it, behind everything that it has begun.
+// passEnd makes a loop work off what this node sent to it, behind everything that it has begun.
 type passEnd struct {
 	p    *pass
 	done chan struct{}
@@ -53,11 +53,11 @@ func (e passEnd) Run(l *loop.Loop) {
 	close(e.done)
 }
 
-// Settle has what is left told as abandoned, after DropAll and StopWorkers, and waits at most for patience for
-// loops to do so. Who has not returned from a handler by then is left behind: workers, loops and Blocking entities, so
-// many are returned, and what stands behind them here is told for them. stopped is closed when no loop is left behind.
-// From here on what others send is not taken: they get no credit for it, and know it as lost. So when it returns all
-// refusals have been given to Needs.Refused, but those of a loop that is left behind.
+// Settle reports what is left as abandoned, after DropAll and StopWorkers, and waits at most for patience for loops to
+// do so. Who has not returned from a handler by then is left behind: workers, loops and Blocking entities, so many are
+// returned, and what stands behind them here is told for them. stopped is closed when no loop is left behind. From here
+// on what others send is not taken: they get no credit for it, and know it as lost. So when it returns all refusals
+// have been given to Needs.Refused, but those of a loop that is left behind.
 func (x *Exec) Settle(patience time.Duration) (behind int, stopped <-chan struct{}) {
 	x.Gate.End()
 	ends := make([]passEnd, len(x.passes))

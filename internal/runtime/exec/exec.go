@@ -165,7 +165,7 @@ func (x *Exec) Watch(now time.Duration) {
 	watchStops(x, now, x.Clock.Slewed())
 }
 
-// ReportAny logs an incident of no type and has the hook told of it. It waits for nobody.
+// ReportAny logs an incident of no type and passes it to the hook. It waits for nobody.
 func (x *Exec) ReportAny(i entity.Incident) { x.incidents.tell(i) }
 
 // Untold reports whether the embedder's hook is to be told of something.

@@ -103,7 +103,7 @@ type incidents struct {
 	list []entity.Incident // that the hook is to be told
 }
 
-// tell logs an incident and has the hook told of it. It may be called under locks.
+// tell logs an incident and passes it to the hook. It may be called under locks.
 func (n *incidents) tell(i entity.Incident) {
 	about := slog.Group("entity", "type", i.Type, "id", i.ID, "shard", i.Shard, "mode", i.Mode.String())
 	switch i.Kind {

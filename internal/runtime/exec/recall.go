@@ -45,7 +45,7 @@ type recalls struct {
 	done chan struct{}
 }
 
-// add has the list of a shard read, as soon as the ticker comes by.
+// add queues a shard whose list the ticker reads at its next turn.
 func (r *recaller) add(j recallJob) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -112,7 +112,7 @@ func (l *Loop) Running() bool {
 // loop.
 func (l *Loop) Plain() *[]byte { return &l.plain }
 
-// AtEnd has a task run at the end of the read pass. On the loop.
+// AtEnd runs a task at the end of the read pass. On the loop.
 func (l *Loop) AtEnd(t Task) { l.dirty = append(l.dirty, t) }
 
 // Execute queues t to run on the loop. ErrClosed after Stop, ErrFull when 65,536 tasks are queued.

@@ -95,7 +95,7 @@ func (c *InConn) flushCredit() {
 	}
 }
 
-// tell has the total told, on the connection if its sender looks for it there.
+// tell sends the total, on the connection itself if its sender looks for it there.
 func (c *InConn) tell() {
 	if c.version < creditBack || c.mute.Load() && !c.presses() {
 		c.from.control().owe(c)

@@ -170,8 +170,8 @@ func (l *Link) ready(frames []byte) []byte {
 	return wire.Depart(frames, uint32(l.t.cfg.Now()/time.Millisecond), l.version)
 }
 
-// Wake has the link written out. on is the loop that the caller runs on, nil if none: on the link's own loop the link
-// leaves at the end of the read pass. No lock is held.
+// Wake makes the loop write the link out. on is the loop that the caller runs on, nil if none: on the link's own loop
+// the link leaves at the end of the read pass. No lock is held.
 func (l *Link) Wake(on *loop.Loop) {
 	if on == l.loop {
 		on.AtEnd(l)

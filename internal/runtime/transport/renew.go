@@ -124,8 +124,8 @@ func (u *uplink) standing() *outConn {
 	return u.conn
 }
 
-// renew has the connection made anew if it is time: the uplink sends no more, and closes it once nothing is on its way.
-// It returns false when there was nothing to begin.
+// renew replaces the connection if it is time: the uplink stops sending, and closes it once nothing is on its way. It
+// returns false when there was nothing to begin.
 func (u *uplink) renew(oc *outConn, creds *trust.State, now time.Time) bool {
 	s := oc.secure
 	if s.Fresh(creds, now) || u.stays(s) {
