@@ -4,9 +4,6 @@ package kith
 
 import (
 	"context"
-	"errors"
-	"net"
-	"strconv"
 	"time"
 
 	"github.com/kith-io/kith/internal/runtime/driver"
@@ -15,8 +12,17 @@ import (
 // Node is a running node. All methods are safe for concurrent use. One that is given a context which has ended returns
 // its error and does nothing; when the context ends later, what has been begun goes on.
 type Node struct {
-	d   *driver.Driver
-	cfg Config
+	d    *driver.Driver
+	cfg  Config
+	over succession
+}
+
+// succession is how a node gives way to the next one of its process, which is at its address.
+type succession struct {
+	turn  chan struct{} // has room for who makes the next one
+	next  *Node         // nil: there is none
+	began time.Time     // this node, or its last attempt to come back
+	pause time.Duration // before the next attempt; zero: RejoinLeast
 }
 
 // Start validates cfg, opens the listener and begins to join; it does not wait to be admitted: Ready does. ctx bounds
@@ -26,7 +32,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Node{d, cfg}, nil
+	return &Node{d, cfg, succession{turn: make(chan struct{}, 1), began: time.Now()}}, nil
 }
 
 // Ready waits until this node is Up. It returns the EndedError of a node that ended before; when ctx ends first, a
@@ -142,55 +148,6 @@ func (n *Node) Suspicions(ctx context.Context) ([]Suspicion, error) {
 // returns when the order is given, not when all are ready. Errors: ErrNobodyUp, ErrNotMember.
 func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
 	return n.d.PrepareForFullShutdown(ctx)
-}
-
-// JoinCluster moves a node that is alone in its cluster to the cluster of the seeds (host:port). What it hosts is
-// stopped, its incarnation ends, and a new one starts on the same address and joins. The new one is returned: register
-// its types and use it instead of n. Clusters go over node by node; they are never merged. On a node whose cluster has
-// other members nothing happens (ErrNotAlone). The shutdown of n runs with all its phases (ReasonRejoin). If a type was
-// registered on n, fences may have been issued under its cluster's birth, and the new node refuses a cluster that was
-// born earlier: stores would not take its writes.
-//
-// A node that is in no cluster yet needs no new incarnation: n itself is returned, and joins through these seeds in
-// place of all that it was given before or is given later by UseSeeds (ErrSeedsOverridden). ErrJoinPending: it has
-// asked a member to admit it; call again later.
-//
-// For a node that has ended as the younger of two clusters (EndTwin) JoinCluster starts the next incarnation, with the
-// seeds that its EndedError names or with others: it joins the older cluster, whatever fences were issued under the
-// younger.
-func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
-	cfg := n.cfg
-	cfg.FormNew, cfg.AwaitSeeds = false, false
-	cfg.Seeds, cfg.MinBirth = seeds, max(cfg.MinBirth, n.d.Issued())
-	if host, port, err := net.SplitHostPort(n.d.Config().Listen); err == nil && port == "0" {
-		cfg.Listen = net.JoinHostPort(host, strconv.Itoa(int(n.Addr().Port())))
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	switch err := n.d.JoinAnother(ctx); {
-	case yielded(err):
-		cfg.MinBirth = n.cfg.MinBirth // as after a restart: a node that yields goes back to the older one
-		<-n.Done()
-	case errors.Is(err, ErrNotMember) && len(seeds) > 0:
-		if err := driver.UseSeeds(ctx, n.d, seeds, true); err != nil {
-			return nil, err
-		}
-		return n, nil
-	case err != nil:
-		return nil, err
-	}
-	next, err := Start(ctx, cfg)
-	if err == nil {
-		driver.Tell(next.d, seeds)
-	}
-	return next, err
-}
-
-// yielded reports whether err is that of a node that has ended as the younger of two clusters.
-func yielded(err error) bool {
-	var e *EndedError
-	return errors.As(err, &e) && e.Kind == EndTwin
 }
 
 // SetMetadata sets one key of the small map that the cluster's state carries to every member; nil deletes it. View

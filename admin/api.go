@@ -32,4 +32,5 @@ type api struct {
 	node   *kith.Node
 	counts *counters
 	goOver func(ctx context.Context, seeds []string) error // Config.Join
+	leaves func(ctx context.Context, seeds []string) error // Config.LeaveAndJoin
 }

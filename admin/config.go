@@ -75,6 +75,9 @@ type Config struct {
 	// returns when that has begun, or why it cannot be. It may be called by several goroutines at once. Nil: no request
 	// can.
 	Join func(ctx context.Context, seeds []string) error
+	// LeaveAndJoin is the same for a node in company, which leaves first (Node.LeaveAndJoin). It returns when the order is
+	// taken. Nil: no request can.
+	LeaveAndJoin func(ctx context.Context, seeds []string) error
 	// Logger gets a line for each change, with the address that asked for it, and for each failure; nil is silent.
 	// Nobody waits for it, as for kith.Config.Logger.
 	Logger *slog.Logger

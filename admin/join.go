@@ -1,4 +1,4 @@
-// Join: has a node that is alone go over to the cluster of others.
+// Join: has a node go over to the cluster of others.
 
 package admin
 
@@ -15,9 +15,19 @@ import (
 // maxSeeds bounds the seeds of one request.
 const maxSeeds = 16
 
-// join has the node go over to the cluster of ?seeds=, which may be given several times.
+// join has the node go over to the cluster of ?seeds=, which may be given several times: one that is alone or, with
+// ?leave=true, one in company too, which leaves first.
 func (a *api) join(w http.ResponseWriter, q *http.Request) {
-	if a.goOver == nil {
+	goOver, what := a.goOver, "goes over"
+	switch leave := q.URL.Query().Get("leave"); leave {
+	case "", "false":
+	case "true":
+		goOver, what = a.leaves, "leaves, and goes over"
+	default:
+		fail(w, http.StatusBadRequest, "leave: true or false is wanted")
+		return
+	}
+	if goOver == nil {
 		fail(w, http.StatusNotImplemented, "this program has no way to go over to another cluster")
 		return
 	}
@@ -32,12 +42,12 @@ func (a *api) join(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 	}
-	switch err := a.goOver(q.Context(), seeds); {
+	switch err := goOver(q.Context(), seeds); {
 	case errors.Is(err, kith.ErrNotAlone), errors.Is(err, kith.ErrJoinPending):
 		fail(w, http.StatusConflict, err.Error())
 	case err != nil:
 		failed(w, err)
 	default:
-		say(w, http.StatusOK, done{"this node goes over to the cluster of " + strings.Join(seeds, ", ")})
+		say(w, http.StatusOK, done{"this node " + what + " to the cluster of " + strings.Join(seeds, ", ")})
 	}
 }

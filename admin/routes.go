@@ -44,7 +44,7 @@ var routes = []route{
 	{"GET", "/v1/shard-events", false, costStream, (*views).shardEvents, nil},
 	{"GET", "/v1/flight-record", true, costHeavy, (*views).flightRecord, nil},
 	{"GET", "/openapi.json", false, costLight, (*views).describe, nil},
-	{"POST", "/v1/join", true, costWaits, (*views).join, []string{"seeds"}},
+	{"POST", "/v1/join", true, costWaits, (*views).join, []string{"seeds", "leave"}},
 	{"POST", "/v1/leave", true, costWaits, (*views).leave, nil},
 	{"POST", "/v1/drain", true, costWaits, (*views).drain, nil},
 	{"POST", "/v1/undrain", true, costWaits, (*views).undrain, nil},

@@ -36,6 +36,10 @@ var verbs = map[string]func(w *tried, ctx context.Context) error{
 		_, err := w.n.JoinCluster(ctx, w.seeds())
 		return err
 	},
+	"Node.LeaveAndJoin": func(w *tried, ctx context.Context) error {
+		_, err := w.n.LeaveAndJoin(ctx, w.seeds())
+		return err
+	},
 	"Node.Shutdown":     func(w *tried, ctx context.Context) error { return w.n.Shutdown(ctx, kith.ReasonLeft) },
 	"Node.ShutdownFrom": func(w *tried, ctx context.Context) error { return w.n.ShutdownFrom(ctx, kith.ReasonLeft, "") },
 	"Node.PrepareForFullShutdown": func(w *tried, ctx context.Context) error {

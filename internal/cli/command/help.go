@@ -33,6 +33,9 @@ var texts = kong.Vars{
 		"them forms the cluster when no other answers. None: a cluster of one, which others may join.",
 	"datadir_help": "Directory of this node alone, for the record of its cluster's members: with it a restart while cut " +
 		"off forms no second cluster. None: no record.",
+	"joinall_help": "The admin interfaces of all members of a cluster: each in turn leaves it and joins the other one.",
+	"rejoin_help": "When the cluster has ended the node (downed, removed, cut off, not admitted in time), go on as a " +
+		"new member in place of an exit.",
 	"formnew_help": "For one start, by an operator who knows that no cluster lives: form one when none is found, " +
 		"whatever anybody remembers.",
 	"roles_help": "Roles of this node: names that entity types and --resolver-role select members by.",

@@ -38,8 +38,7 @@ type runCmd struct {
 	Roles     []string `help:"${roles_help}"`
 	DataDir   string   `help:"${datadir_help}"`
 	flightFlags
-	NeverForm bool `help:"Join a cluster only, never form one."`
-	FormNew   bool `help:"${formnew_help}"`
+	formFlags
 
 	findFlags
 
@@ -62,6 +61,13 @@ type runCmd struct {
 	DemoShards uint32 `default:"100" help:"${demoshards_help}"`
 
 	now inForce
+}
+
+// formFlags say when the node forms a cluster, and when it comes back to one.
+type formFlags struct {
+	Rejoin    bool `help:"${rejoin_help}"`
+	NeverForm bool `help:"Join a cluster only, never form one."`
+	FormNew   bool `help:"${formnew_help}"`
 }
 
 // inForce is what SIGHUP may change.
@@ -308,13 +314,15 @@ func (c *runCmd) live(ctx context.Context, node *kith.Node, l lifetime) (*kith.N
 			if next := goesBack(ctx, node, l.log); next != nil {
 				return next, nil
 			}
+			if next := c.comesBack(ctx, node); next != nil {
+				return next, nil
+			}
 			if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind == kith.EndLeft { // it was told to
 				return nil, left(node, l.log, node.Shutdown(context.Background(), kith.ReasonLeft))
 			}
 			return nil, ended(node)
 		case o := <-l.orders:
-			next, err := node.JoinCluster(ctx, o.seeds)
-			o.done <- err
+			next, err := goesOver(ctx, node, o)
 			if next == node {
 				l.log.Info("joins by order", "event", "node-told", "node", node.ID().String(), "seeds", fmt.Sprint(o.seeds))
 				continue
@@ -330,6 +338,17 @@ func (c *runCmd) live(ctx context.Context, node *kith.Node, l lifetime) (*kith.N
 			return nil, c.leave(node, l.log)
 		}
 	}
+}
+
+// goesOver carries out an order; nil: the node stays, or has ended.
+func goesOver(ctx context.Context, node *kith.Node, o order) (*kith.Node, error) {
+	if o.leave {
+		o.done <- nil
+		return node.LeaveAndJoin(ctx, o.seeds)
+	}
+	next, err := node.JoinCluster(ctx, o.seeds)
+	o.done <- err
+	return next, err
 }
 
 // goesBack starts the next node of one that has ended as the younger of two clusters: it joins the older one. Nil: it
@@ -348,6 +367,21 @@ func goesBack(ctx context.Context, node *kith.Node, log *slog.Logger) *kith.Node
 	log.Warn("goes over to the older cluster of this name", "event", "node-goes-over", "node", node.ID().String(), "next",
 		next.ID().String(), "seeds", fmt.Sprint(e.Seeds), "why", e.Reason)
 	return next
+}
+
+// comesBack starts the node that follows one which the cluster has ended, with --rejoin; nil: none is to follow. A
+// signal ends that, and the process.
+func (c *runCmd) comesBack(ctx context.Context, node *kith.Node) *kith.Node {
+	for c.Rejoin && ctx.Err() == nil {
+		next, err := kith.Rejoin(ctx, node)
+		if err == nil {
+			return next
+		}
+		if errors.Is(err, kith.ErrNoRejoin) {
+			break
+		}
+	}
+	return nil
 }
 
 // leave has a node leave. Its shards have the limit; what comes behind that, its removal, has leaveGrace more.

@@ -147,15 +147,21 @@ func (f *watchFlags) measure(cfg *kith.Config) *metrics.Metrics {
 // order has the node of a process go over to the cluster of the seeds.
 type order struct {
 	seeds []string
-	done  chan error // gets what came of it
+	leave bool       // one in company too, which leaves first
+	done  chan error // gets what came of it; with leave, that the order is taken
 }
 
 // orders is where they come in.
 type orders chan order
 
-// give gives an order and waits for what comes of it.
-func (o orders) give(ctx context.Context, seeds []string) error {
-	over := order{seeds, make(chan error, 1)}
+// join orders a node that is alone to go over, and waits for what comes of it.
+func (o orders) join(ctx context.Context, seeds []string) error { return o.give(ctx, seeds, false) }
+
+// leave orders a node to leave and go over.
+func (o orders) leave(ctx context.Context, seeds []string) error { return o.give(ctx, seeds, true) }
+
+func (o orders) give(ctx context.Context, seeds []string, leave bool) error {
+	over := order{seeds, leave, make(chan error, 1)}
 	select {
 	case o <- over:
 	case <-ctx.Done():
@@ -181,7 +187,8 @@ func (f *watchFlags) serve(n *kith.Node, m *metrics.Metrics, c adminCert, log *s
 	if err != nil {
 		return nil, err
 	}
-	cfg.Metrics, cfg.Times, cfg.Join = m.Handler(), f.times, o.give
+	cfg.Metrics, cfg.Times, cfg.Join = m.Handler(), f.times, o.join
+	cfg.LeaveAndJoin = o.leave
 	s, err := admin.Start(n, cfg)
 	if err != nil {
 		return nil, err

@@ -150,14 +150,3 @@ func (c *Down) Run(to *Console) error {
 		"time, and its process ends when it hears of it. It cannot be taken back.")
 	return nil
 }
-
-// Join is the verb that has a node go over to another cluster.
-type Join struct {
-	Asked
-	Seeds []string `arg:"" help:"Members of that cluster, host:port: their nodes' addresses, not their admin interfaces."`
-}
-
-// Run has the node go over. What it hosts is stopped, and its process goes on as a node of the other cluster.
-func (c *Join) Run(to *Console) error {
-	return c.order(to, "/v1/join?"+url.Values{"seeds": c.Seeds}.Encode())
-}

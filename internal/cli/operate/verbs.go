@@ -11,7 +11,7 @@ type Verbs struct {
 	Events      Events      `cmd:"" help:"Print what happens at a running node until it ends."`
 	Flight      Flight      `cmd:"" name:"flight-record" help:"Write the flight record of a running node to a file."`
 	Top         Top         `cmd:"" help:"Show what nodes do, again and again: rates, latencies, shards."`
-	Join        Join        `cmd:"" help:"Have a running node that is alone go over to the cluster of others."`
+	Join        Join        `cmd:"" help:"Have a running node, or all of its cluster, go over to another cluster."`
 	Dashboard   Dashboard   `cmd:"" help:"Serve one page that shows several running nodes."`
 	Leave       Leave       `cmd:"" help:"Have a running node leave its cluster gracefully."`
 	Drain       Drain       `cmd:"" help:"Move everything away from a running node, which stays a member."`

@@ -73,7 +73,7 @@ type Driver struct {
 	counts   atomic.Pointer[node.Counts]
 	stopping atomic.Bool
 	sleeps   sleepWatch
-	recorder *recordKeeper // nil without a directory
+	recorder *recordKeeper
 
 	lastCluster uint64 // that the record named at the start
 
@@ -85,7 +85,10 @@ type Driver struct {
 }
 
 // Start validates cfg, which has its defaults filled in, binds the listener and begins to join.
-func Start(ctx context.Context, cfg Config) (*Driver, error) {
+func Start(ctx context.Context, cfg Config) (*Driver, error) { return start(ctx, cfg, legacy{}) }
+
+// start is Start, of a node to which another one of this process may have left something.
+func start(ctx context.Context, cfg Config, left legacy) (*Driver, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -102,7 +105,7 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 		}
 		seeds = append(seeds, a)
 	}
-	keeps, err := openRecord(cfg)
+	keeps, err := openRecord(cfg, left)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +134,38 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	})
 	d.inbox.post(func() { d.command(join) })
 	return d, nil
+}
+
+// Succession is why a node follows another one.
+type Succession uint8
+
+// The reasons. Of the first two the seeds of the next node are an operator's (Told).
+const (
+	JoinsAnother  Succession = iota // it was alone, and joins the cluster of the seeds
+	LeftToJoin                      // it left its cluster, and joins that of the seeds
+	ReturnsToJoin                   // the cluster ended it
+)
+
+// Succeed starts the node that follows d, which has ended, and logs that a node comes back, or why it cannot.
+func Succeed(ctx context.Context, d *Driver, cfg Config, why Succession) (*Driver, error) {
+	left := legacy{goesOver: why == LeftToJoin}
+	if why == ReturnsToJoin {
+		left.record = d.recorder.final
+	}
+	next, err := start(ctx, cfg, left)
+	switch {
+	case why != ReturnsToJoin:
+		if err == nil && len(cfg.Seeds) > 0 {
+			told := slices.Clone(cfg.Seeds)
+			next.told.Store(&told)
+		}
+	case err != nil:
+		d.log.Error("does not come back yet", "event", "node-not-back", "node", d.self, "error", err)
+	default:
+		next.log.Warn("comes back as a new member", "event", "node-comes-back", "node", next.self, "after",
+			d.Err().Error())
+	}
+	return next, err
 }
 
 // newDriver makes everything but the node and starts nothing.

@@ -59,7 +59,8 @@ func (f recordFile) sum() string {
 	return strconv.FormatUint(xxhash.Sum64(b), 16)
 }
 
-// recordKeeper keeps the record of one node. All but note and finish belongs to its goroutine.
+// recordKeeper keeps the record of one node, in its directory or, without one, in memory for the next incarnation of
+// this process. All but note and finish belongs to its goroutine, which only a directory needs.
 type recordKeeper struct {
 	dir, name, node, role string
 	home                  string // of the directory, empty where that is not known
@@ -72,16 +73,25 @@ type recordKeeper struct {
 	wake                  chan struct{}
 	last                  chan func(membership.Record, *membership.View) membership.Record
 	over                  chan struct{}
+	final                 membership.Record // what the end of the node made of it, without a directory
 }
 
-// openRecord takes the directory for this process and reads what it holds; nil without a directory.
-func openRecord(cfg Config) (*recordKeeper, error) {
-	if cfg.Directory == "" {
-		return nil, nil
-	}
+// legacy is what a node leaves to the one that follows it in this process.
+type legacy struct {
+	record   membership.Record // where there is no directory
+	goesOver bool              // the cluster of the record was left for another one: nobody of it is asked
+}
+
+// openRecord takes the directory for this process and reads what it holds. Without a directory the record is what the
+// last incarnation in this process left, if it left one.
+func openRecord(cfg Config, left legacy) (*recordKeeper, error) {
 	r := &recordKeeper{dir: cfg.Directory, name: cfg.Name, role: cfg.node().RecordRole(), log: cfg.Logger,
 		wake: make(chan struct{}, 1), over: make(chan struct{}),
 		last: make(chan func(membership.Record, *membership.View) membership.Record, 1)}
+	if r.dir == "" {
+		r.memory = membership.NewMemory(left.record, r.role)
+		return r, nil
+	}
 	err := os.MkdirAll(r.dir, 0o700)
 	if mode, loose := files.Loose(r.dir); loose {
 		r.log.Warn("others can write to the directory of the record: whoever does decides which cluster this node carries on",
@@ -99,6 +109,9 @@ func openRecord(cfg Config) (*recordKeeper, error) {
 		r.release()
 		return nil, err
 	}
+	if left.goesOver {
+		rec = rec.After(membership.EndRejoin, nil, nil, r.role)
+	}
 	r.was = was
 	r.memory = membership.NewMemory(rec, r.role)
 	return r, nil
@@ -107,7 +120,7 @@ func openRecord(cfg Config) (*recordKeeper, error) {
 func (r *recordKeeper) path() string { return filepath.Join(r.dir, recordName) }
 
 func (r *recordKeeper) release() {
-	if r != nil && r.lock != nil {
+	if r.lock != nil {
 		_ = r.lock.Close() // which gives the lock up
 	}
 }
@@ -155,9 +168,6 @@ type keptBy struct {
 // A directory that has come with its node to another address is its own still. A copy is not: the node that kept the
 // record may live and carry its cluster on, alone, so it counts as one of those who could, and this node as none.
 func (r *recordKeeper) known(self peer.Addr) (rec membership.Record, former peer.Addr) {
-	if r == nil {
-		return rec, former
-	}
 	rec = r.memory.Kept()
 	if !rec.Known() || r.was.addr.IsZero() || r.was.addr == self {
 		return rec, former
@@ -204,15 +214,15 @@ func addresses(texts []string) (list []peer.Addr, err error) {
 
 // start begins to write what the node at that address notes, and tells written of each record that is.
 func (r *recordKeeper) start(node string, written func(membership.Record)) {
-	if r != nil {
-		r.node, r.written = node, written
+	r.node, r.written = node, written
+	if r.dir != "" {
 		go r.run()
 	}
 }
 
 // note hands a view on. Control goroutine; it never waits.
 func (r *recordKeeper) note(v *membership.View) {
-	if r == nil || v.ClusterID == 0 {
+	if v.ClusterID == 0 {
 		return
 	}
 	if m, ok := v.SelfMember(); !ok || m.Status == membership.Down {
@@ -227,9 +237,14 @@ func (r *recordKeeper) note(v *membership.View) {
 
 // finish writes the last record, which change makes of the one before and of the last view that was noted, nil when
 // there was none, and gives the directory up. One of no cluster removes the file. A disk that does not answer is left
-// behind.
+// behind. Without a directory the record stays in memory, for who follows.
 func (r *recordKeeper) finish(change func(membership.Record, *membership.View) membership.Record) {
-	if r == nil {
+	if r.dir == "" {
+		v := r.noted.Load()
+		if v != nil {
+			r.memory.Note(v)
+		}
+		r.final = change(r.memory.Wanted(), v)
 		return
 	}
 	r.last <- change

@@ -39,7 +39,7 @@ func keepAll(t *testing.T, dir string, v *membership.View, why *shutdown.EndedEr
 	yielded ...*membership.Record) {
 	t.Helper()
 	yielded = append(yielded, nil)
-	r, err := openRecord(recordConfig(dir))
+	r, err := openRecord(recordConfig(dir), legacy{})
 	require.NoError(t, err)
 	r.start("10.0.0.1:7355", func(membership.Record) {})
 	r.note(v)
@@ -92,7 +92,7 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 
 	// Who was never admitted keeps what was there.
 	keepAll(t, dir, seen(3), crash, nil)
-	r, err := openRecord(recordConfig(dir))
+	r, err := openRecord(recordConfig(dir), legacy{})
 	require.NoError(t, err)
 	require.True(t, want.Equal(r.memory.Kept()))
 	r.start("10.0.0.1:7355", func(membership.Record) {})
@@ -144,7 +144,7 @@ func TestBadRecords(t *testing.T) {
 	require.NoError(t, err)
 	try := func(b []byte) error {
 		require.NoError(t, os.WriteFile(path, b, 0o600))
-		_, err := openRecord(recordConfig(dir))
+		_, err := openRecord(recordConfig(dir), legacy{})
 		return err
 	}
 	for n := range len(strings.TrimRight(string(good), "\n")) {
@@ -164,26 +164,26 @@ func TestBadRecords(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, good, 0o600))
 	cfg := recordConfig(dir)
 	cfg.Name = "shop"
-	_, err = openRecord(cfg)
+	_, err = openRecord(cfg, legacy{})
 	require.ErrorIs(t, err, ErrRecord)
 	require.ErrorContains(t, err, `of the cluster "market", this node's is "shop"`)
 	ended, _, err := readRecord(filepath.Join("testdata", "record", "left.json"), "shop")
 	require.NoError(t, err, "nobody of the other cluster is left")
 	require.EqualValues(t, 1<<60, ended.Highest, "its fences are")
-	r, err := openRecord(recordConfig(dir))
+	r, err := openRecord(recordConfig(dir), legacy{})
 	require.NoError(t, err, "the directory is free again after a failed start")
 	r.release()
 }
 
 func TestDirectoryOfOneNode(t *testing.T) {
 	dir := t.TempDir()
-	r, err := openRecord(recordConfig(dir))
+	r, err := openRecord(recordConfig(dir), legacy{})
 	require.NoError(t, err)
-	_, err = openRecord(recordConfig(dir))
+	_, err = openRecord(recordConfig(dir), legacy{})
 	require.ErrorIs(t, err, ErrRecord)
 	require.ErrorContains(t, err, "another node uses it")
 	r.release()
-	r, err = openRecord(recordConfig(dir))
+	r, err = openRecord(recordConfig(dir), legacy{})
 	require.NoError(t, err)
 	r.release()
 }
@@ -210,7 +210,7 @@ func TestRecordIsOfItsDirectory(t *testing.T) {
 	keepAll(t, dir, seen(3), &shutdown.EndedError{Kind: shutdown.EndClosed}, nil)
 	kept, own, elsewhere := membership.Record{}.Next(seen(3), ""), seen(3).Self.Addr, peer.MustAddr("10.0.0.9:7355")
 	open := func(dir string, self peer.Addr) (membership.Record, peer.Addr) {
-		r, err := openRecord(recordConfig(dir))
+		r, err := openRecord(recordConfig(dir), legacy{})
 		require.NoError(t, err)
 		defer r.release()
 		return r.known(self)
@@ -265,7 +265,7 @@ func TestRecordInATrap(t *testing.T) {
 		} {
 			dir := t.TempDir()
 			require.NoError(t, trap(filepath.Join(dir, name)))
-			_, err := openRecord(recordConfig(dir))
+			_, err := openRecord(recordConfig(dir), legacy{})
 			require.ErrorIs(t, err, ErrRecord, "%s as %s", what, name)
 			require.ErrorContains(t, err, name)
 		}
@@ -276,7 +276,7 @@ func TestRecordInATrap(t *testing.T) {
 	var log bytes.Buffer
 	cfg := recordConfig(dir)
 	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	r, err := openRecord(cfg)
+	r, err := openRecord(cfg, legacy{})
 	require.NoError(t, err)
 	require.Contains(t, log.String(), "others can write to the directory")
 	r.start("10.0.0.1:7355", func(membership.Record) {})

@@ -26,17 +26,10 @@ func UseSeeds(ctx context.Context, d *Driver, seeds []string, told bool) error {
 		return fmt.Errorf("kith: seeds: %w", err)
 	}
 	if told {
-		Tell(d, seeds)
-	}
-	return nil
-}
-
-// Tell notes the seeds that an operator gave, for Told.
-func Tell(d *Driver, seeds []string) {
-	if len(seeds) > 0 {
 		own := slices.Clone(seeds)
 		d.told.Store(&own)
 	}
+	return nil
 }
 
 // Told returns the seeds of an operator, nil for none; see the face.
