@@ -4,9 +4,7 @@ package sim_test
 
 import (
 	"errors"
-	"os"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -108,20 +106,6 @@ func TestBookSurvivesPartition(t *testing.T) {
 	}
 	require.Equal(t, before+5, shelf.sold["dune"])
 	require.Zero(t, shelf.late, "the smaller side had ended before its shards were given away")
-}
-
-// The test above is the one that docs/simulator.md shows, to the letter.
-func TestSimulatorPageShowsThisTest(t *testing.T) {
-	page, err := os.ReadFile("../docs/simulator.md")
-	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(page), "<!-- simtest:begin")
-	require.True(t, found)
-	_, code, found := strings.Cut(rest, "```go\n")
-	require.True(t, found)
-	code, _, _ = strings.Cut(code, "```")
-	source, err := os.ReadFile("book_test.go")
-	require.NoError(t, err)
-	require.Contains(t, string(source), "\n"+code+"\n")
 }
 
 // What a book sold comes back from its shelf at the next home; the late owner's fence is refused there (SHD-11).

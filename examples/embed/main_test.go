@@ -132,20 +132,3 @@ func TestDownedNodeEndsTheProgram(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, last, "kith: this node was marked down")
 }
-
-// The quick start shows this program, to the letter, from its package clause on.
-func TestQuickStartShowsThisProgram(t *testing.T) {
-	page, err := os.ReadFile("../../docs/quickstart.md")
-	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(page), "<!-- embed:begin")
-	require.True(t, found)
-	block, _, found := strings.Cut(rest, "<!-- embed:end -->")
-	require.True(t, found)
-	_, code, found := strings.Cut(block, "```go\n")
-	require.True(t, found)
-	code, _, _ = strings.Cut(code, "```")
-	source, err := os.ReadFile("main.go")
-	require.NoError(t, err)
-	_, program, _ := strings.Cut(string(source), "\npackage main\n")
-	require.Equal(t, "package main\n"+program, code)
-}

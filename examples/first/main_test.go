@@ -1,4 +1,4 @@
-// The first program runs as two processes, and the README shows it as it stands.
+// The first program, which the README shows, runs as two processes.
 
 package main
 
@@ -51,19 +51,4 @@ func TestTwoProcessesShareACounter(t *testing.T) {
 		require.NoError(t, process.Process.Signal(os.Interrupt))
 		require.NoError(t, process.Wait())
 	}
-}
-
-// The README shows this program, to the letter, from its package clause on.
-func TestReadmeShowsThisProgram(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(readme), "<!-- first:begin")
-	require.True(t, found)
-	_, code, found := strings.Cut(rest, "```go\n")
-	require.True(t, found)
-	code, _, _ = strings.Cut(code, "```")
-	source, err := os.ReadFile("main.go")
-	require.NoError(t, err)
-	_, program, _ := strings.Cut(string(source), "\npackage main\n")
-	require.Equal(t, "package main\n"+program, code)
 }
