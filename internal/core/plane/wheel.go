@@ -34,7 +34,7 @@ func (h *askWheel) add(a *Ask, due int64) {
 	h.put(a)
 }
 
-// remove takes a off the wheel.
+// remove makes the wheel skip a when its time comes.
 func (h *askWheel) remove(a *Ask) { a.waits = false }
 
 // put puts a where its deadline says.

@@ -177,7 +177,7 @@ var nodeBugs = []bug{
 		In: "internal/core/flow.Link.Withdraw", Old: "n < l.q.Len()", New: "n < 0",
 	},
 	{
-		Name: "what-waited-is-dropped", Rules: "accounts", Seeds: 5, First: 363602555411, Accounts: true,
+		Name: "what-waited-is-dropped", Rules: "accounts", Seeds: 40, Accounts: true,
 		In: "internal/core/flow.Slot.PutFirst", Old: "old != nil && old.Len() > 0", New: "old != nil && old.Len() < 0",
 	},
 	{
