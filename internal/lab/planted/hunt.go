@@ -42,9 +42,24 @@ func (h *hunter) hunt(ctx context.Context, b *bug) (catch, error) {
 		if err != nil {
 			return catch{}, err
 		}
-		return h.storm(ctx, node, b.verb(), b.First, b.Seeds)
+		return h.seeds(ctx, node, b)
 	}
 	return h.test(ctx, b.Package, b.Run, overlay)
+}
+
+// atOnce is how many seeds of a storm are run before its report is looked at: most bugs show in the first of them.
+const atOnce = 10
+
+// seeds runs the storm of a bug until some of its seeds catch it.
+func (h *hunter) seeds(ctx context.Context, node string, b *bug) (c catch, err error) {
+	first := max(b.First, 1)
+	for n := 0; n < b.Seeds; n += atOnce {
+		c, err = h.storm(ctx, node, b.verb(), first+uint64(n), min(atOnce, b.Seeds-n))
+		if err != nil || c.Why != passed {
+			return c, err
+		}
+	}
+	return c, nil
 }
 
 // baseline proves that the nets are quiet without a bug, so that what they catch later is the bug.
@@ -140,7 +155,7 @@ func (h *hunter) storm(ctx context.Context, node, verb string, first uint64, see
 // test runs tests. A bug is caught when a test fails; a package that does not build, or a pattern that matches nothing,
 // is the list's fault.
 func (h *hunter) test(ctx context.Context, pkg, run, overlay string) (catch, error) {
-	out, err := h.run(ctx, "go", "test", "-count=1", "-v", "-overlay="+overlay, "-run", run, pkg)
+	out, err := h.run(ctx, "go", "test", "-count=1", "-failfast", "-v", "-overlay="+overlay, "-run", run, pkg)
 	switch {
 	case !bytes.Contains(out, []byte("=== RUN ")):
 		return catch{}, fmt.Errorf("no test of %s ran for %q: %v\n%s", pkg, run, err, tail(out))
