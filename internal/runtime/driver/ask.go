@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/base/callback"
+	"github.com/kith-io/kith/internal/base/incall"
 	"github.com/kith-io/kith/internal/core/plane"
 	"github.com/kith-io/kith/internal/runtime/exec"
 	"github.com/kith-io/kith/peer"
@@ -26,12 +27,12 @@ const (
 // whoever settles it, before wake is signalled. That is another core than the asker's, mostly: so a waiter shares no
 // line of memory with another one, and whoever settles an ask touches two lines (TestLinesOfAWaiter).
 type askWaiter struct {
-	state  atomic.Uint64          // plane.AskState: whoever moves it from waiting to settled answers it
-	remote atomic.Pointer[remote] // the connection it was sent over; nil while it is parked, and for this node itself
-	dest   atomic.Pointer[routeEntry]
-	wake   chan struct{} // capacity 1
-	fn     func(reply []byte, err error)
-	reply  []byte
+	state atomic.Uint64              // plane.AskState: whoever moves it from waiting to settled answers it
+	dest  atomic.Pointer[routeEntry] // whom it was sent to; nil while it is parked
+	wake  chan struct{}              // capacity 1
+	fn    func(reply []byte, err error)
+	reply []byte
+	_     [8]byte
 
 	by     atomic.Pointer[exec.Host] // the shard of the handler that asks; nil: another asks
 	region *Region
@@ -80,7 +81,7 @@ func newAskTable(limit, every int) *askTable {
 // begin takes a waiter whose time is over after d, or returns an *AsksFullError.
 func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into []byte,
 	fn func([]byte, error)) (asking, uint64, error) {
-	start, due := rand.Uint32(), t.at()+plane.WheelTicks(d)
+	start, due := stripeHere(), t.at()+plane.WheelTicks(d)
 	for i := range uint32(askStripes) {
 		n := (start + i) % askStripes
 		s := &t.stripes[n]
@@ -101,6 +102,15 @@ func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into [
 		return asking{w, limit, limited, fn != nil}, corr, nil
 	}
 	return asking{}, 0, t.full
+}
+
+// stripeHere returns at which stripe an ask of this goroutine looks first: as its last one did, whose waiter and lock
+// its core has at hand.
+func stripeHere() uint32 {
+	if incall.Known {
+		return uint32(uint64(incall.Here()) * 0x9e3779b97f4a7c15 >> 32)
+	}
+	return rand.Uint32()
 }
 
 func (s *askStripe) grow(stripe uint32) bool {
@@ -173,8 +183,8 @@ func (t *askTable) awaiting(corr uint64, from peer.ID) *askWaiter {
 	w := t.find(corr)
 	if w != nil {
 		state := plane.AskState(w.state.Load()) // before whom it went to, which is the next ask's once this one is over
-		r := w.remote.Load()
-		asked := r != nil && r.id == from || mayAnswer(w.dest.Load(), from)
+		e := w.dest.Load()
+		asked := e != nil && (e.remote != nil && e.remote.id == from || mayAnswer(e, from))
 		switch state.Judge(corr, asked) {
 		case plane.Due:
 			return w
@@ -254,7 +264,7 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte, own
 	w.wake <- struct{}{}
 }
 
-// free gives w back; its correlation is void from here on.
+// free gives w back, which is settled; its correlation is void from here on.
 func (t *askTable) free(w *askWaiter) {
 	s := &t.stripes[w.Index()%askStripes]
 	w.region, w.fn, w.reply, w.err = nil, nil, nil, nil
@@ -266,7 +276,6 @@ func (t *askTable) free(w *askWaiter) {
 	}
 	s.mu.Lock()
 	w.stays() // under the lock: its sender may still say whom it goes to
-	w.state.Store(0)
 	s.asks.End(&w.Ask)
 	s.mu.Unlock()
 }
@@ -274,16 +283,12 @@ func (t *askTable) free(w *askWaiter) {
 // goes notes whom an ask goes to, before it is sent there, and reports whether anybody waits for it still: else it must
 // not be sent, because who gives up and finds that it went nowhere says that it was not executed.
 func (w *askWaiter) goes(corr uint64, e *routeEntry) bool {
-	w.sentOver(e.remote)
 	w.dest.Store(e)
 	return plane.AskState(w.state.Load()) == plane.Waiting(corr)
 }
 
 // stays notes that an ask of one's own goes nowhere yet.
-func (w *askWaiter) stays() {
-	w.dest.Store(nil)
-	w.sentOver(nil)
-}
+func (w *askWaiter) stays() { w.dest.Store(nil) }
 
 // stays notes that an ask which waited in a link goes nowhere yet.
 func (t *askTable) stays(corr uint64) {
@@ -374,10 +379,7 @@ func (t *askTable) fail(r *remote, reason route.Reason) {
 				w := &chunk[k]
 				// The state first: an ask that begins between the two loads has another generation, and is not claimed.
 				state := plane.AskState(w.state.Load())
-				if !state.Waits() || r != nil && (w.remote.Load() != r || wentOn(w.dest.Load())) {
-					continue
-				}
-				if w.claimAs(state) {
+				if state.Waits() && (r == nil || w.dest.Load().over(r)) && w.claimAs(state) {
 					t.finish(w, reason, nil, true)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/base/incall"
 	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -341,6 +342,32 @@ func TestAsksBeginByTheExactClock(t *testing.T) {
 	t.Cleanup(d.wires.Close)
 	d.exec.Clock.Init(time.Now().Add(-time.Hour))
 	require.GreaterOrEqual(t, d.asks.at(), int64(time.Hour/wheelTick), "no ticker has run")
+}
+
+// A goroutine that asks again has the waiter of its last ask, which its core has at hand, and finds another where all
+// of its stripe are in use (CARD-3).
+func TestAsksOfAGoroutineUseOneWaiter(t *testing.T) {
+	if !incall.Known {
+		t.Skip("goroutines are not told apart")
+	}
+	table := newAskTable(askStripes, 0)
+	var first *askWaiter
+	for range 3 * askStripes {
+		w, corr, err := begun(table.begin(time.Hour, &Region{}, 0, nil, nil))
+		require.NoError(t, err)
+		if first == nil {
+			first = w
+		}
+		require.Same(t, first, w)
+		require.True(t, table.abandon(w, corr, false))
+	}
+	used := map[*askWaiter]bool{}
+	for range askStripes {
+		w, _, err := begun(table.begin(time.Hour, &Region{}, 0, nil, nil))
+		require.NoError(t, err)
+		used[w] = true
+	}
+	require.Len(t, used, askStripes)
 }
 
 // Each ask moves its waiter between the cores of who asks and who answers.

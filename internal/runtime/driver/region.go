@@ -146,13 +146,16 @@ func (t *heirTable) may(n route.ShardID, from peer.ID, asked route.Fence) bool {
 // mayAnswer reports whether a node may answer an ask beside the one that it was sent to: the shard has moved to it
 // since, and the ask with it.
 func mayAnswer(e *routeEntry, from peer.ID) bool {
-	return e != nil && e.of.r != nil && e.of.r.heirs.may(e.of.shard, from, e.fence)
+	return e.of.r != nil && e.of.r.heirs.may(e.of.shard, from, e.fence)
 }
+
+// over reports whether an ask that was sent to e, nil for one that is parked, waits for an answer over a connection.
+func (e *routeEntry) over(r *remote) bool { return e != nil && e.remote == r && !wentOn(e) }
 
 // wentOn reports whether the shard that an ask was sent to lives elsewhere by now: then the one that it was sent to is
 // not who answers it.
 func wentOn(e *routeEntry) bool {
-	if e == nil || e.of.r == nil {
+	if e.of.r == nil {
 		return false
 	}
 	s := e.of.slot()

@@ -88,13 +88,6 @@ func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
 	return r.answer(corr, reason, payload)
 }
 
-// sentOver notes the connection of an ask. A store costs ten loads, and asks of this node's own entities need none.
-func (w *askWaiter) sentOver(r *remote) {
-	if w.remote.Load() != r {
-		w.remote.Store(r)
-	}
-}
-
 // answer is Reply for a payload that fits a frame.
 func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error {
 	l := r.link
