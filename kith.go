@@ -40,6 +40,7 @@ type (
 	//	New, Open                               make the handler of an entity: set one of the two
 	//	Mode                                    who calls the handler: Blocking, Worker or Inline
 	//	MailboxBytes, MaxState                  bounds of one entity
+	//	StopMessage                             what it gets as its last message before Stop
 	//	IdleAfter, MaxActive                    when an entity is stopped though its shard stays
 	//	Restart, RestartBackoff,
 	//	MaxRestarts, RestartWindow              what becomes of an entity whose handler panicked
@@ -68,7 +69,7 @@ type (
 	//	Tell, Ask, With                         messages to other entities; With: the same with headers
 	//	After, SetTimer, CancelTimer,
 	//	CancelTimers, Timer, Now                messages to itself, later; the time
-	//	Passivate, StopReason                   let this instance go; why Stop is called
+	//	Passivate, StopReason                   let this instance go; why it stops
 	//	Context, Suspended                      when the handler should end
 	//
 	// What each does: go doc github.com/kith-io/kith/entity.Context

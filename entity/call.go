@@ -7,6 +7,7 @@
 package entity
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -61,7 +62,9 @@ func (c *Context) outcome(err error, text []byte) {
 		c.e.act.step = parting // a call of its own: the node may have suspended itself during this one
 		return
 	}
-	c.halt(StopPassivated)
+	if c.sayLast(StopPassivated) {
+		c.halt(StopPassivated)
+	}
 }
 
 // answer answers the ask unless it was answered before. A detached ask is answered too: this is an error or a panic,
@@ -268,6 +271,38 @@ func callRun(ctx context.Context, c *Context, run func(context.Context, *Context
 	return run(ctx, c), true
 }
 
+// sayLast gives an instance that stops the type's StopMessage, if there is one, and reports whether the instance lives
+// on for its Stop. It is a stop call as Stop is: it has the same time, and is named where it hangs.
+func (c *Context) sayLast(why StopReason) (lives bool) {
+	typ := c.s.typ
+	if typ.StopMessage == nil {
+		return true
+	}
+	c.from, c.halting, c.fired, c.why = nil, true, false, why
+	c.limit, c.headers = 0, nil
+	returned := false
+	defer func() {
+		leaveCall(c)
+		if v := recover(); v != nil || !returned {
+			c.caught(v)
+			if lives = typ.Restart == RestartResume; !lives {
+				c.parted = c.parted || why == StopPassivated
+				c.tally.Crashes++
+				c.endInstance()
+			}
+		}
+		c.s.runtime.Returned(c.e, StopCall)
+		c.halting, c.passivate = false, false
+	}()
+	c.s.runtime.Calling(c.e, StopCall)
+	enterCall(c)
+	if err := c.e.h.Receive(c, bytes.Clone(typ.StopMessage)); err != nil {
+		c.tally.Failed++
+	}
+	returned = true
+	return true
+}
+
 // halt runs Stop and ends the instance.
 func (c *Context) halt(why StopReason) {
 	c.from, c.halting, c.fired, c.why = nil, true, false, why
@@ -305,11 +340,6 @@ func (c *Context) caught(v any) []byte {
 	if v == nil {
 		v = exited
 	}
-	return c.panicked(v)
-}
-
-// panicked counts and reports a panic, and returns what the caller of an ask gets.
-func (c *Context) panicked(v any) []byte {
 	if broken, ok := v.(*invariant.Violation); ok {
 		panic(broken) // ours, not the user's: going on would break a promise
 	}

@@ -193,8 +193,8 @@ func (c *Context) Passivate() {
 	}
 }
 
-// StopReason says why Stop is called, NotStopping in every other call. How long Stop has is said by the deadline of
-// Context.
+// StopReason says why Stop is called or Type.StopMessage has come, NotStopping in every other call. How long they have
+// is said by the deadline of Context.
 func (c *Context) StopReason() StopReason {
 	if kept(c) || !c.halting {
 		return NotStopping

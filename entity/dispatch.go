@@ -123,7 +123,7 @@ func (d *CallFrame) Recovered(v any) {
 		panic(v)
 	}
 	leaveCall(c)
-	c.outcome(nil, c.panicked(v))
+	c.outcome(nil, c.caught(v))
 	c.s.endCall(c)
 	c.s.handled(c, c.e)
 }

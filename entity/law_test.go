@@ -65,6 +65,9 @@ func newHostModel(t *rapid.T, mode Mode) *hostModel {
 		if typ.Restart == RestartFresh {
 			typ.MaxRestarts = rapid.IntRange(0, 2).Draw(t, "restarts")
 		}
+		if rapid.Bool().Draw(t, "last") {
+			typ.StopMessage = []byte("bye")
+		}
 		typ.MaxActive = rapid.IntRange(0, 3).Draw(t, "active")
 		if rapid.Bool().Draw(t, "opens") {
 			typ.New, typ.Open = nil, m.open
@@ -89,7 +92,7 @@ func newHostModel(t *rapid.T, mode Mode) *hostModel {
 			require.GreaterOrEqual(t, m.f.now-at, m.Type().RestartBackoff, "made before its rest was over")
 		}
 		m.alive[id] = true
-		return &modelHandler{m, t, id}
+		return &modelHandler{m: m, t: t, id: id}
 	}
 	return m
 }
@@ -170,6 +173,8 @@ type modelHandler struct {
 	m  *hostModel
 	t  *rapid.T
 	id string
+
+	said bool // it got the stop message
 }
 
 func (h *modelHandler) Receive(c *Context, payload []byte) error {
@@ -178,7 +183,16 @@ func (h *modelHandler) Receive(c *Context, payload []byte) error {
 	m.inCall++
 	defer func() { m.inCall-- }()
 	require.True(h.t, m.alive[h.id], "a call after the end")
+	require.False(h.t, h.said, "a message behind the last")
 	text, _, _ := strings.Cut(string(payload), " ")
+	if text == "bye" {
+		require.NotEqual(h.t, NotStopping, c.StopReason())
+		if h.said = true; rapid.IntRange(0, 9).Draw(h.t, "last fails") == 0 {
+			h.m.alive[h.id] = m.Type().Restart == RestartResume
+			panic("the last")
+		}
+		return nil
+	}
 	if text == "timer" {
 		m.timers++
 		return nil
@@ -208,6 +222,7 @@ func (h *modelHandler) Receive(c *Context, payload []byte) error {
 func (h *modelHandler) Stop(*Context) {
 	require.Zero(h.t, h.m.inCall, "one call at a time")
 	require.True(h.t, h.m.alive[h.id], "stopped twice")
+	require.Equal(h.t, h.m.Type().StopMessage != nil, h.said)
 	h.m.alive[h.id] = false
 }
 

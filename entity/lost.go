@@ -78,7 +78,8 @@ func leaveState(s *Shard, e *Entity) {
 func leaveRun(s *Shard, e *Entity) {
 	a := e.act
 	_, is := e.h.(Stateful)
-	if s.moving.asked && is && (a.step == handed || a.passage != nil && a.passage.gives != nil || a.now != nil) {
+	given := a.passage != nil && a.passage.gives != nil
+	if s.moving.asked && is && (a.step == handed || a.step == said || given || a.now != nil) {
 		a.left = true
 		loseStateOf(s, e.id, ErrStateLeftBehind)
 	}

@@ -54,6 +54,8 @@ const (
 	made    runStep = 1 // the instance was made for it; its handler is called next
 	parting runStep = 2 // its handler wished to passivate; Stop is called next
 	handed  runStep = 3 // its handler was asked for its state; Stop is called next
+	said    runStep = 4 // its handler got the stop message; HandOver or Stop is called next
+	parted  runStep = 5 // its handler wished to passivate and got the stop message; Stop is called next
 )
 
 type runPhase uint8

@@ -36,14 +36,14 @@ func (e *Entity) Begin(now time.Duration) bool {
 			s.unpace(a)
 		}
 	}
-	invariant.Check(a.now != nil || a.halt || a.step == parting, "entity: an entity with nothing to do is ready")
+	invariant.Check(a.now != nil || a.halt || a.step >= parting, "entity: an entity with nothing to do is ready")
 	if a.halt && e.h != nil && s.phase == serving && !s.moving.cut {
 		s.stats.Passivated++
 	}
 	a.phase, a.began = begun, s.now
 	a.room = int8(MaxTimers - e.running())
 	a.closing = s.phase != serving
-	if a.closing {
+	if a.closing && a.step != said { // else it was told why already
 		a.why = s.why // also of one that was to go because it was idle
 	}
 	if s.moving.in != nil || s.moving.asked {
@@ -87,20 +87,17 @@ func (e *Entity) work() (more bool) {
 	step, now := a.step, a.frame.now
 	a.step, a.frame.now = between, 0
 	switch {
-	case step == parting:
-		c.halt(StopPassivated)
-		return a.more()
-	case a.now == nil:
-		if h, ok := asks(c, a.why); ok && step != handed {
-			a.step = handed // Stop is a call of its own, as after a message, also when this one does not return
-			handOver(c, h, a.why)
-			return true
-		}
-		a.halt = false
+	case step == parting && c.s.typ.StopMessage != nil:
+		a.step = parted
+		c.sayLast(StopPassivated)
+		return true
+	case step == parting, step == parted:
 		if e.h != nil {
-			c.halt(a.why)
+			c.halt(StopPassivated)
 		}
-		return false
+		return a.more()
+	case step >= handed, a.now == nil:
+		return a.part(e, c, step)
 	case step == between:
 		a.pos++
 	}
@@ -133,6 +130,26 @@ func (e *Entity) work() (more bool) {
 		}
 	}
 	return a.more() && !c.crashed
+}
+
+// part makes the next call of the end of an instance that has nothing left to handle. Each is a call of its own, as
+// after a message, also when it does not return.
+func (a *activity) part(e *Entity, c *Context, step runStep) (more bool) {
+	if step < handed && e.h != nil && c.s.typ.StopMessage != nil {
+		a.step = said
+		c.sayLast(a.why)
+		return true
+	}
+	if h, ok := asks(c, a.why); ok && step != handed {
+		a.step = handed
+		handOver(c, h, a.why)
+		return true
+	}
+	a.halt = false
+	if e.h != nil {
+		c.halt(a.why)
+	}
+	return a.more()
 }
 
 // more reports whether the run has a call to make, that of an idle entity's stop left aside.
@@ -209,7 +226,7 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	case e.place&hurt != 0 && s.rests(e):
 		waitOn(s, e)
 		return false
-	case a.now != nil || a.head != nil || a.step == parting:
+	case a.now != nil || a.head != nil || a.step >= parting:
 		return true
 	case e.h == nil && e.place&hurt != 0:
 		s.deactivate(e) // its record is kept

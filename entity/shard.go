@@ -98,7 +98,7 @@ const (
 type Tally struct {
 	Delivered     uint64 // messages given to a handler, the failed ones included
 	NotMade       uint64 // messages dropped because New or Open made no handler for them; asks among them were answered
-	Failed        uint64 // of them, Receive returned an error
+	Failed        uint64 // Receive returned an error: of them, and of stop messages, which are not among them
 	Panics        uint64 // New, Open, Receive or Stop panicked
 	Crashes       uint64 // instances that a panic ended, or that New or Open failed to make
 	NoReply       uint64 // asks left without a reply
@@ -305,10 +305,12 @@ func (s *Shard) handled(c *Context, e *Entity) (quiet bool) {
 func (s *Shard) halt(e *Entity, why StopReason) {
 	if e.h != nil { // else it rested after a panic
 		began, c := s.enter(e)
-		if h, ok := asks(c, why); ok {
-			handOver(c, h, why)
+		if c.sayLast(why) {
+			if h, ok := asks(c, why); ok {
+				handOver(c, h, why)
+			}
+			c.halt(why)
 		}
-		c.halt(why)
 		s.leave(c, began)
 		c.touched, c.renewed, c.cancelled = false, false, false
 	}

@@ -67,13 +67,13 @@ func (r Restart) MarshalText() ([]byte, error) { return []byte(r.String()), nil 
 // UnmarshalText takes a name, as String gives it.
 func (r *Restart) UnmarshalText(text []byte) error { return enum.Parse(r, text) }
 
-// StopReason is why Handler.Stop is called.
+// StopReason is why an instance gets Type.StopMessage and Handler.Stop.
 type StopReason uint8
 
 // The reasons of a stop. A node that ends without a leave (Close, a Down), and one that has lost a shard already, calls
 // no Stop.
 const (
-	NotStopping    StopReason = 0 // Stop is not being called
+	NotStopping    StopReason = 0 // neither Stop nor the stop message is being called
 	StopPassivated StopReason = 1 // the handler called Context.Passivate
 	StopIdle       StopReason = 2 // it had no message for Type.IdleAfter
 	StopEvicted    StopReason = 3 // it was idle, and the node holds more than Type.MaxActive
@@ -99,6 +99,7 @@ const (
 	DefaultMailboxBytes = 256 << 10
 	DefaultMaxState     = 1 << 20
 	MinMailboxBytes     = 1 << 10
+	MaxStopMessage      = 64 << 10 // bytes of Type.StopMessage
 
 	DefaultRestartWindow = time.Minute
 	DefaultRecallBackoff = time.Second // RestartBackoff of a type with a Remembered
@@ -204,6 +205,13 @@ type Type struct {
 	// goes on as after a panic: by Restart, RestartBackoff and MaxRestarts. c has all but the ask: the message is for
 	// the handler to answer. Open blocks only where a handler of the type's Mode may.
 	Open func(c *Context) (Handler, error)
+	// StopMessage, if not nil, is a message of the application's own that each instance gets as its last one before it
+	// stops, by Receive: behind all that it handles, and before HandOver and Stop. Context.StopReason says why, in that
+	// call and in Stop alone. It goes where Stop is called and nowhere else: an entity that does not live gets none, nor
+	// does one of a lost shard or a killed node. It is no ask, has no headers, and counts as no message; an error of it is
+	// counted as Failed, and a panic ends the instance without HandOver and Stop, unless Restart is RestartResume. Each
+	// instance gets a copy. At most 64 KiB.
+	StopMessage []byte
 	// MailboxBytes bounds what waits for one Blocking entity, RecordOverhead of each message included; zero means
 	// 256 KiB, at least 1 KiB. A single message may exceed it when nothing else waits, and so may messages of TellWait
 	// that were under way when it was reached: of each data connection its window, what its link gathers, and two frames.
@@ -309,14 +317,13 @@ func (t Type) Validate() error {
 	if t.MailboxBytes < MinMailboxBytes {
 		fault("MailboxBytes is %d, must be at least %d", t.MailboxBytes, MinMailboxBytes)
 	}
-	if t.MaxState < 0 {
-		fault("MaxState is negative")
+	if len(t.StopMessage) > MaxStopMessage {
+		fault("StopMessage has %d bytes, must have at most %d", len(t.StopMessage), MaxStopMessage)
 	}
-	if t.IdleAfter < 0 {
-		fault("IdleAfter is negative")
-	}
-	if t.MaxActive < 0 {
-		fault("MaxActive is negative")
+	for i, negative := range []bool{t.MaxState < 0, t.IdleAfter < 0, t.MaxActive < 0} {
+		if negative {
+			fault("%s is negative", []string{"MaxState", "IdleAfter", "MaxActive"}[i])
+		}
 	}
 	if t.Restart > RestartStop {
 		fault("Restart is %d, must be RestartFresh, RestartResume or RestartStop", t.Restart)

@@ -166,21 +166,28 @@ func TestLeaveStopsEntities(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			var mu sync.Mutex
-			fences, handled := map[string]kith.Fence{}, 0
+			fences, handled, last := map[string]kith.Fence{}, 0, map[string]string{}
 			n := cluster(t, 1, nil, nil)[0]
-			typ := kith.EntityType{Name: "x", Mode: mode, Shards: 8}
+			typ := kith.EntityType{Name: "x", Mode: mode, Shards: 8, StopMessage: []byte("bye")}
 			typ.New = func(id string, f kith.Fence) kith.Handler {
 				mu.Lock()
 				fences[id] = f
 				mu.Unlock()
-				return &actor{func(*kith.Context, []byte) error {
+				return &actor{func(c *kith.Context, p []byte) error {
 					mu.Lock()
 					defer mu.Unlock()
+					if c.StopReason() != kith.NotStopping {
+						last[c.ID] += string(p) + " " + c.StopReason().String()
+						return nil
+					}
 					handled++
 					return nil
 				}, func(c *kith.Context) {
 					mu.Lock()
 					defer mu.Unlock()
+					if last[c.ID] != "bye leaving" {
+						t.Errorf("entity %s stopped, and its last message was %q", c.ID, last[c.ID])
+					}
 					if f, there := fences[c.ID]; !there || f != c.Fence || f.IsZero() {
 						t.Errorf("entity %s stopped twice or under another fence", c.ID)
 					}
@@ -197,6 +204,7 @@ func TestLeaveStopsEntities(t *testing.T) {
 			require.NoError(t, n.Leave(ctx))
 			require.Empty(t, fences, "every entity was stopped")
 			require.Equal(t, 5000, handled)
+			require.Len(t, last, 500, "each got its stop message")
 		})
 	}
 }

@@ -116,6 +116,9 @@ type stormEntity struct {
 	id   string
 	busy bool
 	over bool
+
+	lasts, said bool // its type has a stop message; it has come
+
 	owes []owed          // asks that the next timer answers
 	kept context.Context // of the last call
 	own  ownTimers
@@ -136,6 +139,9 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 	}
 	h.busy = true
 	defer func() { h.busy = false }()
+	if len(payload) > 0 && payload[0] == lastMark {
+		return h.last(c)
+	}
 	h.lives(c, entity.NotStopping)
 	s.check.Write(h.p, h.typ, h.id, c.Fence)
 	s.keeps.holds(c, h.p)
@@ -178,6 +184,21 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 	return h.act(c, hops)
 }
 
+// last is the stop message, which every instance of a type that has one gets once, behind all others.
+func (h *stormEntity) last(c *entity.Context) error {
+	if h.said {
+		h.s.check.Violate(h.p, "handler", "%s/%s gets its stop message twice", h.s.w.TypeName(h.typ), h.id)
+	}
+	h.said = true
+	h.lives(c, entity.StopMoved)
+	h.s.check.Write(h.p, h.typ, h.id, c.Fence)
+	if c.Asked() || len(c.Headers()) > 0 || c.SetTimer("", 0, nil) == nil {
+		h.s.check.Violate(h.p, "handler", "%s/%s: its stop message has what messages of senders have", h.s.w.TypeName(h.typ),
+			h.id)
+	}
+	return nil
+}
+
 // lives: who is called is no entity of a suspended node, nor of a shard that is lost, and its context says so. Only the
 // time of a stop may be over.
 func (h *stormEntity) lives(c *entity.Context, why entity.StopReason) {
@@ -191,6 +212,10 @@ func (h *stormEntity) lives(c *entity.Context, why entity.StopReason) {
 			h.s.check.Violate(h.p, "context", "%s/%s has two contexts that live", h.s.w.TypeName(h.typ), h.id)
 		}
 		h.kept = ctx
+	}
+	if stops := why != entity.NotStopping; h.said != (stops && h.lasts) {
+		h.s.check.Violate(h.p, "handler", "%s/%s is called for %v and had its stop message (%t)", h.s.w.TypeName(h.typ), h.id,
+			why, h.said)
 	}
 	if (c.StopReason() == entity.NotStopping) != (why == entity.NotStopping) {
 		h.s.check.Violate(h.p, "handler", "%s/%s: the reason of its stop is %v", h.s.w.TypeName(h.typ), h.id, c.StopReason())

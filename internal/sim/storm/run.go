@@ -175,6 +175,9 @@ func (s *storm) makeTypes(n int) {
 	for mode := entity.Blocking; mode <= entity.Inline; mode++ {
 		t := &world.EntityType{Type: entity.Type{Name: mode.String(), Mode: mode, Shards: 2 + uint32(s.rng.IntN(14)),
 			MailboxBytes: 1 << 10 << s.rng.IntN(5), Restart: entity.Restart(s.rng.IntN(2))}}
+		if t.Shards%3 == 0 {
+			t.StopMessage = []byte{lastMark}
+		}
 		if t.Shards%2 == 1 { // which is as good as a draw
 			t.ShardBy = mirrored(t.Shards)
 		}
@@ -194,7 +197,7 @@ func (s *storm) makeTypes(n int) {
 			if !s.ending && s.load.IntN(60) == 0 {
 				return nil, errors.New("as the dice fell")
 			}
-			return &stormEntity{s: s, typ: typ, id: c.ID, p: s.w.Acting}, nil
+			return &stormEntity{s: s, typ: typ, id: c.ID, p: s.w.Acting, lasts: t.StopMessage != nil}, nil
 		}
 		t.Type = t.WithDefaults()
 		s.types = append(s.types, t)

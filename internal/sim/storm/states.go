@@ -126,6 +126,9 @@ type statefulEntity struct {
 
 // Receive implements entity.Handler.
 func (h *statefulEntity) Receive(c *entity.Context, payload []byte) error {
+	if c.StopReason() != entity.NotStopping { // it comes without a sender, also to an instance that had no message
+		return h.stormEntity.Receive(c, payload)
+	}
 	if b := h.s.states; !h.began {
 		h.began = true
 		b.anew(h.p, h.key, c.Fence)

@@ -16,6 +16,9 @@ import (
 // timerMark is the first byte of a timer's message; its number follows.
 const timerMark = 2
 
+// lastMark is the stop message of types that have one.
+const lastMark = 3
+
 // timers are those of all entities of a storm.
 type timers struct {
 	check check.Timers
