@@ -45,7 +45,8 @@ type Config struct {
 	// FormNew is an operator's word, for one start, that no cluster lives any more: this node forms one when it finds none
 	// within Membership.SeedTimeout, first seed or not, and whatever records say.
 	FormNew bool
-	// Roles are names that types and programs select members by.
+	// Roles are names that types and programs select members by. One of the form "zone:NAME" says where this node runs (a
+	// rack, an availability zone): each member is watched from its own zone and from another one. At most 32 of 128 bytes.
 	Roles []string
 	// AppVersion is the version of your application that this node runs, shown to all members; empty: none given.
 	// CompareVersions orders them. At most 64 bytes and three numbers.

@@ -26,6 +26,19 @@ func (m Member) HasRole(role string) bool {
 	return role == "" || slices.Contains(m.Roles, role)
 }
 
+// ZonePrefix begins the role by which a member says where it runs: a rack, an availability zone, a data center.
+const ZonePrefix = "zone:"
+
+// Zone returns the zone that m names by its first role that begins with ZonePrefix, empty when it names none.
+func (m Member) Zone() string {
+	for _, r := range m.Roles {
+		if name, is := strings.CutPrefix(r, ZonePrefix); is {
+			return name
+		}
+	}
+	return ""
+}
+
 // Accusation is one row entry of the reachability table: observer holds subject unreachable, for good when
 // quarantined.
 type Accusation struct {

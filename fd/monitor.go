@@ -75,13 +75,13 @@ func (m *Monitor) make(id peer.ID) *watch {
 }
 
 // SetRing gives the members and their ring (of which references are kept), those that are unreachable for any observer,
-// and those that accuse this node. Targets are our neighbours on the ring and our accusers: only our probes can show
-// these that they are wrong. Those that no longer are targets are forgotten when they answer; else they stay until they
-// do or are no members.
-func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, unreachable, accusers peer.Set) {
+// and others to watch: those that accuse this node, for only our probes can show these that they are wrong, and those
+// of Ring.Across. Targets are our neighbours on the ring and these others. Those that no longer are targets are
+// forgotten when they answer; else they stay until they do or are no members.
+func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, unreachable, others peer.Set) {
 	m.verdict.valid, m.members = false, members
 	wanted := ring.Receivers(m.self, unreachable, m.n)
-	for _, id := range accusers {
+	for _, id := range others {
 		if id != m.self && members.Has(id) {
 			wanted.Add(id)
 		}

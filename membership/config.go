@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith/cluster"
@@ -16,7 +17,8 @@ import (
 // Config holds the settings of one membership machine. The zero value of every field means its default, so the zero
 // Config is ready; Validate returns all faults at once. Durations are of the node's monotonic clock.
 type Config struct {
-	// Roles of this member, in any order, each of 1 to MaxRoleSize bytes; at most MaxRoles.
+	// Roles of this member, in any order, each of 1 to MaxRoleSize bytes; at most MaxRoles. One that begins with
+	// cluster.ZonePrefix, "zone:", names the zone where it runs.
 	Roles []string
 	// AppVersion is the version of the application that this member runs, shown to all (CompareVersions orders
 	// them); empty: none given.
@@ -249,7 +251,13 @@ func (c *Config) validateMember(fault func(format string, a ...any)) {
 			fault("AppVersion: %w", err)
 		}
 	}
+	zones := 0
 	for _, r := range c.Roles {
+		if strings.HasPrefix(r, cluster.ZonePrefix) {
+			if zones++; zones == 2 || r == cluster.ZonePrefix {
+				fault("role %q: a member names one zone at most, in 1 to %d bytes", r, MaxRoleSize-len(cluster.ZonePrefix))
+			}
+		}
 		if r == "" || len(r) > MaxRoleSize {
 			fault("role %q has %d bytes, must have 1 to %d", r, len(r), MaxRoleSize)
 		}

@@ -148,8 +148,14 @@ func (w *watch) followRing() {
 		return
 	}
 	w.ringFor = w.st.Digest
-	members, ring := w.st.Everybody(&w.people)
-	w.monitor.SetRing(w.now, members, ring, w.st.Unreachable, w.st.Reach.Accusers(w.self))
+	members, ring, zones := w.st.Everybody(&w.people)
+	others := w.st.Reach.Accusers(w.self)
+	if across := ring.Across(zones, w.self, w.st.Unreachable, w.cfg.MonitoredBy); len(across) > 0 {
+		for _, id := range across {
+			others.Add(id)
+		}
+	}
+	w.monitor.SetRing(w.now, members, ring, w.st.Unreachable, others)
 	if w.monitor.Undecided() {
 		w.judge()
 	}

@@ -310,6 +310,15 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// A member is in one zone, which has a name (FD-2).
+func TestOneZoneAtMost(t *testing.T) {
+	require.NoError(t, Config{Roles: []string{"zone:a", "a", "zone:a"}}.WithDefaults().Validate())
+	require.ErrorContains(t, Config{Roles: []string{"zone:a", "zone:b"}}.Validate(), `"zone:b": a member names one zone`)
+	require.ErrorContains(t, Config{Roles: []string{"zone:"}}.Validate(), "in 1 to 123 bytes")
+	require.Equal(t, "x y", cluster.Member{Roles: []string{"a", "zone:x y", "zone:z"}}.Zone())
+	require.Empty(t, cluster.Member{Roles: []string{"zone"}}.Zone())
+}
+
 func TestCommandsInOtherPhases(t *testing.T) {
 	m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
 	_, ok := m.Next()

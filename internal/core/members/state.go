@@ -112,16 +112,17 @@ func (s *Version) Tomb(id peer.ID) (Tombstone, bool) {
 // HasSeen reports whether id is a member and known to have seen the version.
 func (s *State) HasSeen(id peer.ID) bool { return s.Seen.Has(s.Index(id)) }
 
-// Roster are the identities of the members and their ring; they stay from version to version while nobody comes or
-// goes.
+// Roster are the identities of the members, their ring and its zones; they stay from version to version while nobody
+// comes or goes.
 type Roster struct {
-	ids  peer.Set
-	ring fd.Ring
+	ids   peer.Set
+	ring  fd.Ring
+	zones fd.Zones
 }
 
-// Everybody returns the identities of the members and their ring, and keeps them here and in last, where they are taken
-// from when they are still right.
-func (s *Version) Everybody(last *Roster) (peer.Set, fd.Ring) {
+// Everybody returns the identities of the members, their ring and its zones, and keeps them here and in last, where
+// they are taken from when they are still right.
+func (s *Version) Everybody(last *Roster) (peer.Set, fd.Ring, fd.Zones) {
 	if s.people.ids == nil {
 		same := slices.EqualFunc(s.Members, last.ids, func(m cluster.Member, id peer.ID) bool { return m.ID == id })
 		if !same {
@@ -129,12 +130,13 @@ func (s *Version) Everybody(last *Roster) (peer.Set, fd.Ring) {
 			for i := range s.Members {
 				ids[i] = s.Members[i].ID
 			}
-			*last = Roster{ids, fd.RingOf(ids)}
+			ring := fd.RingOf(ids)
+			*last = Roster{ids, ring, fd.ZonesOf(ring, func(id peer.ID) string { return s.Members[s.Index(id)].Zone() })}
 		}
 		s.people = *last
 	}
 	*last = s.people
-	return s.people.ids, s.people.ring
+	return s.people.ids, s.people.ring, s.people.zones
 }
 
 // Seal computes what is derived. The version must not change afterwards.

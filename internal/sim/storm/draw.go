@@ -5,6 +5,7 @@
 package storm
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -47,13 +48,14 @@ const (
 	OffLinks       = "links"       // links that carry little, and states that are large for them
 	OffFlapping    = "flapping"    // ten or twenty hosts, a minority of which stands still again and again
 	OffBacklog     = "backlog"     // far more than its handlers take waits for a shard that is about to move
+	OffZones       = "zones"       // members that name zones, and few that watch each
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
-		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog}
+		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog, OffZones}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -145,6 +147,20 @@ func (s *storm) drawMore(cfg *setup.Config) {
 	}
 	if rng, ok := s.draw(OffBacklog, 3); ok && !cfg.Data.OldCredit { // an earlier version moves nothing
 		s.backlogs = drawBacklogs(s, &cfg.Data, rng)
+	}
+	if rng, ok := s.draw(OffZones, 3); ok {
+		drawZones(cfg, rng)
+	}
+}
+
+// drawZones has some hosts name one of two or three zones, and fewer neighbours watch each.
+func drawZones(cfg *setup.Config, rng *rand.Rand) {
+	cfg.Membership.MonitoredBy = 2 + rng.IntN(3)
+	zones := 2 + rng.IntN(2)
+	for i, roles := range cfg.Roles {
+		if rng.IntN(6) > 0 {
+			cfg.Roles[i] = append(slices.Clone(roles), fmt.Sprint("zone:", rng.IntN(zones)))
+		}
 	}
 }
 
