@@ -60,8 +60,8 @@ const NoticeSince = courier.NoticeSince
 const leastPatience = 30 * time.Second
 
 // GiveUpAfter returns for how long a reachable peer may acknowledge nothing in a cluster with that many members: one
-// and a half times the takeover time, so that whoever is given up has been lost to us for longer than an owner may be,
-// and at least half a minute.
+// and a half times the takeover time, so that a peer that is given up has been lost to us for longer than an owner may
+// be, and at least half a minute.
 func (c Config) GiveUpAfter(members int) time.Duration {
 	return max(leastPatience, c.Takeover(members)/2*3)
 }

@@ -207,7 +207,8 @@ func (n *Node) Waiting() membership.Waiting { return n.members.Waiting() }
 // Draining reports whether a node drains, and how many shards live on it, as of its last step.
 func Draining(n *Node) (on bool, shards int) { return shard.Draining(n.shards) }
 
-// Over reports whether a node is a member no more, as of its last step: its shards are given up, or will be at once.
+// Over reports whether the node is no longer a member, as of its last step: it has given its shards up, or does so at
+// once.
 func Over(n *Node) bool { return n.health.ended != nil || shard.Over(n.shards) }
 
 // Versions says which version each member is known to have, in address order; the slice belongs to the caller.

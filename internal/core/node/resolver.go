@@ -51,8 +51,8 @@ func (c Config) nap() time.Duration { return c.Membership.WithDefaults().Heartbe
 // Decisions returns the newest decisions of the resolver, oldest first; the caller owns the slice.
 func (n *Node) Decisions() []Decision { return n.resolver.Decisions() }
 
-// decide shows the resolver what is new, lets it decide what is due, and downs whom it wants downed within this step:
-// the effects of that join those of the verb.
+// decide shows the resolver what is new, lets it decide what is due, and downs within this step the members that it
+// names: the effects of that join those of the verb.
 func (n *Node) decide() {
 	n.show()
 	n.bind()
@@ -73,7 +73,7 @@ func (n *Node) decide() {
 	for _, c := range down {
 		all.IDs = append(all.IDs, c.ID)
 	}
-	// One change for one decision. Whoever is no member any more needs not be downed.
+	// One change for one decision. A node that is no longer a member needs no down.
 	_ = n.members.Do(n.now, all)
 	n.show()
 }

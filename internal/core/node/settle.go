@@ -35,7 +35,7 @@ type Effects struct {
 	Decisions      []Decision      // of the resolver, explained
 	ResolverEvents []ResolverEvent // what else it has to tell
 	Lease          []LeaseOp       // of the resolver; each is answered with a LeaseResult
-	Received       []Received      // control messages that came in segments, for whoever watches; nothing is to be done
+	Received       []Received      // control messages that came in segments, for observers only
 	Full           []*CourierFull  // control messages without room: the first to each peer, until there is room again
 	Notices        []Received      // what other runtimes tell this one, in their order
 	Untold         []peer.Mail     // notices to others that may not have come there, and will not be sent again

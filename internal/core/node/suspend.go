@@ -159,7 +159,7 @@ func (n *Node) watch(v *membership.View) {
 	n.health.self, n.health.known = self.Status, ok
 }
 
-// late reports whether somebody whom this node watches is late with a sign of life, as of this step.
+// late reports whether a peer that this node watches is late with a sign of life, as of this step.
 func (n *Node) late() bool {
 	n.seen = n.members.Late(n.now, n.seen[:0])
 	return len(n.seen) > 0

@@ -1,4 +1,4 @@
-// Removed: members that are no more, and are still talked to for a moment.
+// Removed: former members that a node still talks to for a moment.
 
 package plane
 

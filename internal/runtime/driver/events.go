@@ -52,8 +52,8 @@ func newBroadcaster(first *membership.View) *broadcaster {
 	return b
 }
 
-// publish makes v current and hands out the events that led to it. Whoever has missed some gets v, which contains them
-// all, those not handed out yet included.
+// publish makes v current and hands out the events that led to it. A reader that has missed some gets v, which contains
+// them all, those not handed out yet included.
 func (b *broadcaster) publish(v *membership.View, events []membership.Event) {
 	list := make([]Event, len(events))
 	for i, e := range events {

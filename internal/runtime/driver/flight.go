@@ -98,7 +98,7 @@ func hearLast(d *Driver) {
 			heedLast(d, f.from, f.kind, f.body)
 			continue
 		}
-		// What makes no sense came from a peer that this node has to do with no more.
+		// Counts that make no sense came from a peer that this node no longer knows.
 		_ = d.control.node.Handle(d.now(), f.arrived, f.from, f.kind, f.body)
 		var e node.Effects
 		d.control.node.Drain(&e)

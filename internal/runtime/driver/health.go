@@ -43,7 +43,7 @@ type health struct {
 	said  atomic.Pointer[membership.Health]
 	twins atomic.Pointer[[]membership.Twin]
 	look  time.Duration            // when to look again what a node waits for; the control goroutine's
-	told  atomic.Pointer[[]string] // whom an operator has told the node to join
+	told  atomic.Pointer[[]string] // the seeds that an operator has told the node to join
 
 	start  time.Time
 	gate   *exec.Gate

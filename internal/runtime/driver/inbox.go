@@ -16,7 +16,7 @@ import (
 
 // Bounds of what control frames may wait for the control goroutine. What is over them is dropped and counted: every
 // exchange of the protocols is retried. Each peer stands in a line of its own, all who are no members in one; a turn
-// takes a few frames from each: whoever sends many, or such as take long, waits behind its own.
+// takes a few frames from each: a peer that sends many, or slow ones, waits behind its own.
 const (
 	inboxFrames = 16 << 10
 	inboxBytes  = 64 << 20
@@ -34,8 +34,8 @@ type frame struct {
 	body    []byte
 }
 
-// inbox gathers input for the control goroutine. Frames are bounded here; jobs are bounded by whoever posts them: one
-// per waiting caller, per slot that wants its home, per hosted shard, per entry of a refusal.
+// inbox gathers input for the control goroutine. Frames are bounded here; jobs are bounded by their posters: one per
+// waiting caller, per slot that wants its home, per hosted shard, per entry of a refusal.
 type inbox struct {
 	mu     sync.Mutex
 	lines  map[peer.ID]*lineup // that are not empty

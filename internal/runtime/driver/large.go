@@ -156,8 +156,8 @@ func (t *largeTable) close(l *large) (cancel func(), ok bool) {
 // failer fails an ask, now or when no lock is held, with an error that matches the reason; nil: that of the reason.
 type failer func(corr uint64, reason route.Reason, why error)
 
-// end ends a message: whoever waits for it is told, its bytes are free. It reports whether it was under way. An
-// ask is settled by settle, so that this may be called under the lock of a slot or host.
+// end ends a message: it tells the waiting sender and frees the bytes. It reports whether it was under way. An ask is
+// settled by settle, so that this may be called under the lock of a slot or host.
 func (t *largeTable) end(l *large, reason route.Reason, err error, answer failer) bool {
 	cancel, ok := t.close(l)
 	if !ok {
@@ -168,7 +168,7 @@ func (t *largeTable) end(l *large, reason route.Reason, err error, answer failer
 	return true
 }
 
-// told tells whoever waits for a message that is over.
+// told tells the sender that waits for a message which is over.
 func (t *largeTable) told(l *large, reason route.Reason, err error, answer failer) {
 	t.room.ringAll()
 	switch {

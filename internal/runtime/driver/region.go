@@ -116,7 +116,7 @@ type routeEntry struct {
 	fence       route.Fence
 }
 
-// heirTable knows for whom shards have moved lately: asks that were sent before may be answered from there.
+// heirTable knows to which nodes shards have moved lately: they may answer asks that were sent before.
 type heirTable struct {
 	mu sync.Mutex
 	of map[route.ShardID]*plane.Heirs

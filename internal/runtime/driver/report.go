@@ -275,7 +275,7 @@ var shardEventNames = map[shard.EventKind]string{
 	shard.MoveDone: "move done", shard.MoveAborted: "move aborted", shard.MoveReturned: "move returned",
 }
 
-// tellShards tells the log, and whoever reads, what has happened in sharding.
+// tellShards logs what has happened in sharding, and passes it to readers.
 func tellShards(d *Driver, events []shard.Event) {
 	types := d.regions.Load()
 	for i := range events {

@@ -1,4 +1,4 @@
-// Seeds: what a node is told by whoever finds its contact points, and what that one asks of it.
+// Seeds: what the finder of contact points tells a node, and what it asks of it.
 
 package driver
 

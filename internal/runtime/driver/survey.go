@@ -89,7 +89,7 @@ func Move(ctx context.Context, r *Region, s route.ShardID, to peer.ID) error {
 	return nil
 }
 
-// moveAnswered hands an answer to whoever wanted a move, if that one waits still.
+// moveAnswered hands an answer to the caller of a move, if it still waits.
 func moveAnswered(d *Driver, a shard.MoveAnswer) {
 	if answer := d.wanted.take(a.Nonce); answer != nil {
 		answer <- a.Err

@@ -131,8 +131,8 @@ func (x *Exec) suspend() {
 	}
 }
 
-// Tick does what is due: the gate opens for those who wait there, hosts are ticked, whoever could not be woken is. One
-// goroutine calls it, every few milliseconds, and Watch now and then.
+// Tick does what is due: the gate opens for waiting messages, hosts are ticked, workers that could not be woken are
+// woken. One goroutine calls it, every few milliseconds, and Watch now and then.
 func (x *Exec) Tick(now time.Duration) {
 	x.Clock.Tick(now)
 	x.Gate.Notice(now)

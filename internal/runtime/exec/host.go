@@ -322,7 +322,7 @@ func (h *Host) note() {
 	}
 }
 
-// hostList holds the hosts for whoever looks at all of them: the ticker, statistics, the end.
+// hostList holds the hosts for the code that looks at all of them: the ticker, statistics, the end.
 type hostList struct {
 	mu      sync.Mutex
 	all     dues.Table[Host]

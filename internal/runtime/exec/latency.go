@@ -1,6 +1,6 @@
 // Latency: one of so many messages is timed while it is worked off, told to Config.Latency, and taken for so many of
-// its shard where shards are weighed. Whoever runs handlers looks once a batch whether anybody wants to know; who does
-// not pays for nothing else.
+// its shard where shards are weighed. The goroutine that runs handlers looks once a batch whether Config.Latency is
+// set; without it nothing else is paid.
 
 package exec
 

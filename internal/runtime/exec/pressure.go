@@ -1,4 +1,4 @@
-// Pressure: senders that wait for room are told when all mailboxes together are full, and when they are no more.
+// Pressure: senders that wait for room learn when all mailboxes together are full, and when they have room again.
 
 package exec
 

@@ -71,8 +71,8 @@ func (p *polled) remove(fd int) {
 }
 
 // poll waits for tasks without sleeping, for as long as polling goes on, and reports whether some have come. It ends
-// early when something is to be read: gnet does that next, without having slept. Other goroutines run in between.
-// While it waits the loop counts as busy, so whoever queues a task rings no wake-up. A loop that has polled in vain
+// early when something is to be read: gnet does that next, without having slept. Other goroutines run in between. While
+// it waits the loop counts as busy, so a goroutine that queues a task rings no wake-up. A loop that has polled in vain
 // leaves out the next chances.
 func (l *Loop) poll() (tasks bool) {
 	p := &l.polled

@@ -70,7 +70,7 @@ func (l *Loop) listen() {
 func (l *Loop) watch(c gnet.Conn) {
 	l.polled.add(c.Fd())
 	if n := l.pollerWait.pollSet; n != nil && n.add(c.Fd()) != nil {
-		l.pollerWait.held.Add(1) // one that it would not hear of: it waits there no more
+		l.pollerWait.held.Add(1) // one that it would not hear of: it no longer waits there
 	}
 }
 

@@ -4,7 +4,7 @@ package loop
 
 import "sync/atomic"
 
-// counts are written by one loop only (wakes: by whoever rings it).
+// counts are written by one loop only (wakes: by the goroutine that rings it).
 type counts struct {
 	_                                                                       [64]byte
 	bytesIn, bytesOut, frames, batches, reads, writes, wakes, rests, stalls atomic.Uint64

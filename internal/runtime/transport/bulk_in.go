@@ -147,7 +147,7 @@ func (c *bulkConn) read() error {
 			if err := c.chunk(r, head[:]); err != nil {
 				return err
 			}
-			// Ordinary messages first: whoever waits for a processor gets this one between two chunks.
+			// Ordinary messages first: a goroutine that waits for a processor gets this one between two chunks.
 			runtime.Gosched()
 			continue
 		}

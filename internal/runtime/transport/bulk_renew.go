@@ -19,7 +19,8 @@ type bulkRenewal struct {
 }
 
 // follows dials the connection that follows one of which nothing is on its way, and reports whether this one is to end
-// now: a peer that is believed no more is dialled when it has. When the peer does not let it in the renewal is put off.
+// now: a peer that is no longer believed is dialled when it has ended. When the peer does not let it in the renewal is
+// put off.
 func (r *bulkRenewal) follows(b *Bulk) bool {
 	creds := r.t.trust.State()
 	if !r.secure.Believed(creds, r.t.trust.Now()) {

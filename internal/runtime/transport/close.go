@@ -13,8 +13,8 @@ import (
 // its loop, after CloseTimeout. Later calls wait for the first.
 func (t *Transport) Close() { t.CloseBut(nil) }
 
-// CloseBut is Close, but keeps the port bound until last is closed, nil for at once: nobody is answered there any more,
-// but whoever dials is not told by the host that no process has the port, either.
+// CloseBut is Close, but keeps the port bound until last is closed, nil for at once: the port answers nobody any more,
+// but the host does not refuse diallers as it would on a free port.
 func (t *Transport) CloseBut(last <-chan struct{}) {
 	t.closeOnce.Do(func() {
 		t.mu.Lock()

@@ -60,7 +60,7 @@ func newLink(t *Transport, to peer.ID, number uint16, loop *loop.Loop) *Link {
 	return l
 }
 
-// Peer returns whom the link leads to.
+// Peer returns the node that the link leads to.
 func (l *Link) Peer() peer.ID { return l.to }
 
 // Number is the link's place in Transport.Links, and the number of its connection.
@@ -69,9 +69,9 @@ func (l *Link) Number() int { return int(l.number) }
 // Loop returns the data loop that owns the link and the peer's incoming data connection of the same number.
 func (l *Link) Loop() *loop.Loop { return l.loop }
 
-// Lock takes the link's lock, which orders its frames. Whoever finds it taken lets others run once before it waits: the
-// lock is held for some tens of nanoseconds, and what a sync.Mutex does meanwhile, pausing the core and then putting
-// the goroutine to sleep, takes a third of the rate of many senders (BenchmarkLinkOneWay64).
+// Lock takes the link's lock, which orders its frames. A caller that finds it taken lets others run once before it
+// waits: the lock is held for some tens of nanoseconds, and what a sync.Mutex does meanwhile, pausing the core and then
+// putting the goroutine to sleep, takes a third of the rate of many senders (BenchmarkLinkOneWay64).
 func (l *Link) Lock() {
 	if !l.mu.TryLock() {
 		l.contend()

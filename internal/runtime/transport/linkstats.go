@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/stats"
 )
 
-// stopwatch is the making of stats.Waits. It belongs to whoever holds its link's lock.
+// stopwatch gathers stats.Waits. The link's lock guards it.
 type stopwatch struct {
 	times uint64
 	total time.Duration
@@ -44,7 +44,7 @@ func (w *stopwatch) read(now time.Duration) stats.Waits {
 // longestTrip bounds a round trip that is believed: what is longer was echoed wrongly.
 const longestTrip = time.Hour
 
-// trips is the making of a stats.RoundTrip. It belongs to whoever holds its uplink's lock.
+// trips gathers a stats.RoundTrip. The uplink's lock guards it.
 type trips struct {
 	count                  uint64
 	last, least, most, sum time.Duration

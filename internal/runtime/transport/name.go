@@ -31,8 +31,8 @@ func (r *remote) left() {
 	}
 }
 
-// confirm notes the name of whoever answers at a peer's own address as this incarnation. That is better known than what
-// hellos say: connections of somebody with another name end. An error says that it has another name than before.
+// confirm notes the name of the node that answers at a peer's own address as this incarnation. It weighs more than what
+// hellos say: connections in another name end. An error says that the node has another name than before.
 func (t *Transport) confirm(id peer.ID, name string) error {
 	if t.trust == nil || id.Inc == 0 {
 		return nil

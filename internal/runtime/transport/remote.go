@@ -24,7 +24,7 @@ const (
 // errIdle closes a connection that nobody used.
 var errIdle = errors.New("transport: connection was idle")
 
-// remote is one peer identity. With incarnation zero it is a contact point: whoever is at the address.
+// remote is one peer identity. With incarnation zero it is a contact point: any node at the address.
 type remote struct {
 	t     *Transport
 	id    peer.ID
@@ -331,7 +331,7 @@ func (t *Transport) sweepLoop() {
 	}
 }
 
-// sweep tells consumed bytes that were not told, takes back what links need no more, and once in a while gives memory
+// sweep sends credit that was held back, takes back buffers that links no longer need, and once in a while gives memory
 // to the collector and drops idle entries.
 func (t *Transport) sweep(found *sweeping, thorough bool) {
 	if thorough {

@@ -1,5 +1,5 @@
-// Renewal: connections that stand are made anew under newer credentials, without loss, and closed once the peer's
-// certificate is believed no more.
+// Renewal: open connections are replaced under newer credentials, without loss, and closed once the peer's certificate
+// is no longer valid.
 
 package transport
 
@@ -37,7 +37,7 @@ func (t *Transport) upkeep(remotes []*remote) {
 		}
 		if err := s.Doubt(creds, now); err != nil {
 			t.expelled("closed", &t.count.tlsRefused, s.RemoteAddr(), err)
-			_ = trust.Socket(s).Close() // whoever reads or writes ends
+			_ = trust.Socket(s).Close() // a goroutine that reads or writes ends
 		}
 	})
 	room := max(renewLeast, len(remotes)/5)
@@ -137,8 +137,8 @@ func (u *uplink) renew(oc *outConn, creds *trust.State, now time.Time) bool {
 		u.mu.Unlock()
 		return false
 	}
-	// A peer of an older version would wait for the old connection's end before it answers, and one that is believed no
-	// more is to get nothing more: there the connection breaks first.
+	// A peer of an older version would wait for the old connection's end before it answers, and a peer that is no
+	// longer believed must get nothing more: there the connection breaks first.
 	if u.renewal != nil || oc.version >= hello.TailSince && !u.renewing && believed {
 		begun := u.follow(oc)
 		u.mu.Unlock()

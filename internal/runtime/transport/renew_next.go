@@ -125,7 +125,7 @@ func (u *uplink) keepsOld(nc, carrier net.Conn, err error) {
 	u.t.fault("connection not made anew", &u.t.count.tlsPutOff, "peer", u.to, "lane", u.lane, "error", err)
 }
 
-// drain has an uplink of data send no more, and waits until all that it has sent is consumed. Mail goes on.
+// drain stops an uplink of data, and waits until all that it has sent is consumed. Mail goes on.
 func (u *uplink) drain(n *renewal) error {
 	if u.lane != wire.LaneData {
 		return nil

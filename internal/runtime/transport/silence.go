@@ -13,7 +13,7 @@ import (
 // A path that is cut does not break a connection: its bytes are sent again after pauses that double, so that it goes on
 // only some time after the path is well, up to as long again as the cut was. What tells a path that is cut from a peer
 // that is slow is whether the peer's system acknowledges what it gets, which it does whatever the process does: a
-// handler that holds a loop for a minute, a process that is stopped, a socket that takes no more are not silent.
+// handler that holds a loop for a minute, a process that is stopped, a socket that is full are not silent.
 const (
 	// silentLeast is how long sent bytes go unacknowledged until the connection counts as silent: they have been sent
 	// four times by then, and would be sent for the fifth time a second later.
@@ -50,10 +50,10 @@ func (c *Config) patience() {
 // errSilent ends a connection on which nothing is acknowledged, for one that the peer has answered.
 var errSilent = errors.New("transport: nothing that was sent is acknowledged, while the peer answers a new connection")
 
-// errHeard ends an attempt to replace a connection that is silent no more.
+// errHeard ends an attempt to replace a connection that is no longer silent.
 var errHeard = errors.New("transport: the connection goes on")
 
-// silence watches one connection. It belongs to whoever holds its owner's lock.
+// silence watches one connection. Its owner's lock guards it.
 type silence struct {
 	next  time.Time // to look
 	since time.Time // when acknowledgements were last seen to grow, or bytes to go; zero: none are on their way

@@ -229,7 +229,7 @@ func (t *Transport) dropStrangers(remotes []*remote, id uint64) {
 }
 
 // Send queues control mail: the body is copied. The connection is made on first use; mail that waits for a connection
-// which cannot be made is lost. To.Inc zero reaches whoever is at the address. Errors: ErrControlFull, ErrFrameSize,
+// which cannot be made is lost. To.Inc zero reaches any node at the address. Errors: ErrControlFull, ErrFrameSize,
 // ErrSelf, ErrForgotten, ErrClosed, ErrBusy, ErrProtocol for a kind that is no control mail, *VersionError for a kind
 // that the peer's wire version does not have, *RefusedError for a few seconds after a refusal for good.
 func (t *Transport) Send(m peer.Mail) error {

@@ -307,7 +307,7 @@ func (u *uplink) kill(why error) {
 	if len(unsent) == 0 {
 		return
 	}
-	// What is told may take a while: whoever forgets a peer does not wait for it. Close does.
+	// The upcalls may take a while: a caller that forgets a peer does not wait for them. Close does.
 	tell := func() { u.t.up.Undelivered(u.to, unsent, why) }
 	if !u.t.spawn(tell) {
 		tell()

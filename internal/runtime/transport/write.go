@@ -14,9 +14,9 @@ import (
 	"github.com/kith-io/kith/internal/runtime/trust"
 )
 
-// outlet is the writing side of one connection; it belongs to the connection's loop. Whoever writes ends its turn when
-// that returns false, and looks at the connection anew: a write that meets the end of the connection closes it from
-// inside, and all that closing does has been done by then.
+// outlet is the writing side of one connection; it belongs to the connection's loop. The writer ends its turn when that
+// returns false, and looks at the connection anew: a write that meets the end of the connection closes it from inside,
+// and all that closing does has been done by then.
 type outlet struct {
 	of          writing
 	calls       *atomic.Uint64 // system calls, nil: they are not counted; what a blocked writer does never is

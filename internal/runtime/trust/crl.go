@@ -1,4 +1,5 @@
-// Revocation: lists of certificates that are believed no more, how they are read, whose word they are, who is on them.
+// Revocation: lists of certificates that are no longer valid: how they are read, which authority signed them, what they
+// hold.
 
 package trust
 
@@ -100,7 +101,7 @@ func authorityOf(cert *x509.Certificate) authorityKey {
 	return authorityKey(h.Sum(nil))
 }
 
-// revocations are the certificates that are believed no more. They are immutable; nil: none.
+// revocations are the certificates that are no longer valid. They are immutable; nil: none.
 type revocations struct {
 	serials map[authorityKey]map[string]struct{}
 	digest  [sha256.Size]byte // of the lists, to tell others
@@ -115,7 +116,7 @@ type crlTerm struct {
 }
 
 // newRevocations takes lists, each of which must be signed by one of the issuers, which must be believed themselves. A
-// list that says more than it can be understood to say is refused: whom it means to spare, or to revoke, is not known.
+// list with parts that this code does not understand is refused: they may spare or revoke other certificates.
 func newRevocations(c *Credentials) (*revocations, error) {
 	if len(c.CRLs) == 0 {
 		return nil, nil

@@ -49,7 +49,7 @@ func (f *feed) Read(p []byte) (int, error) {
 	if f.left <= 0 {
 		return 0, errHandshakeBytes
 	}
-	f.turn.give() // whoever waits for its peer works on nothing
+	f.turn.give() // a goroutine that waits for its peer works on nothing
 	n, err := f.sock.Read(p[:min(len(p), f.rest, f.left)])
 	f.turn.take()
 	if n > 0 && f.heard != nil {

@@ -50,7 +50,7 @@ func (s *Conn) Believed(creds *State, now time.Time) bool {
 	return creds.judge(s.peer, s.host, now) == nil
 }
 
-// PutOff has the connection stay as it is until a time. Whoever renews it calls this and IsPutOff, nobody else.
+// PutOff keeps the connection as it is until a time. Only the code that renews it calls this and IsPutOff.
 func (s *Conn) PutOff(until time.Time) { s.putOff = until }
 
 // IsPutOff reports whether it is to stay as it is.

@@ -7,7 +7,7 @@ import "time"
 // Number returns how many times the credentials had changed when these were loaded, the start included.
 func (c *State) Number() uint64 { return c.number }
 
-// Subject returns whom this node's own certificate names.
+// Subject returns the name in this node's own certificate.
 func (c *State) Subject() string { return c.Certificate.Leaf.Subject.String() }
 
 // Ends returns when this node's own certificate ends, in wall time.

@@ -37,7 +37,8 @@ type TLS struct {
 	VerifyHost bool
 }
 
-// Credentials are what a node proves itself with, and whom it believes. They must not be changed afterwards.
+// Credentials are what a node proves itself with, and the authorities that it believes. They must not be changed
+// afterwards.
 type Credentials struct {
 	Certificate tls.Certificate
 	CAs         *x509.CertPool

@@ -17,8 +17,8 @@ func (t *Store) CheckKeyFile(log *slog.Logger) {
 	}
 }
 
-// exposed reports whether others can read or replace a file than whom it is meant for. A group that may read it, and no
-// more, is how a process comes by a file that is another user's: a secret of Kubernetes (fsGroup), a credential.
+// exposed reports whether a file can be read or replaced by more than its owner and group. A group that may only read
+// it is how a process gets a file of another user: a secret of Kubernetes (fsGroup), a credential.
 func exposed(info os.FileInfo) bool {
 	mode := info.Mode().Perm()
 	owner, known := info.Sys().(*syscall.Stat_t)
