@@ -4,8 +4,7 @@ package plane
 
 // AskState is where a waiter stands: the generation of the ask that it is for, and how far that is. A runtime whose
 // asks are answered on several goroutines keeps it in one atomic word: the goroutine that moves it from Waiting to
-// Settled, in one compare-and-swap, answers the ask; no other does. Zero: the waiter had no ask
-// yet.
+// Settled, in one compare-and-swap, answers the ask; no other does. Zero: the waiter had no ask yet.
 type AskState uint64
 
 const (
