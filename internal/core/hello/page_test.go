@@ -50,7 +50,7 @@ func TestPageRefusals(t *testing.T) {
 	require.Equal(t, strings.Join(want, ", "), strings.Join(strings.Fields(list), " "))
 	n := len(again) - 1
 	require.Contains(t, strings.Join(strings.Fields(passing), " "),
-		"After "+strings.Join(again[:n], ", ")+" and "+again[n]+" it makes sense to come again.")
+		"After "+strings.Join(again[:n], ", ")+" and "+again[n]+" the dialler may try again.")
 }
 
 // TestPageHellos holds that the page shows every hello, and exactly as the codec writes it.
