@@ -25,6 +25,8 @@ type succession struct {
 	pause time.Duration // before the next attempt; zero: RejoinLeast
 }
 
+func init() { driver.Of = func(node any) *driver.Driver { return node.(*Node).d } }
+
 // Start validates cfg, opens the listener and begins to join; it does not wait to be admitted: Ready does. ctx bounds
 // starting only. Several nodes may run in one process, and a new one may start where one has ended.
 func Start(ctx context.Context, cfg Config) (*Node, error) {

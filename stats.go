@@ -37,6 +37,7 @@ type Stats struct {
 	Courier            CourierStats    // control messages
 	Members            MemberStats     // what membership made of what it received
 	Sharding           ShardingStats   // moves of shards, and control messages that were not followed
+	Replicated         ReplicatedStats // replicated values (package replicated)
 }
 
 // The parts of Stats (packages stats, membership and shard), and what is measured for Config.Latency.
@@ -64,6 +65,8 @@ type (
 	MemberStats = membership.Stats
 	// ShardingStats counts moves of shards, and control messages of sharding that were not followed.
 	ShardingStats = shard.Counters
+	// ReplicatedStats concerns replicated values.
+	ReplicatedStats = stats.Replicated
 	// Measure says what a duration given to Config.Latency is.
 	Measure = stats.Measure
 )

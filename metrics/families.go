@@ -235,4 +235,19 @@ var ofTransport = []family{
 		func(s *snapshot) float64 { return float64(s.stats.Transport.TLSReloadsBad) }),
 	one("kith_courier_outstanding", "Control messages that are not acknowledged yet.", gauge,
 		func(s *snapshot) float64 { return float64(s.stats.Courier.Outstanding) }),
+	one("kith_replicated_keys", "Replicated values that are open.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.Replicated.Keys) }),
+	one("kith_replicated_bytes", "Bytes of replicated values.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.Replicated.Bytes) }),
+	one("kith_replicated_waiting", "Updates and reads of replicated values that wait for members.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.Replicated.Waiting) }),
+	one("kith_replicated_rounds_total", "Digests of replicated values that were sent.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Replicated.Rounds) }),
+	one("kith_replicated_sent_bytes_total", "Bytes of frames about replicated values.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Replicated.Sent) }),
+	one("kith_replicated_refused_total", "What others sent of replicated values and was not taken.", counter,
+		func(s *snapshot) float64 {
+			r := &s.stats.Replicated
+			return float64(r.Refused + r.Strangers + r.Dropped)
+		}),
 }

@@ -96,6 +96,14 @@ const (
 
 	KindSurvey       Kind = 112 // asks a member what it has of a type; since version 5
 	KindSurveyAnswer Kind = 113 // its shards, entities and moves under way; since version 5
+
+	// Replicated values.
+	KindReplicaDigest Kind = 128 // a digest of all that its sender holds; since version 8
+	KindReplicaSums   Kind = 129 // another one was there: digests of 256 parts; since version 8
+	KindReplicaHeld   Kind = 130 // which updates of some values its sender holds, and what it wants; since version 8
+	KindReplicaDeltas Kind = 131 // what updates changed; since version 8
+	KindReplicaPiece  Kind = 132 // a part of a whole value; since version 8
+	KindReplicaNext   Kind = 133 // asks for the next part; since version 8
 )
 
 // Lane is the connection a frame travels on.
@@ -123,6 +131,8 @@ func (l *Lane) UnmarshalText(text []byte) error { return enum.Parse(l, text) }
 const (
 	maxHello = 64 << 10      // what an unauthenticated peer may make us hold
 	maxAny   = MaxFrameLimit // bounded by the connection's own limit
+
+	maxReplica = 13 << 10 // a part of a value, with its names
 )
 
 // kindInfo is one row of the table. most is the largest body in bytes, at least one, so that a row that is not there
@@ -204,6 +214,12 @@ var kinds = [256]kindInfo{
 	KindSegmentAck:     {"segment-ack", LaneControl, 25},
 	KindSurvey:         {"survey", LaneControl, 22},
 	KindSurveyAnswer:   {"survey-answer", LaneControl, maxAny},
+	KindReplicaDigest:  {"replica-digest", LaneControl, 8},
+	KindReplicaSums:    {"replica-sums", LaneControl, 2048},
+	KindReplicaHeld:    {"replica-held", LaneControl, maxAny},
+	KindReplicaDeltas:  {"replica-deltas", LaneControl, maxAny},
+	KindReplicaPiece:   {"replica-piece", LaneControl, maxReplica},
+	KindReplicaNext:    {"replica-next", LaneControl, 18},
 }
 
 // Known reports whether k stands in the table.
@@ -213,7 +229,7 @@ func (k Kind) Known() bool { return kinds[k].name != "" }
 func (k Kind) Lane() Lane { return kinds[k].lane }
 
 // Room says which room owns the meaning of k: "connection", "data", "membership", "shard", "courier",
-// "survey" or "".
+// "survey", "replica" or "".
 func (k Kind) Room() string {
 	switch {
 	case !k.Known():
@@ -228,8 +244,10 @@ func (k Kind) Room() string {
 		return "shard"
 	case k < 112:
 		return "courier"
+	case k < 128:
+		return "survey"
 	}
-	return "survey"
+	return "replica"
 }
 
 // MaxBody returns the largest body of a frame of kind k in bytes, 0 when k is not known; the limit of its connection

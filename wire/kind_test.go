@@ -23,6 +23,8 @@ var frozenKinds = map[Kind]string{
 	75: "homes-gone-ack", 76: "report-wanted", 77: "drain-done",
 	78: "leave-notice", 79: "leave-notice-ack", 80: "confirm-owner", 81: "owner-confirmed",
 	96: "segment", 97: "segment-ack",
+	128: "replica-digest", 129: "replica-sums", 130: "replica-held", 131: "replica-deltas", 132: "replica-piece",
+	133: "replica-next",
 }
 
 // TestKindsFrozen holds numbers, names, rooms and lanes.
@@ -56,6 +58,8 @@ func TestKindsFrozen(t *testing.T) {
 			want = "shard"
 		case k < 112:
 			want = "courier"
+		case k >= 128:
+			want = "replica"
 		}
 		require.Equal(t, want, k.Room())
 		require.Equal(t, want == "data" && k != KindTaken, k.Lane() != LaneControl, "lane of %s", k) // which goes in segments

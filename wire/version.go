@@ -11,7 +11,7 @@ import (
 // A node speaks its own version and those before, so that a cluster can be upgraded node by node. What changed from
 // one version to the next stands in docs/contributing/wire.md.
 const (
-	Version       = 7 // of this build
+	Version       = 8 // of this build
 	OldestVersion = 1 // that this build still speaks
 )
 
@@ -69,6 +69,8 @@ var kindSince = [256]uint8{
 	KindSurvey: 5, KindSurveyAnswer: 5,
 	KindTransferStates: 6,
 	KindMoveCost:       7,
+	KindReplicaDigest:  8, KindReplicaSums: 8, KindReplicaHeld: 8, KindReplicaDeltas: 8, KindReplicaPiece: 8,
+	KindReplicaNext: 8,
 }
 
 // Since returns the version in which k came, zero when k is not known.

@@ -41,8 +41,13 @@ var matrix = map[string]string{
 	"lifetime":             "route",
 	"internal/core/leases": "route", // when a lease is asked for, confirmed, lost and given back
 	"courier":              "peer stats wire",
-	"sbr/leasetest":        "",   // the suite for leases; it may import testing
-	"fd/fdtest":            "fd", // the suite for detectors; it may import testing
+	// replicated values as a machine, and what runs it beside the control goroutine
+	"internal/core/replica":     "cluster peer stats wire",
+	"internal/runtime/replicas": "internal/core/replica internal/base/callback cluster peer stats wire",
+	"replicated":                "root driver internal/core/replica internal/runtime/replicas peer wire",
+	"replicated/replicatedtest": "replicated peer", // the suite for values; it may import testing
+	"sbr/leasetest":             "",                // the suite for leases; it may import testing
+	"fd/fdtest":                 "fd",              // the suite for detectors; it may import testing
 	// the suite for discovery; it may import testing
 	"discovery/discoverytest": "discovery",
 	"hello":                   "route peer wire",
@@ -65,7 +70,7 @@ var matrix = map[string]string{
 	"sim/setup":            "node membership shard plane flow wire",
 	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow " +
 		"bootstrap/formation sparse " +
-		"internal/core/flight internal/core/leases route peer wire stats shard/strategy",
+		"internal/core/flight internal/core/leases internal/core/replica route peer wire stats shard/strategy",
 	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
 	"storm": "sim/setup world check node sparse membership shard shard/strategy plane entity flow route peer wire " +
 		"internal/core/leases",
@@ -78,7 +83,8 @@ var matrix = map[string]string{
 	"internal/lab/bootruns": "",
 	// starts of nodes that know nobody, simulated
 	"internal/sim/starts": "bootstrap/formation peer wire",
-	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
+	"driver": "internal/core/replica internal/runtime/replicas " +
+		"node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
 		"internal/core/flight internal/core/leases stats wire ringbuf internal/base/feed internal/core/survey " +
 		"shard/strategy internal/base/logs " +
 		"internal/base/fileid internal/base/files internal/base/callback internal/base/incall",
@@ -157,13 +163,15 @@ var layers = []string{
 		"internal/base/door " +
 		"internal/base/files internal/base/callback internal/base/dues internal/base/logs/logstest",
 	"entity flow route peer cluster stats sparse shard/strategy internal/core/loads",
-	"plane lifetime internal/core/leases transport fd fd/fdtest gossip courier internal/base/contract hello trust loop",
+	"plane lifetime internal/core/leases transport fd fd/fdtest gossip courier internal/base/contract hello trust loop " +
+		"internal/core/replica",
 	"membership crdt members",
 	"shard shard/strategytest sbr sbr/leasetest singleton bootstrap/formation shutdown",
-	"node exec internal/core/survey internal/core/flight",
+	"node exec internal/core/survey internal/core/flight internal/runtime/replicas",
 	"driver sim/setup world check storm sim scale proof model internal/sim/starts",
 	root,
-	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program",
+	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program replicated " +
+		"replicated/replicatedtest",
 	"internal/cli internal/cli/env internal/cli/env/envtest internal/cli/fleet internal/lab/bootruns " +
 		"internal/cli/ledger internal/lab/chaos internal/lab/rolling internal/lab/shardscale internal/cli/operate " +
 		"internal/cli/settings internal/cli/command cmd/kith cmd/node cmd/lab cmd/loadgen " +

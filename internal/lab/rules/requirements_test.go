@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	requirementID  = regexp.MustCompile(`\b(?:CARD|MEM|GOS|FD|JOIN|BOOT|SHD|PRT|DYN|ACC|AVL|SEC|API)-[0-9]+\b`)
+	requirementID  = regexp.MustCompile(`\b(?:CARD|MEM|GOS|FD|JOIN|BOOT|SHD|PRT|DYN|ACC|AVL|SEC|API|REP)-[0-9]+\b`)
 	requirementRow = regexp.MustCompile(`^\| ([A-Z]+-[0-9]+) \| (.+) \| (.+) \|$`)
 	pinReference   = regexp.MustCompile("`([^`]+)`")
 )

@@ -267,6 +267,7 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 		d.wires.Expect(ids)
 	}
 	d.recorder.note(v)
+	d.replicas.Follow(v)
 	d.events.publish(v, slices.DeleteFunc(slices.Clone(events), ofGate)) // those of the gate come when it is as they say
 }
 

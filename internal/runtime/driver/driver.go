@@ -226,8 +226,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	d.bounds = bounds{d.self, &d.cfg}
 	d.queueFull = &RefusedError{Peer: d.self, Reason: route.QueueFull, Limit: cfg.localBuffer()}
 	d.execution()
-	openSurveys(d)
-	return d, binary.LittleEndian.Uint64(random[8:]), nil
+	return d, openBeside(d, binary.LittleEndian.Uint64(random[8:])), nil
 }
 
 func (d *Driver) warnInsecure() {
@@ -244,7 +243,7 @@ func (d *Driver) startThreads() {
 	d.exec.Gate.Step(d.now())
 	d.exec.Start(&d.threads)
 	d.threads.Go(d.tick)
-	serveSurveys(d)
+	serveBeside(d)
 	d.threads.Go(func() { callHooks(d) })
 	go d.run()
 }

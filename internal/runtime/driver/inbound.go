@@ -6,12 +6,15 @@ package driver
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/internal/core/replica"
 	"github.com/kith-io/kith/internal/core/survey"
 	"github.com/kith-io/kith/internal/runtime/exec"
+	"github.com/kith-io/kith/internal/runtime/replicas"
 	"github.com/kith-io/kith/internal/runtime/transport"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -101,18 +104,31 @@ func (d *Driver) reply(from peer.ID, f []byte) {
 	d.asks.answered(corr, from, route.Reason(status), payload)
 }
 
-// openSurveys makes what asks and answers, beside the control goroutine.
-func openSurveys(d *Driver) {
+// openBeside makes what runs beside the control goroutine: surveys and replicated values. It returns the seed.
+func openBeside(d *Driver, seed uint64) uint64 {
 	d.surveys = survey.NewOffice(survey.Needs{Self: d.self, Invalid: d.nonsense.note,
 		Look: func(ctx context.Context, typ route.TypeID) (*survey.Picture, bool) { return look(ctx, d, typ) },
 		Send: func(to peer.ID, kind wire.Kind, body []byte) { // it is asked for again
 			_ = d.wires.Send(peer.Mail{To: to, Kind: kind, Body: body})
 		}})
+	d.replicas = replicas.New(replicas.Needs{Self: d.self, Now: d.now, Invalid: d.nonsense.note,
+		Guard: &d.count.callbacks,
+		Send:  func(m peer.Mail) { _ = d.wires.Send(m) }, // it is said again
+	}, replica.New(d.self, rand.New(rand.NewPCG(seed, 4))))
+	return seed
 }
 
-// serveSurveys runs that until the node's goroutines end.
-func serveSurveys(d *Driver) {
+// Replicas returns what keeps the replicated values of a node.
+func Replicas(d *Driver) *replicas.Office { return d.replicas }
+
+// Of returns the driver behind a node of the root package, which sets it: packages above it that need more than
+// embedders are given get at it so.
+var Of func(node any) *Driver
+
+// serveBeside runs surveys and replicated values until the node's goroutines end.
+func serveBeside(d *Driver) {
 	ctx, cancel := context.WithCancel(context.Background())
 	d.threads.Go(func() { d.surveys.Run(ctx) })
+	d.threads.Go(func() { d.replicas.Run(ctx) })
 	d.threads.Go(func() { <-d.tickerStop; cancel() })
 }

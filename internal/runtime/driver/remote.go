@@ -16,6 +16,7 @@ import (
 	"github.com/kith-io/kith/internal/core/plane"
 	"github.com/kith-io/kith/internal/core/survey"
 	"github.com/kith-io/kith/internal/runtime/exec"
+	"github.com/kith-io/kith/internal/runtime/replicas"
 	"github.com/kith-io/kith/internal/runtime/transport"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -156,13 +157,14 @@ func (w *moveWaiters) take(nonce uint64) chan<- error {
 // links holds the other nodes by identity, and takes what the transport tells of connections to them. There are as many
 // as members, and those removed a moment ago. Methods are safe for concurrent use.
 type links struct {
-	mu      sync.Mutex
-	byID    map[peer.ID]*remoteNode
-	telling []*remoteNode  // those with refusals to be told
-	last    lastWords      // of peers, when this node ends
-	ending  *atomic.Bool   // it does
-	surveys *survey.Office // questions to all, and theirs
-	wanted  moveWaiters    // for moves that this node has asked for
+	mu       sync.Mutex
+	byID     map[peer.ID]*remoteNode
+	telling  []*remoteNode    // those with refusals to be told
+	last     lastWords        // of peers, when this node ends
+	ending   *atomic.Bool     // it does
+	surveys  *survey.Office   // questions to all, and theirs
+	replicas *replicas.Office // replicated values
+	wanted   moveWaiters      // for moves that this node has asked for
 
 	log     *slog.Logger
 	cfg     *Config

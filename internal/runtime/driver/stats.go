@@ -64,6 +64,7 @@ type Stats struct {
 	Courier            stats.Courier
 	Members            membership.Stats
 	Sharding           shard.Counters
+	Replicated         stats.Replicated
 }
 
 // Stats gathers a snapshot.
@@ -77,6 +78,7 @@ func (d *Driver) Stats() Stats {
 		Unregistered: d.exec.Unregistered(), Envelopes: d.exec.Handled(), Transport: d.wires.Stats(),
 		CallbackPanics: d.count.callbacks.Count(), LogDropped: d.logged.Dropped(), LogStalled: d.logged.Stalled(),
 	}
+	s.Replicated = d.replicas.Stats()
 	s.LargeUnderway, s.LargeBytes = d.large.count(), d.large.bytes.used.Load()
 	if c := d.counts.Load(); c != nil {
 		s.Courier, s.Members, s.Sharding = c.Courier, c.Members, c.Sharding

@@ -27,6 +27,10 @@ func (t *links) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.
 		t.surveyed(from, kind, body)
 		return
 	}
+	if kind.Room() == "replica" {
+		t.replicated(from, kind, arrived, body)
+		return
+	}
 	if t.ending.Load() {
 		switch kind {
 		case wire.KindSegment, wire.KindTaken, wire.KindRefusals, wire.KindRefused:
@@ -48,6 +52,15 @@ func (t *links) surveyed(from peer.ID, kind wire.Kind, body []byte) {
 	} else if !t.surveys.Take(from, kind, body) {
 		t.inbox.dropped.Add(1)
 	}
+}
+
+// replicated takes what a member says of replicated values. From the control loop.
+func (t *links) replicated(from peer.ID, kind wire.Kind, arrived time.Duration, body []byte) {
+	if m, in := t.view().Member(from); !in || m.Status == membership.Down {
+		t.strange(from, kind, errStranger)
+		return
+	}
+	t.replicas.Take(from, kind, arrived, body)
 }
 
 // Undelivered fails what a link held and will never send: asks are answered, tells are reported. An upcall of the

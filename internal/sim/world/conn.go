@@ -59,7 +59,8 @@ func (p *Process) mail(to peer.ID, kind wire.Kind, body []byte) {
 		w.Net.lost++
 		return
 	}
-	machine := room == "membership" || room == "shard" || room == "courier" || kind == wire.KindHeartbeat
+	machine := room == "membership" || room == "shard" || room == "courier" ||
+		room == "replica" || kind == wire.KindHeartbeat
 	if machine && w.Net.Raw.On() {
 		w.raw(p, to, kind, body)
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/internal/core/flight"
 	"github.com/kith-io/kith/internal/core/hello"
 	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/core/replica"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -58,6 +59,7 @@ type Process struct {
 	memory   *membership.Memory
 	writes   bool                  // a record is being written
 	saveAt   time.Duration         // when the next one is looked at
+	replicas *Replicas             // nil: it has no replicated values
 	setUp    func(*hello.Acceptor) // otherwise than the other processes; nil: like them
 	dataPlane
 }
@@ -165,6 +167,10 @@ func (p *Process) probed(body []byte, answer func(ack []byte)) {
 
 // control takes one control frame off the network.
 func (p *Process) control(from peer.ID, kind wire.Kind, body []byte) {
+	if kind.Room() == "replica" {
+		replicated(p, from, kind, body)
+		return
+	}
 	p.put(job{from: from, kind: kind, body: body, arrived: p.clock()})
 }
 
@@ -289,6 +295,9 @@ func (p *Process) perform(e *node.Effects) {
 		w.Watcher.View(p, e.View)
 		p.remember(e.View)
 		p.viewChanged(old)
+		if p.replicas != nil {
+			_ = p.replicas.Do(replica.ViewCommand{View: e.View}) // never refused
+		}
 	}
 	p.Suspend(e.Suspend)
 	for i := range e.Events {
