@@ -75,7 +75,12 @@ func PoisonContexts(s *Shard) {
 // Foresee looks up whose message one with that hash of its id will probably be. Who has several messages before it asks
 // for all of them first and then whether each Is that entity: the waits for memory of one are spent on the others. It
 // changes nothing and promises nothing; nil is as good an answer as any. Whoever may call Deliver may call it.
-func (s *Shard) Foresee(hash uint64) *Entity { return s.table.likely(hash) }
+func (s *Shard) Foresee(hash uint64) *Entity {
+	if s.phase != serving { // Dispatch looks here first too: so this line of the shard is on its way as well
+		return nil
+	}
+	return s.table.likely(hash)
+}
 
 // Dispatch is Deliver of a message to the entity e of this shard, which Foresee named and which Is the receiver. ok is
 // false, and nothing has happened, when that is not enough to deliver it: Deliver does then. quiet means that nothing

@@ -4,6 +4,7 @@
 package exec
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -26,6 +27,9 @@ type ahead struct {
 	n         int
 	at        int // how many of them were begun, for those of a worker
 	next      [aheadFrames]foreseen
+
+	far    bool                               // of some the place is known, of the type of more than farShards
+	places [aheadFrames]*atomic.Pointer[Host] // then; nil: of the others
 }
 
 // foreseen is one frame that was looked at.
@@ -44,6 +48,7 @@ type foreseen struct {
 // comes.
 func (a *ahead) look(frames []byte) (rest []byte) {
 	at := 0
+	a.far = false
 	for a.n = 0; at < len(frames) && a.n < aheadFrames; a.n++ {
 		end := at + wire.SizeOf(frames[at:])
 		x := &a.next[a.n%aheadFrames]
@@ -53,6 +58,9 @@ func (a *ahead) look(frames []byte) (rest []byte) {
 		if x.kind == wire.KindEnvelope {
 			a.envelope(x)
 		}
+	}
+	if a.far {
+		a.hosts()
 	}
 	for i := range a.next[:a.n] {
 		if x := &a.next[i]; x.h != nil && x.h.alone {
@@ -79,12 +87,46 @@ func (a *ahead) envelope(x *foreseen) {
 	if t == nil || x.env.Shard >= t.shards || t.lapsed != nil { // the last: the long way looks at the lease
 		return
 	}
-	h := t.hosts.Find(route.ShardID(x.env.Shard)).Load()
-	if h == nil || h.callFrame == nil || h.alone && h.queue != a.queue || h.term != x.env.Term || h.epoch != x.env.Epoch ||
-		len(x.env.Payload) > a.x.cfg.MaxPayload || x.env.Flags&wire.FlagBulk != 0 {
-		return // hostOf says why, when its turn comes
+	place := t.hosts.Find(route.ShardID(x.env.Shard))
+	if t.shards > farShards {
+		if !a.far {
+			a.far = true
+			clear(a.places[:])
+		}
+		a.places[a.n%aheadFrames] = place
+		x.hash = entity.HashID(x.env.ID)
+		return
 	}
-	x.h, x.hash = h, entity.HashID(x.env.ID)
+	if h := place.Load(); a.mine(h, x) {
+		x.h, x.hash = h, entity.HashID(x.env.ID)
+	}
+}
+
+// farShards is how many shards a type has whose hosts are all at hand. Of a larger one each message waits for the
+// memory of its own, which is most of what it costs.
+const farShards = 4096
+
+// hosts looks at the hosts of messages of such types: at all places first, and then at all hosts, so that these waits
+// overlap as well.
+func (a *ahead) hosts() {
+	var found [aheadFrames]*Host
+	for i, place := range a.places[:a.n] {
+		if place != nil {
+			found[i] = place.Load()
+		}
+	}
+	for i, h := range found[:a.n] {
+		if h != nil && a.mine(h, &a.next[i]) {
+			a.next[i].h = h
+		}
+	}
+}
+
+// mine reports whether this goroutine steps a host, nil for none, and may take an envelope for it. When it may not,
+// hostOf says why in its turn.
+func (a *ahead) mine(h *Host, x *foreseen) bool {
+	return h != nil && h.callFrame != nil && (!h.alone || h.queue == a.queue) && h.term == x.env.Term &&
+		h.epoch == x.env.Epoch && len(x.env.Payload) <= a.x.cfg.MaxPayload && x.env.Flags&wire.FlagBulk == 0
 }
 
 // run calls the handlers of the frames from at on, up to end, as long as they are as foreseen and the gate is open. It

@@ -25,18 +25,22 @@ type row struct {
 func inRows(t *testing.T, f func(t *testing.T, x *row)) {
 	for _, mode := range []entity.Mode{entity.Worker, entity.Inline} {
 		for _, own := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%v/own=%t", mode, own), func(t *testing.T) { f(t, newRow(t, mode, own)) })
+			for _, shards := range []uint32{16, farShards + 1} {
+				t.Run(fmt.Sprintf("%v/own=%t/shards=%d", mode, own, shards), func(t *testing.T) {
+					f(t, newRow(t, mode, own, shards))
+				})
+			}
 		}
 	}
 }
 
 // newRow returns one whose entities a, b and c are there already: the first message takes another way.
-func newRow(t *testing.T, mode entity.Mode, own bool) *row {
+func newRow(t *testing.T, mode entity.Mode, own bool, shards uint32) *row {
 	x := &row{own: own}
 	made := make(chan struct{})
 	f := func(*entity.Context, []byte) { made <- struct{}{} }
 	x.receive.Store(&f)
-	x.bare = newBare(t, typeOf(mode, 16, func(c *entity.Context, payload []byte) error {
+	x.bare = newBare(t, typeOf(mode, shards, func(c *entity.Context, payload []byte) error {
 		(*x.receive.Load())(c, payload)
 		return nil
 	}))
@@ -71,6 +75,58 @@ func (x *row) read(t *testing.T, messages ...[2]string) {
 		defer p.rise()
 		p.frames(x.Clock.Now(), nil, x.other, frames)
 	})))
+}
+
+// Whose each message of a row is, is found out before the first is handled, also of a type of very many shards. What is
+// not for a shard here, under its fence, is left to the long way (CARD-3).
+func TestRowsAreForeseen(t *testing.T) {
+	for _, shards := range []uint32{16, farShards, farShards + 1} {
+		t.Run(fmt.Sprint(shards), func(t *testing.T) {
+			x := newRow(t, entity.Worker, false, shards)
+			gone := x.host("c")
+			require.NotSame(t, gone, x.host("a"))
+			require.NotSame(t, gone, x.host("b"))
+			a, b, c := x.envelope("a", nil), x.envelope("b", nil), x.envelope("c", nil)
+			gone.t.hosts.At(gone.shard).Store(nil)
+			old, none := a, b
+			old.Epoch++
+			none.ID = []byte("nobody")
+			var frames []byte
+			list := []*wire.Envelope{&a, &old, &b, &c, &none, &a}
+			for range 5 { // what was found for one look is nothing to the next
+				for _, env := range list {
+					frames = wire.AppendEnvelope(frames, env)
+				}
+				reply := make([]byte, wire.ReplySize)
+				wire.PutReply(reply, uint16(route.OK), 1, nil)
+				frames = append(frames, reply...)
+			}
+			look, seen := &ahead{x: x.Exec, queue: x.host("a").queue}, 0
+			for rest := frames; len(rest) > 0; {
+				rest = look.look(rest)
+				for _, f := range look.next[:look.n] {
+					env := (*wire.Envelope)(nil) // of a reply
+					if n := seen % (len(list) + 1); n < len(list) {
+						env = list[n]
+					}
+					seen++
+					switch env {
+					case nil, &old, &c:
+						require.Nil(t, f.h)
+						require.Nil(t, f.e)
+					case &none:
+						require.True(t, x.host("b") == f.h)
+						require.Nil(t, f.e)
+					default:
+						require.True(t, x.host(string(env.ID)) == f.h)
+						require.Equal(t, string(env.ID), f.e.ID())
+					}
+				}
+			}
+			require.Equal(t, 35, seen)
+			gone.t.hosts.At(gone.shard).Store(gone)
+		})
+	}
 }
 
 // A gate that closes while a row of messages is worked off holds up the rest of the row, in its order (SHD-9).
