@@ -92,12 +92,12 @@ func (r *pairs) apart(p, q peer.ID) bool {
 	return gone
 }
 
-// overslept reports whether q, which is lost for the side of p, has stood still for too long, until later than that. It
-// cannot have been confirmed since, for all who may do that know better. Without a resolver nothing else stops one that
-// was downed and has not heard of it, however long it hears nobody.
+// overslept reports whether q, which is lost for the side of p, has stood still for too long, until later than that, or
+// does so still. It cannot have been confirmed since, for all who may do that know better. Without a resolver nothing
+// else stops one that was downed and has not heard of it, however long it hears nobody.
 func (r *pairs) overslept(p, q *world.Process) bool {
 	since, gone := r.goneFor(p.ID, q.ID)
-	return gone && q.Overslept > since
+	return gone && (q.Overslept > since || q.StoodTooLong(q.World.Now, q.View))
 }
 
 // loses notes that a view of p shows a member Down, or without it: it may not know of its end, which excuses it. The

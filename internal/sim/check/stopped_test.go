@@ -84,6 +84,7 @@ func TestNothingStopsWhoNapped(t *testing.T) {
 			s.demand(w.Hosts[0].Process)
 			w.Advance(2 * time.Second)
 			require.Equal(t, k.held, p.Held())
+			require.Equal(t, k.held || k.wakes, checks(w).pairs.overslept(w.Hosts[0].Process, p))
 			require.Positive(t, checks(w).NotTold, "its shards live elsewhere")
 			s.demand(p)
 			w.Advance(time.Second)

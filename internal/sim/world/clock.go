@@ -43,10 +43,15 @@ func (c *clocks) sinceStep(at time.Duration, v *membership.View) time.Duration {
 	return c.clockAt(at) - c.stepped
 }
 
-// stoodStill notes that the process goes on at a time of the world, if it has stood still for too long until then: its
-// node has to suspend itself.
-func (c *clocks) stoodStill(at time.Duration, v *membership.View) {
-	if !mayDoze(v) && max(c.sinceStep(at, v), c.unseen) > c.gapLimit {
+// StoodTooLong reports whether a process with this view has stood still for so long, at a time of the world, that its
+// data plane may handle nothing, and its node has to suspend itself when it steps.
+func (c *clocks) StoodTooLong(at time.Duration, v *membership.View) bool {
+	return !mayDoze(v) && max(c.sinceStep(at, v), c.unseen) > c.gapLimit
+}
+
+// goesOn notes that the process goes on at a time of the world.
+func (c *clocks) goesOn(at time.Duration, v *membership.View) {
+	if c.StoodTooLong(at, v) {
 		c.Overslept = at
 	}
 }

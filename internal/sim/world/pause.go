@@ -50,7 +50,7 @@ func (p *Process) Resume() {
 		p.World.Book.unseen += p.unseen
 	}
 	p.slewed.resume(p.clock())
-	p.stoodStill(p.World.Now, p.View)
+	p.goesOn(p.World.Now, p.View)
 	noticeSleep(p)
 	list := p.deferred
 	p.deferred = nil

@@ -209,7 +209,7 @@ func (p *Process) take(j job) {
 // step runs one verb, performs its effects and plans the next tick.
 func (p *Process) step(verb func(now time.Duration) error) {
 	now := p.clock()
-	p.stoodStill(p.World.Now, p.View)
+	p.goesOn(p.World.Now, p.View)
 	tellSlept(p, now)
 	leasesDue(p)
 	if err := verb(now); err != nil {
