@@ -1,4 +1,5 @@
-// Daemons: numbered workers that the cluster keeps alive, each in one place.
+// Workers on the members of a role: daemons, which are numbered and kept alive, each in one place; and pools, of whose
+// workers any may handle a message.
 
 package kith
 
@@ -152,3 +153,130 @@ func differs(err error) error {
 	}
 	return err
 }
+
+// Defaults and bounds of a Pool.
+const (
+	DefaultPerNode  = 8
+	MaxPerNode      = 1 << 10
+	DefaultMaxNodes = 128
+	MaxPoolNodes    = 10_000
+
+	poolIdle = time.Minute
+)
+
+// Pool declares workers without a state of their own, of which any may handle a message: PerNode of them on every node
+// of a role that declared the pool. A message goes to a worker of the node that sends it, as long as one has room, else
+// to one of another node: docs/pools.md. Name, Role and MaxNodes must agree on all nodes. It needs Name and New. A node
+// without the role declares it to send to it.
+type Pool struct {
+	// Name names it in the whole cluster, among types, singletons and daemons: 1 to 255 bytes.
+	Name string
+	// Role limits its workers to members with this role; empty means all.
+	Role string
+	// PerNode is how many workers a node has, 1 to MaxPerNode, as the node that sends counts them: so many messages of
+	// Blocking handlers are handled on one node at a time. It should agree on all nodes. Zero means 8. While a node comes
+	// or goes another may have more for a moment.
+	PerNode int
+	// MaxNodes is how many nodes have workers at most: 1 to MaxPoolNodes; zero means 128. On more, some have none.
+	MaxNodes int
+	// Mode is how the handlers are executed; the zero value is Blocking.
+	Mode Mode
+	// New makes a worker when its first message comes, and again after a panic or a minute without a message. It gets one
+	// call at a time. What it keeps from message to message it keeps for itself: the next message goes to another worker.
+	New func() Handler
+	// MailboxBytes bounds what waits for one Blocking worker; see EntityType.MailboxBytes.
+	MailboxBytes int
+}
+
+// PoolRef sends to the workers of a pool. Nothing is said of order: two messages may be handled by two workers at once.
+// All methods are safe for concurrent use.
+type PoolRef struct {
+	p    *driver.Pool
+	with *driver.Headers
+}
+
+// Register makes the pool known on a node: members with the role have workers, every node that declared it can send to
+// them. Errors: ErrBadConfig with all faults of p; those of Node.Register.
+func (p Pool) Register(n *Node) (*PoolRef, error) {
+	t, err := p.entityType()
+	if err != nil {
+		return nil, err
+	}
+	r := driver.NewPool(t, p.workers())
+	if err := r.Register(n.d); err != nil {
+		return nil, err
+	}
+	return &PoolRef{p: r}, nil
+}
+
+func (p Pool) workers() int {
+	if p.PerNode == 0 {
+		return DefaultPerNode
+	}
+	return p.PerNode
+}
+
+// entityType is the type whose entities are the workers: each node gets some of its shards, and has the workers in
+// these.
+func (p Pool) entityType() (EntityType, error) {
+	t := EntityType{Name: p.Name, Role: p.Role, Shards: DefaultMaxNodes, Mode: p.Mode, MailboxBytes: p.MailboxBytes,
+		IdleAfter: poolIdle, Strategy: strategy.LeastShards{Absolute: MaxPoolNodes, Percent: 100}}
+	var errs []error
+	if w := p.workers(); w < 1 || w > MaxPerNode {
+		errs = append(errs, fmt.Errorf("PerNode is %d, must be 1 to %d", w, MaxPerNode))
+	}
+	switch {
+	case p.MaxNodes < 0 || p.MaxNodes > MaxPoolNodes:
+		errs = append(errs, fmt.Errorf("MaxNodes is %d, must be 1 to %d", p.MaxNodes, MaxPoolNodes))
+	case p.MaxNodes > 0:
+		t.Shards = uint32(p.MaxNodes)
+	}
+	t.New = func(string, Fence) Handler { return p.New() }
+	if p.New == nil {
+		errs = append(errs, errors.New("New is nil"))
+	}
+	return t, faults("pool", t, errors.Join(errs...))
+}
+
+// With returns the pool for messages that go with headers; see Region.With.
+func (r *PoolRef) With(headers []byte) *PoolRef {
+	if len(headers) == 0 {
+		return &PoolRef{p: r.p}
+	}
+	return &PoolRef{r.p, &driver.Headers{B: headers}}
+}
+
+// Tell gives payload, which it copies, to a worker: of this node, or of another one where two here have no room. It
+// never blocks: nil means accepted, an error that it was not. ErrNoHost: no member has the role; ErrMailboxFull and
+// ErrLinkFull: two workers here and those of two other nodes have no room; else as Region.Tell. What is accepted may
+// still be refused by another node whose mailboxes are full, or be lost with it: Config.Undelivered says so.
+func (r *PoolRef) Tell(payload []byte) error { return r.p.TellWith(r.with, payload) }
+
+// TellWait is Tell that waits for room until ctx ends; see Region.TellWait.
+func (r *PoolRef) TellWait(ctx context.Context, payload []byte) error {
+	return r.p.TellWaitWith(ctx, r.with, payload)
+}
+
+// Ask gives payload to a worker and waits for the reply, which belongs to the caller. Where a worker has certainly not
+// handled it, being full or on a node that goes, the next one is asked, up to four in all. See Region.Ask.
+func (r *PoolRef) Ask(ctx context.Context, payload []byte) ([]byte, error) {
+	return r.p.AskWith(ctx, r.with, payload)
+}
+
+// AskWithin is Ask with a time limit instead of a context, for all workers together; see Region.AskWithin.
+func (r *PoolRef) AskWithin(d time.Duration, payload, into []byte) ([]byte, error) {
+	return r.p.AskWithinWith(d, r.with, payload, into)
+}
+
+// AskFunc is Ask without a waiting goroutine; see Region.AskFunc. It asks the next worker only where this node finds no
+// room: a refusal by another node is the answer.
+func (r *PoolRef) AskFunc(d time.Duration, payload []byte, f func(reply []byte, err error)) error {
+	return r.p.AskFuncWith(d, r.with, payload, f)
+}
+
+// Workers returns how many workers messages of this node may go to, by node, this one included. A node that cannot be
+// reached is absent, as is one that has no worker yet. The map is the caller's.
+func (r *PoolRef) Workers() map[ID]int { return r.p.Workers() }
+
+// Err returns why the cluster does not have this pool as it is declared here (ErrSettingsDiffer), or nil.
+func (r *PoolRef) Err() error { return r.p.Region().Refused() }

@@ -99,6 +99,33 @@ func ExampleNode_Singleton() {
 	// Output: mail 1 <nil>
 }
 
+// resizer is a worker: it keeps nothing from message to message.
+type resizer struct{}
+
+func (resizer) Receive(c *kith.Context, picture []byte) error { return c.Reply(picture[:5]) }
+func (resizer) Stop(*kith.Context)                            {}
+
+// A pool has workers on every node of its role. A message goes to one of the node that sends it, if that has room.
+func ExamplePool() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	node, err := kith.Start(ctx, kith.Config{Name: "market"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	pool := kith.Pool{Name: "thumbs", PerNode: 4, New: func() kith.Handler { return resizer{} }}
+	thumbs, err := pool.Register(node)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	small, err := thumbs.Ask(ctx, []byte("large picture"))
+	fmt.Printf("%s %v\n", small, err)
+	// Output: large <nil>
+}
+
 // Daemons are called without a message, each on one node, until their context ends.
 func ExampleNode_Daemons() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

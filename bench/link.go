@@ -200,7 +200,7 @@ const drainTime = 5 * time.Second
 func (p *linkRun) drain() error {
 	for end := time.Now().Add(drainTime); ; time.Sleep(time.Millisecond) {
 		p.link.Lock()
-		n := p.link.Pending()
+		n, _ := p.link.Backlog()
 		p.link.Unlock()
 		switch {
 		case n == 0:

@@ -185,6 +185,7 @@ func (d *Driver) perform() {
 			v = d.View()
 		}
 		d.publish(v, e.Events)
+		d.regions.Load().muster(func(*Region) bool { return e.View != nil })
 		d.takeover.outgrow(v)
 		d.takeover.follow(c.node.Takeover())
 	}

@@ -25,6 +25,7 @@ type Keep struct {
 	Lease Lease  // nil: none. The type has one shard then.
 	Name  string // of the lease
 	Use   leases.Config
+	crew  crewed // not nil: nothing is kept alive, they are workers of a pool, and all else is zero
 }
 
 // leaseKeeper is the lease of one type on this node.

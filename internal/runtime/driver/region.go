@@ -33,6 +33,7 @@ type Region struct {
 	cells   exec.Places[routeCell]
 	hosts   *exec.Type
 	keep    *Keep                 // nil: no entity is kept alive
+	crew    crewed                // nil: its entities are not the workers of a pool
 	lease   *leaseKeeper          // nil: it needs none
 	refused atomic.Pointer[error] // why the cluster does not have this type; routes stay unknown then
 	count   regionCounters
@@ -40,6 +41,13 @@ type Region struct {
 	heirs   heirTable
 
 	full [route.Reasons]error // this node's own bounds, by reason
+}
+
+// crewed is a pool as its region sees it.
+type crewed interface {
+	of(r *Region)                         // whose entities are its workers
+	muster()                              // homes or members are others now; on the control goroutine
+	refused(by peer.ID, why route.Reason) // a node has refused a message
 }
 
 // routeCell is one shard as senders see it, half a line of memory. route is the fast path: nil means the slow one,
@@ -201,6 +209,15 @@ func (t *regionTable) without() *regionTable {
 	return &n
 }
 
+// muster has those pools look who their workers are of which stale says that they may have changed.
+func (t *regionTable) muster(stale func(*Region) bool) {
+	for _, r := range t.list {
+		if r.crew != nil && stale(r) {
+			r.crew.muster()
+		}
+	}
+}
+
 // named returns a type by its name, nil for none.
 func (t *regionTable) named(name string) *Region {
 	if r := t.byID.At(route.TypeOf(name)); r != nil && r.typ.Name == name {
@@ -230,6 +247,10 @@ func RegisterKept(d *Driver, t entity.Type, k *Keep) (*Region, error) {
 		return nil, fmt.Errorf("kith: register: %w", err)
 	}
 	r := newRegion(d, t)
+	if k != nil && k.crew != nil {
+		r.crew, k = k.crew, nil
+		r.crew.of(r)
+	}
 	if r.keep = k; k != nil {
 		r.hosts.Keep(&k.Keep)
 	}
@@ -289,7 +310,7 @@ func (d *Driver) register(r *Region) error {
 		d.control.leases.drop(r.lease)
 		return err
 	}
-	if r.keep != nil || r.typ.Remembered != nil {
+	if r.keep != nil || r.typ.Remembered != nil || r.crew != nil {
 		return d.command(shard.EagerCommand{Type: r.id})
 	}
 	return nil

@@ -74,7 +74,7 @@ func sinkRegion(t testing.TB, shards uint32, ids ...string) (*Region, *transport
 func drained(l *transport.Link) {
 	for {
 		l.Lock()
-		n := l.Pending()
+		n, _ := l.Backlog()
 		l.Unlock()
 		if n == 0 {
 			return

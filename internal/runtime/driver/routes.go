@@ -4,6 +4,7 @@ package driver
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/base/invariant"
@@ -312,6 +313,9 @@ func (d *dispatch) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 			d.nextHome(slotRef{r, e.Shard}, from, e.Term, e.Epoch)
 		}
 		r.count.refusedThere.Add(e.Count)
+		if r.crew != nil {
+			r.crew.refused(from, why.reason)
+		}
 		d.failed.addAll(r, e.Shard, why, e.Count, e.Samples)
 	}
 }
@@ -331,6 +335,11 @@ func (r *Region) doubts(from peer.ID, k *plane.RefusalKey) bool {
 func (d *dispatch) routesChanged(routes []shard.RouteChange, marks []shard.Mark) {
 	for i := range routes {
 		d.routeChanged(&routes[i])
+	}
+	if len(routes) > 0 {
+		d.regions.Load().muster(func(r *Region) bool {
+			return slices.ContainsFunc(routes, func(c shard.RouteChange) bool { return c.Type == r.id })
+		})
 	}
 	for i := range marks {
 		d.writeMarker(&marks[i])

@@ -180,8 +180,12 @@ func (l *Link) Wake(on *loop.Loop) {
 	l.loop.Post(l)
 }
 
-// Pending returns the bytes that are queued and not sent. The lock is held.
-func (l *Link) Pending() int { return l.queue.Pending() }
+// Backlog returns the bytes that are queued and not sent, and how many they are with those that were sent and that the
+// peer has not taken. The lock is held.
+func (l *Link) Backlog() (queued, all int) {
+	queued = l.queue.Pending()
+	return queued, queued + int(l.queue.Outstanding())
+}
 
 // Err returns why the link is of no use for ever, which every Reserve returns too: ErrForgotten, ErrClosed, ErrSelf,
 // ErrNoIncarnation, ErrBusy; nil while it is not. No lock is held.

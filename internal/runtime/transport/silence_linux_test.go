@@ -271,7 +271,7 @@ func TestCreditOfASilentWayBack(t *testing.T) {
 		defer link.Unlock()
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return link.Pending() > 0 && int64(c.received) == link.queue.Outstanding()
+		return link.queue.Pending() > 0 && int64(c.received) == link.queue.Outstanding()
 	})
 	require.True(t, cutOut(t, &link.uplink, true))
 	c.mu.Lock()

@@ -48,6 +48,9 @@ func (s *storm) calm() {
 	s.calmTook = w.Now - began
 	s.demandHomes(w.Running(), w.Takeover()+homesBound)
 	demandKept(s)
+	if s.crew != nil {
+		s.crew.demand()
+	}
 	s.demandRoom()
 	moveBesideBacklogs(s)
 	leaveBesidePauses(s)

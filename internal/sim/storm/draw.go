@@ -48,6 +48,7 @@ const (
 	OffLinks       = "links"       // links that carry little, and states that are large for them
 	OffFlapping    = "flapping"    // ten or twenty hosts, a minority of which stands still again and again
 	OffBacklog     = "backlog"     // far more than its handlers take waits for a shard that is about to move
+	OffPools       = "pools"       // a pool of workers, to which hosts send
 	OffZones       = "zones"       // members that name zones, and few that watch each
 )
 
@@ -55,8 +56,12 @@ const (
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
-		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog, OffZones}
+		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog, OffZones,
+		OffPools}
 }
+
+// demanding is a part of a storm that demands something when all is well.
+type demanding interface{ demand() }
 
 // draws are the choices of a seed beyond its mix.
 type draws struct {
@@ -69,6 +74,7 @@ type draws struct {
 	large              bool
 	waits              *waits
 	backlogs           *backlogs
+	crew               demanding // a pool of workers; nil: there is none
 	crashes            *crashes
 	states             *states
 	drains, ready      *rand.Rand    // which members drain; which regions are not ready for shards; nil: none

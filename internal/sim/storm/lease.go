@@ -66,7 +66,7 @@ func (k *keeps) send(p *world.Process) {
 	}
 	if r := p.Region(route.TypeOf(loneID)); r != nil {
 		for range 1 + k.rng.IntN(3) {
-			k.s.send(r, loneID, 2, 60)
+			_ = k.s.send(r, loneID, 2, 60)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (s *storm) loadTick(i int) {
 		id := fmt.Sprintf("e%d", s.load.IntN(loadIDs))
 		burst, size := s.burst()
 		for range burst {
-			s.send(r, id, 0, size)
+			_ = s.send(r, id, 0, size)
 		}
 	}
 	w.After(s.rest(), func() { s.loadTick(i) })
@@ -71,7 +71,7 @@ func (s *storm) rest() time.Duration {
 }
 
 // send writes one message of at most so many bytes, seldom more, into the ledger and sends it, now and then as an ask.
-func (s *storm) send(r *world.Region, id string, hops byte, most int) {
+func (s *storm) send(r *world.Region, id string, hops byte, most int) error {
 	p := r.Process
 	size := world.LedgerSize + 1 + s.load.IntN(most)
 	if s.load.IntN(40) == 0 {
@@ -97,6 +97,7 @@ func (s *storm) send(r *world.Region, id string, hops byte, most int) {
 	if err != nil {
 		s.rejected(p, nth, err)
 	}
+	return err
 }
 
 // limit returns how long an ask is waited for, and its headers: d and none, or little and the number of the message.
@@ -241,7 +242,7 @@ func (h *stormEntity) act(c *entity.Context, hops byte) error {
 		if hops < 2 {
 			regions := plain(s, h.p)
 			r := regions[s.load.IntN(len(regions))]
-			s.send(r, fmt.Sprintf("e%d", s.load.IntN(loadIDs)), hops+1, 60)
+			_ = s.send(r, fmt.Sprintf("e%d", s.load.IntN(loadIDs)), hops+1, 60)
 		}
 	case 6, 7, 8, 9:
 		if c.Type() == entity.Blocking.String() && hops < 2 {

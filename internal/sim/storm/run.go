@@ -117,6 +117,9 @@ func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
 	s.makeTypes(n)
 	drawCrashes(s)
 	drawKeeps(s)
+	if rng, ok := s.draw(OffPools, 3); ok {
+		s.crew = newPools(rng, s)
+	}
 	s.mix, s.core = s.drawMix(), s.rng.IntN(3) == 0
 	s.drawTrial()
 	s.drawRoles()
@@ -384,7 +387,7 @@ func (s *storm) hostable(typ route.TypeID, among []*world.Process) bool {
 
 // plain returns the regions of a process whose entities get messages by their id.
 func plain(s *storm, p *world.Process) []*world.Region {
-	if s.keeps == nil {
+	if s.keeps == nil && s.crew == nil {
 		return p.Regions
 	}
 	var list []*world.Region

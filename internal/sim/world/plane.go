@@ -5,6 +5,7 @@ package world
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -27,7 +28,9 @@ type EntityType struct {
 	Absent []int
 	RoleAt func(*Process) string // nil: all processes register it with the same role
 	Keep   *entity.Keep          // of which entities are kept alive; nil: none
-	Lease  *LeaseUse             // without which they do not live; nil: none. The type has one shard then.
+	// PerNode says that its entities are the workers of a pool, so many on each node; zero: they are not.
+	PerNode int
+	Lease   *LeaseUse // without which they do not live; nil: none. The type has one shard then.
 	// Placing makes the strategy of one process, nil: all go by Type.Strategy.
 	Placing func(*Process) strategy.Strategy
 	// OnLost is told of each state that nobody takes up from a process; nil: nobody is.
@@ -45,6 +48,7 @@ type Region struct {
 	stopped []*hosted                // of which the node is told in a moment
 	left    map[route.ShardID][]byte // what shards that have stopped last handed over
 	heirs   map[route.ShardID]*plane.Heirs
+	shy     map[peer.ID]time.Duration // until when a node is given nothing of a pool that has workers elsewhere
 
 	decl    *EntityType
 	lease   *leaseDesk // nil: it needs none
@@ -131,13 +135,61 @@ func (p *Process) register(t *EntityType) {
 	p.Regions = append(p.Regions, r)
 	slices.SortFunc(p.Regions, func(a, b *Region) int { return int(int64(a.ID) - int64(b.ID)) })
 	register(p, t)
-	if t.Keep != nil || t.Remembered != nil {
+	if r.Kept() {
 		p.Do(shard.EagerCommand{Type: r.ID})
 	}
 }
 
-// Kept reports whether entities of each shard live without messages.
-func (r *Region) Kept() bool { return r.decl.Keep != nil || r.decl.Remembered != nil }
+// Kept reports whether homes of all shards are found without messages: entities live without any, or they are workers
+// of a pool.
+func (r *Region) Kept() bool {
+	return r.decl.Keep != nil || r.decl.Remembered != nil || r.decl.PerNode > 0
+}
+
+// CrewOf returns the workers of a pool as the process of its region knows them.
+func CrewOf(r *Region) *plane.Crew {
+	p := r.Process
+	home := func(n route.ShardID) (peer.ID, bool) {
+		switch s := r.Slot(n); {
+		case s.State() < flow.Local:
+			return peer.ID{}, false
+		case s.IsLocal():
+			return p.ID, true
+		default:
+			return s.Home(), true
+		}
+	}
+	usable := func(id peer.ID) bool {
+		m, ok := p.View.Member(id)
+		return ok && m.Status != membership.Down && p.View.Reachable(id)
+	}
+	name := func(n route.ShardID, number int) string { return plane.WorkerID(n, number, r.Type.Shards) }
+	return plane.MakeCrew(p.ID, r.Type.Shards, r.decl.PerNode, home, usable, name)
+}
+
+// Offer gives a message of a pool to workers by send until one takes it, and returns the last error. draw says which.
+func Offer(r *Region, draw uint64, send func(id string) error) (err error) {
+	p, crew := r.Process, CrewOf(r)
+	load := func(team int) int {
+		t := &crew.There[team]
+		if r.shy[t.Node] > p.clock() {
+			return math.MaxInt
+		}
+		l := p.linkOf(t.Node, uint32(t.Workers[0].Shard))
+		return l.flow.Pending() + int(l.flow.Outstanding())
+	}
+	some := crew.Offer(draw, load, func(w *plane.Worker) bool {
+		err = send(w.ID)
+		return err != nil && plane.NextWorker(err)
+	})
+	switch {
+	case some:
+		return err
+	case shard.NoHost(p.View, r.decl.role(p)):
+		return route.ErrNoHost
+	}
+	return send(plane.WorkerID(route.ShardID(draw%uint64(r.Type.Shards)), 0, r.Type.Shards))
+}
 
 // Region returns the type on the process, nil when it has not registered it.
 func (p *Process) Region(id route.TypeID) *Region {

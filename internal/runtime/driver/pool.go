@@ -1,0 +1,204 @@
+// Pools: a message goes to whichever worker has room, here first. Who the workers are follows from the homes of the
+// shards in which they live.
+
+package driver
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+)
+
+// Pool is a type of whose entities any may handle a message.
+type Pool struct {
+	typ     entity.Type
+	r       *Region
+	perNode int
+	names   map[workerKey]string // of the control goroutine
+	crew    atomic.Pointer[crew]
+}
+
+// workerKey names a worker by its shard and its number there.
+type workerKey struct {
+	shard  route.ShardID
+	number int
+}
+
+// crew are the workers that this node knows, and until when each of the other nodes is given nothing: it had no room.
+type crew struct {
+	plane.Crew
+	shy []atomic.Int64
+}
+
+// NewPool returns a pool whose workers are entities of the type, so many on each node that hosts it.
+func NewPool(t entity.Type, perNode int) *Pool {
+	p := &Pool{typ: t, perNode: perNode, names: map[workerKey]string{}}
+	p.crew.Store(&crew{})
+	return p
+}
+
+// Register makes the pool known on a node, once. The homes of all shards of its type are known wherever it is.
+func (p *Pool) Register(d *Driver) error {
+	_, err := RegisterKept(d, p.typ, &Keep{crew: p})
+	return err
+}
+
+// of implements crewed.
+func (p *Pool) of(r *Region) { p.r = r }
+
+// muster makes the crew of a pool of the homes and the members that are known now.
+func (p *Pool) muster() {
+	r, v, old := p.r, p.r.d.View(), p.crew.Load()
+	usable := func(id peer.ID) bool {
+		m, ok := v.Member(id)
+		return ok && m.Status != membership.Down && v.Reachable(id)
+	}
+	next := &crew{Crew: *plane.MakeCrew(r.d.self, r.shards, p.perNode, r.Home, usable, p.name)}
+	next.shy = make([]atomic.Int64, len(next.There))
+	for i := range next.There {
+		if at := old.team(next.There[i].Node); at >= 0 {
+			next.shy[i].Store(old.shy[at].Load())
+		}
+	}
+	p.crew.Store(next)
+}
+
+// name is plane.WorkerID, found once.
+func (p *Pool) name(n route.ShardID, number int) string {
+	k := workerKey{n, number}
+	id, ok := p.names[k]
+	if !ok {
+		id = plane.WorkerID(n, number, p.r.shards)
+		p.names[k] = id
+	}
+	return id
+}
+
+// team returns the place of a node among the others, -1 if it has no worker.
+func (c *crew) team(id peer.ID) int {
+	return slices.IndexFunc(c.There, func(t plane.Team) bool { return t.Node == id })
+}
+
+// refused notes that a node had no room for a message of the pool.
+func (p *Pool) refused(by peer.ID, why route.Reason) {
+	if !errors.Is(why.Err(), route.ErrMailboxFull) {
+		return
+	}
+	c := p.crew.Load()
+	if at := c.team(by); at >= 0 {
+		c.shy[at].Store(int64(p.r.d.now() + plane.ShyTime))
+	}
+}
+
+// offer gives a message to workers by send until one takes it, whose error it returns.
+func (p *Pool) offer(send func(id string) error, next func(error) bool) (err error) {
+	c, r := p.crew.Load(), p.r
+	load := func(team int) int {
+		l := r.cells.Find(c.There[team].Workers[0].Shard).link.Load()
+		switch {
+		case time.Duration(c.shy[team].Load()) > r.d.now():
+			return shyLoad
+		case l == nil:
+			return 0
+		}
+		l.Lock()
+		defer l.Unlock()
+		_, all := l.Backlog()
+		return all
+	}
+	draw := rand.Uint64()
+	some := c.Offer(draw, load, func(w *plane.Worker) bool {
+		err = send(w.ID)
+		return err != nil && next(err)
+	})
+	switch {
+	case some:
+		return err
+	case shard.NoHost(r.d.View(), r.typ.Role):
+		return route.NotRun(route.ErrNoHost)
+	}
+	// No home is known yet: the message waits for that of one shard.
+	return send(plane.WorkerID(route.ShardID(draw%uint64(r.shards)), 0, r.shards))
+}
+
+// shyLoad is more than any link holds.
+const shyLoad = 1 << 40
+
+// TellWith gives payload to a worker: accepted or a typed error, without blocking.
+func (p *Pool) TellWith(h *Headers, payload []byte) error {
+	return p.offer(func(id string) error { return p.r.TellWith(h, id, payload) }, plane.NextWorker)
+}
+
+// TellWaitWith is TellWith that waits for room at a worker until ctx ends, where none has any.
+func (p *Pool) TellWaitWith(ctx context.Context, h *Headers, payload []byte) error {
+	last := ""
+	err := p.offer(func(id string) error {
+		last = id
+		return p.r.TellWith(h, id, payload)
+	}, plane.NextWorker)
+	if err == nil || !plane.NextWorker(err) {
+		return err
+	}
+	return p.r.TellWaitWith(ctx, h, last, payload)
+}
+
+// AskWith asks a worker, and the next one when that has certainly not handled it, until ctx ends.
+func (p *Pool) AskWith(ctx context.Context, h *Headers, payload []byte) (b []byte, err error) {
+	err = p.offer(func(id string) (err error) {
+		b, err = p.r.AskWith(ctx, h, id, payload)
+		return err
+	}, func(err error) bool { return ctx.Err() == nil && p.next(err) })
+	return b, err
+}
+
+// AskWithinWith is AskWith with a time limit; the reply is appended to into[:0].
+func (p *Pool) AskWithinWith(d time.Duration, h *Headers, payload, into []byte) (b []byte, err error) {
+	began := p.r.d.now()
+	err = p.offer(func(id string) (err error) {
+		b, err = p.r.AskWithinWith(d-(p.r.d.now()-began), h, id, payload, into)
+		return err
+	}, p.next)
+	return b, err
+}
+
+// AskFuncWith is AskWith whose answer calls f. One that a worker elsewhere refuses is answered so.
+func (p *Pool) AskFuncWith(d time.Duration, h *Headers, payload []byte, f func(reply []byte, err error)) error {
+	return p.offer(func(id string) error { return p.r.AskFuncWith(d, h, id, payload, f) }, plane.NextWorker)
+}
+
+// next reports whether an ask that failed so goes to another worker, and remembers who had no room.
+func (p *Pool) next(err error) bool {
+	if route.MayHaveRun(err) || !plane.NextWorker(err) {
+		return false
+	}
+	var full *RefusedError
+	if errors.As(err, &full) {
+		p.refused(full.Peer, full.Reason)
+	}
+	return true
+}
+
+// Workers returns how many workers this node knows on each node, itself included.
+func (p *Pool) Workers() map[peer.ID]int {
+	c, all := p.crew.Load(), map[peer.ID]int{}
+	if len(c.Here) > 0 {
+		all[p.r.d.self] = len(c.Here)
+	}
+	for _, t := range c.There {
+		all[t.Node] = len(t.Workers)
+	}
+	return all
+}
+
+// Region returns the region of the pool's type.
+func (p *Pool) Region() *Region { return p.r }
