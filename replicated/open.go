@@ -101,7 +101,6 @@ func kindOf[V Value[V]](initial V) *replica.Kind {
 		Since:  func(v, old any) any { return v.(V).Since(old.(V)) },
 		Append: func(b []byte, v any) ([]byte, error) { return v.(V).Append(b) },
 		Parse:  func(b []byte) (any, error) { return initial.Parse(b) },
-		Fold:   func(v any, gone kith.ID) any { return v.(V).Fold(gone) },
 	}
 }
 

@@ -27,9 +27,9 @@ type Value[V any] interface {
 	// check lengths before allocating, and return an error for whatever Append could not have written. It keeps no view
 	// into b.
 	Parse(b []byte) (V, error)
-	// Fold moves what gone contributed to the zero identity. It is called when gone has been removed from the cluster and
-	// every member holds all that it contributed, so that the incarnations of years do not add up. Where a value knows
-	// no identities it returns itself.
+	// Fold moves what gone contributed to the zero identity; a value that knows no identities returns itself. No version
+	// of kith calls it yet: it is for incarnations that were removed, all of whose updates every member holds, so that
+	// those of years do not add up. It is here because a method that came later would break types of your own.
 	Fold(gone peer.ID) V
 }
 

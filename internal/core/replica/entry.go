@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
-
-	"github.com/kith-io/kith/peer"
 )
 
 // Kind is how the machine deals with values that it knows nothing of. All functions are pure.
@@ -18,7 +16,6 @@ type Kind struct {
 	Since  func(v, old any) any
 	Append func(b []byte, v any) ([]byte, error)
 	Parse  func(b []byte) (any, error)
-	Fold   func(v any, gone peer.ID) any
 }
 
 // Bounds of the deltas that are kept for others; who lacks more gets the whole state.

@@ -52,14 +52,6 @@ var tallies = &Kind{Name: "tally", Zero: tally{},
 		}
 		return t, r.Done()
 	},
-	Fold: func(v any, gone peer.ID) any {
-		t := maps.Clone(v.(tally))
-		if n, ok := t[gone]; ok {
-			t[peer.ID{}] += n
-			delete(t, gone)
-		}
-		return t
-	},
 }
 
 // sum is the number that a tally stands for.

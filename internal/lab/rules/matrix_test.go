@@ -73,7 +73,7 @@ var matrix = map[string]string{
 		"internal/core/flight internal/core/leases internal/core/replica route peer wire stats shard/strategy",
 	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
 	"storm": "sim/setup world check node sparse membership shard shard/strategy plane entity flow route peer wire " +
-		"internal/core/leases",
+		"internal/core/leases internal/core/replica",
 	"sim":   "sim/setup world check membership lifetime entity route",
 	"exec":  "transport loop plane lifetime entity sparse route peer wire internal/base/callback internal/base/dues",
 	"scale": "membership members peer wire",

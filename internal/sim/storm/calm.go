@@ -51,6 +51,7 @@ func (s *storm) calm() {
 	if s.crew != nil {
 		s.crew.demand()
 	}
+	s.replicas.demandAlike()
 	s.demandRoom()
 	moveBesideBacklogs(s)
 	leaveBesidePauses(s)

@@ -50,6 +50,7 @@ const (
 	OffBacklog     = "backlog"     // far more than its handlers take waits for a shard that is about to move
 	OffPools       = "pools"       // a pool of workers, to which hosts send
 	OffZones       = "zones"       // members that name zones, and few that watch each
+	OffReplicas    = "replicated"  // replicated values
 )
 
 // Draws returns everything that a storm can be run without.
@@ -57,7 +58,7 @@ func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
 		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog, OffZones,
-		OffPools}
+		OffPools, OffReplicas}
 }
 
 // demanding is a part of a storm that demands something when all is well.
@@ -75,6 +76,7 @@ type draws struct {
 	waits              *waits
 	backlogs           *backlogs
 	crew               demanding // a pool of workers; nil: there is none
+	replicas           *replicas
 	crashes            *crashes
 	states             *states
 	drains, ready      *rand.Rand    // which members drain; which regions are not ready for shards; nil: none
@@ -128,6 +130,9 @@ func (s *storm) drawMore(cfg *setup.Config) {
 		s.brief = rng
 	}
 	s.drawWaits()
+	if rng, ok := s.draw(OffReplicas, 3); ok {
+		s.replicas = &replicas{s: s, rng: rng}
+	}
 	cfg.Shard.RebalanceInterval = -1
 	if rng, ok := s.draw(OffMoves, 2); ok {
 		drawMoves(&cfg.Shard, rng)
@@ -277,6 +282,7 @@ func (s *storm) planMore() {
 		s.lateHomes(rng)
 	}
 	s.waits.start()
+	s.replicas.start()
 	if rng, ok := s.draw(OffMoves, 2); ok {
 		s.moves = rng
 		moveShards(s)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/core/replica"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -17,8 +18,8 @@ type Replicas struct {
 	p       *Process
 	machine *replica.Machine
 	effects replica.Effects
-	over    map[uint64]bool // waits that have come to their end
-	wake    time.Duration   // planned tick; negative: none
+	over    map[uint64]*membership.View // waits that have come to their end, and the members then
+	wake    time.Duration               // planned tick; negative: none
 	wakes   uint64
 }
 
@@ -26,7 +27,7 @@ type Replicas struct {
 // go on as they did.
 func Replicated(p *Process) *Replicas {
 	if p.replicas == nil {
-		p.replicas = &Replicas{p: p, over: map[uint64]bool{}, wake: -1,
+		p.replicas = &Replicas{p: p, over: map[uint64]*membership.View{}, wake: -1,
 			machine: replica.New(p.ID, rand.New(rand.NewPCG(p.Setup.Seed, 4)))}
 		if p.View != nil {
 			_ = p.replicas.Do(replica.ViewCommand{View: p.View}) // never refused
@@ -45,8 +46,8 @@ func (r *Replicas) Do(cmd replica.Command) error {
 // Value returns the value under a name, nil when it is not open.
 func (r *Replicas) Value(name string) any { v, _ := r.machine.Value(name); return v }
 
-// Over reports whether what waited under a nonce has come to its end.
-func (r *Replicas) Over(nonce uint64) bool { return r.over[nonce] }
+// Over returns who the members were when what waited under a nonce came to its end; nil: it has not.
+func (r *Replicas) Over(nonce uint64) *membership.View { return r.over[nonce] }
 
 // Stats returns the counters.
 func (r *Replicas) Stats() replica.Stats { return r.machine.Stats() }
@@ -68,7 +69,7 @@ func replicated(p *Process, from peer.ID, kind wire.Kind, body []byte) {
 func (r *Replicas) perform() {
 	r.machine.Drain(&r.effects)
 	for _, n := range r.effects.Done {
-		r.over[n] = true
+		r.over[n] = r.p.View
 	}
 	w := r.p.World
 	for _, m := range r.effects.Mail {
