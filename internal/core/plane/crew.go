@@ -21,16 +21,30 @@ type Worker struct {
 	ID    string
 }
 
-// WorkerID returns the id of a worker of a shard, of a type of so many shards, by its number there: the first text that
-// begins with both and that the hash maps to the shard.
-func WorkerID(n route.ShardID, number int, shards uint32) string {
-	var room [48]byte
-	b := append(strconv.AppendInt(strconv.AppendUint(room[:0], uint64(n), 10), int64(-number), 10), '-')
-	for i, at := int64(0), len(b); ; i++ {
-		if id := string(strconv.AppendInt(b[:at], i, 10)); route.ShardOf(id, shards) == n {
-			return id
-		}
+// AnyWorker returns the id of a worker, by its place in the order in which Names finds them.
+func AnyWorker(at uint64) string { return "w" + strconv.FormatUint(at, 10) }
+
+// Names are the ids of the workers of a pool: of each shard those that the hash maps to it, in their order. They are
+// the same on all nodes. Make it with NewNames.
+type Names struct {
+	shards uint32
+	looked uint64 // at so many ids
+	of     [][]string
+}
+
+// NewNames returns the names of the workers of a pool of so many shards.
+func NewNames(shards uint32) *Names { return &Names{shards: shards, of: make([][]string, shards)} }
+
+// Of returns the id of a worker of a shard, by its number there. It remembers the shard of each id that it looks at: to
+// find one for each of n shards takes about n times the logarithm of n looks.
+func (n *Names) Of(s route.ShardID, number int) string {
+	for len(n.of[s]) <= number {
+		id := AnyWorker(n.looked)
+		n.looked++
+		at := route.ShardOf(id, n.shards)
+		n.of[at] = append(n.of[at], id)
 	}
+	return n.of[s][number]
 }
 
 // Team are the workers of a pool on another node.
@@ -45,14 +59,14 @@ type Crew struct {
 	There []Team   // on others that can be reached, each with a worker, in the order of their first shards
 }
 
-// MakeCrew returns the workers of a pool of so many shards. home says where a shard lives as far as this node knows;
-// usable reports whether another node is to be given messages; name is WorkerID, or what keeps what that has found.
-// Each node has perNode workers: entities of the shards that live there, as evenly as may be.
-func MakeCrew(self peer.ID, shards uint32, perNode int, home func(route.ShardID) (peer.ID, bool),
-	usable func(peer.ID) bool, name func(n route.ShardID, number int) string) *Crew {
+// MakeCrew returns the workers of a pool. home says where a shard lives as far as this node knows; usable reports
+// whether another node is to be given messages. Each node has perNode workers: entities of the shards that live there,
+// as evenly as may be.
+func MakeCrew(self peer.ID, names *Names, perNode int, home func(route.ShardID) (peer.ID, bool),
+	usable func(peer.ID) bool) *Crew {
 	var nodes []peer.ID
 	owned := map[peer.ID][]route.ShardID{}
-	for s := range route.ShardID(shards) {
+	for s := range route.ShardID(names.shards) {
 		at, ok := home(s)
 		if !ok || at != self && !usable(at) {
 			continue
@@ -67,7 +81,7 @@ func MakeCrew(self peer.ID, shards uint32, perNode int, home func(route.ShardID)
 		workers := make([]Worker, perNode)
 		for i := range workers {
 			s := owned[at][i%len(owned[at])]
-			workers[i] = Worker{s, name(s, i/len(owned[at]))}
+			workers[i] = Worker{s, names.Of(s, i/len(owned[at]))}
 		}
 		if at == self {
 			c.Here = workers

@@ -32,9 +32,8 @@ func TestCrewLaw(t *testing.T) {
 			}
 		}
 		home := func(s route.ShardID) (peer.ID, bool) { at, ok := homes[s]; return at, ok }
-		c := MakeCrew(self, uint32(shards), perNode, home,
-			func(id peer.ID) bool { require.NotEqual(t, self, id); return id != shunned },
-			func(n route.ShardID, i int) string { return WorkerID(n, i, uint32(shards)) })
+		c := MakeCrew(self, NewNames(uint32(shards)), perNode, home,
+			func(id peer.ID) bool { require.NotEqual(t, self, id); return id != shunned })
 		teams := c.There
 		if owned[self] > 0 {
 			teams = append(slices.Clone(teams), Team{self, c.Here})
@@ -59,6 +58,22 @@ func TestCrewLaw(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Names do not depend on the order in which they are asked for, and are found in few looks, however many shards there
+// are: nodes of a large pool find them in one step.
+func TestNames(t *testing.T) {
+	const shards = 10_000
+	up, down := NewNames(shards), NewNames(shards)
+	for s := range route.ShardID(shards) {
+		id := up.Of(s, 1)
+		require.Equal(t, s, route.ShardOf(id, shards))
+		require.NotEqual(t, id, up.Of(s, 0))
+	}
+	for s := route.ShardID(shards - 1); s > 0; s-- {
+		require.Equal(t, up.Of(s, 1), down.Of(s, 1))
+	}
+	require.Less(t, up.looked, uint64(20*shards))
 }
 
 // A message is offered to two workers here, then to one on each of two other nodes, the less loaded first, until one

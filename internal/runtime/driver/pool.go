@@ -24,14 +24,8 @@ type Pool struct {
 	typ     entity.Type
 	r       *Region
 	perNode int
-	names   map[workerKey]string // of the control goroutine
+	names   *plane.Names // of the control goroutine
 	crew    atomic.Pointer[crew]
-}
-
-// workerKey names a worker by its shard and its number there.
-type workerKey struct {
-	shard  route.ShardID
-	number int
 }
 
 // crew are the workers that this node knows, and until when each of the other nodes is given nothing: it had no room.
@@ -42,7 +36,7 @@ type crew struct {
 
 // NewPool returns a pool whose workers are entities of the type, so many on each node that hosts it.
 func NewPool(t entity.Type, perNode int) *Pool {
-	p := &Pool{typ: t, perNode: perNode, names: map[workerKey]string{}}
+	p := &Pool{typ: t, perNode: perNode, names: plane.NewNames(t.Shards)}
 	p.crew.Store(&crew{})
 	return p
 }
@@ -63,7 +57,7 @@ func (p *Pool) muster() {
 		m, ok := v.Member(id)
 		return ok && m.Status != membership.Down && v.Reachable(id)
 	}
-	next := &crew{Crew: *plane.MakeCrew(r.d.self, r.shards, p.perNode, r.Home, usable, p.name)}
+	next := &crew{Crew: *plane.MakeCrew(r.d.self, p.names, p.perNode, r.Home, usable)}
 	next.shy = make([]atomic.Int64, len(next.There))
 	for i := range next.There {
 		if at := old.team(next.There[i].Node); at >= 0 {
@@ -71,17 +65,6 @@ func (p *Pool) muster() {
 		}
 	}
 	p.crew.Store(next)
-}
-
-// name is plane.WorkerID, found once.
-func (p *Pool) name(n route.ShardID, number int) string {
-	k := workerKey{n, number}
-	id, ok := p.names[k]
-	if !ok {
-		id = plane.WorkerID(n, number, p.r.shards)
-		p.names[k] = id
-	}
-	return id
 }
 
 // team returns the place of a node among the others, -1 if it has no worker.
@@ -127,8 +110,7 @@ func (p *Pool) offer(send func(id string) error, next func(error) bool) (err err
 	case shard.NoHost(r.d.View(), r.typ.Role):
 		return route.NotRun(route.ErrNoHost)
 	}
-	// No home is known yet: the message waits for that of one shard.
-	return send(plane.WorkerID(route.ShardID(draw%uint64(r.shards)), 0, r.shards))
+	return send(plane.AnyWorker(draw % uint64(r.shards))) // no home is known yet: it waits for that of some shard
 }
 
 // shyLoad is more than any link holds.

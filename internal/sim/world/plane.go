@@ -163,8 +163,7 @@ func CrewOf(r *Region) *plane.Crew {
 		m, ok := p.View.Member(id)
 		return ok && m.Status != membership.Down && p.View.Reachable(id)
 	}
-	name := func(n route.ShardID, number int) string { return plane.WorkerID(n, number, r.Type.Shards) }
-	return plane.MakeCrew(p.ID, r.Type.Shards, r.decl.PerNode, home, usable, name)
+	return plane.MakeCrew(p.ID, plane.NewNames(r.Type.Shards), r.decl.PerNode, home, usable)
 }
 
 // Offer gives a message of a pool to workers by send until one takes it, and returns the last error. draw says which.
@@ -188,7 +187,7 @@ func Offer(r *Region, draw uint64, send func(id string) error) (err error) {
 	case shard.NoHost(p.View, r.decl.role(p)):
 		return route.ErrNoHost
 	}
-	return send(plane.WorkerID(route.ShardID(draw%uint64(r.Type.Shards)), 0, r.Type.Shards))
+	return send(plane.AnyWorker(draw % uint64(r.Type.Shards)))
 }
 
 // Region returns the type on the process, nil when it has not registered it.
