@@ -6,6 +6,7 @@ package e2e_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -109,4 +110,44 @@ func TestReplicatedMissing(t *testing.T) {
 		_ = h.Update(ctx, replicated.Local, func(nameSet, kith.ID) nameSet { panic("of the caller") })
 	})
 	require.NoError(t, h.Update(ctx, replicated.Local, adds("ben")), "a panic of a change is the caller's alone")
+}
+
+// faulty is a value of a user's own, whose merge panics when the number five comes from elsewhere for the first time.
+type faulty struct {
+	replicated.GCounter
+	fives *atomic.Int32 // that came; nil: the value was made here
+}
+
+func (f faulty) Merge(o faulty) faulty {
+	if o.fives != nil && o.Value() == 5 && o.fives.Add(1) == 1 {
+		panic("of a user's value")
+	}
+	return faulty{f.GCounter.Merge(o.GCounter), f.fives}
+}
+
+func (f faulty) Since(old faulty) faulty  { return faulty{f.GCounter.Since(old.GCounter), nil} }
+func (f faulty) Fold(gone kith.ID) faulty { return faulty{f.GCounter.Fold(gone), nil} }
+func (f faulty) Parse(b []byte) (faulty, error) {
+	c, err := f.GCounter.Parse(b)
+	return faulty{c, f.fives}, err
+}
+
+// A merge of a user's own type that panics costs nothing but the merge, which is tried again; the panic is counted
+// (REP-1).
+func TestReplicatedPanic(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	nodes := cluster(t, 2, nil, nil)
+	var all []*replicated.Handle[faulty]
+	for _, n := range nodes {
+		h, err := replicated.Open(n, "faulty", faulty{fives: &atomic.Int32{}})
+		require.NoError(t, err)
+		all = append(all, h)
+	}
+	count := func(n uint64) func(faulty, kith.ID) faulty {
+		return func(f faulty, me kith.ID) faulty { return faulty{f.Add(me, n), f.fives} }
+	}
+	require.NoError(t, all[1].Update(ctx, replicated.All, count(5)))
+	require.EqualValues(t, 5, all[0].Get().Value())
+	require.EqualValues(t, 1, nodes[0].Stats().CallbackPanics)
 }
