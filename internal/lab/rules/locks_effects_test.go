@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -58,8 +59,9 @@ func (w *walker) lock(call *ast.CallExpr) (name, verb string) {
 		return "", ""
 	}
 	method, ok := w.info.Uses[f.Sel].(*types.Func)
-	if !ok || !strings.HasPrefix(method.FullName(), "(*sync.Mutex).") &&
-		!strings.HasPrefix(method.FullName(), "(*sync.RWMutex).") {
+	if !ok || !slices.ContainsFunc(mutexes, func(m string) bool {
+		return strings.HasPrefix(method.FullName(), "(*"+m+").")
+	}) {
 		return "", ""
 	}
 	var object types.Object

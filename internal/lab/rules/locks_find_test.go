@@ -33,12 +33,15 @@ type body struct {
 	edges map[[2]string]token.Pos
 }
 
+// mutexes are the types that are locks, the last one ours.
+var mutexes = []string{"sync.Mutex", "sync.RWMutex", module + "/internal/base/latch.Latch"}
+
+// isMutex reports whether what has this type is a lock. A pointer to a lock of ours is the receiver of its methods.
 func isMutex(t types.Type) bool {
 	if p, ok := t.(*types.Pointer); ok {
-		t = p.Elem()
+		return slices.Contains(mutexes[:2], p.Elem().String())
 	}
-	s := t.String()
-	return s == "sync.Mutex" || s == "sync.RWMutex"
+	return slices.Contains(mutexes, t.String())
 }
 
 // add takes the files of one package.

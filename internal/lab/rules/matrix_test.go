@@ -25,6 +25,7 @@ var matrix = map[string]string{
 	"internal/base/logs/logstest": "", // a log that tests read
 	"internal/base/dues":          "", // many things that are due at some time
 	"internal/base/incall":        "", // which goroutine a call runs on
+	"internal/base/latch":         "", // a lock
 	// clients that break the rules; it speaks of the counters of a node
 	"internal/lab/hostile": "root courier route peer wire internal/base/pki",
 	"internal/base/pki":    "internal/base/files", // certificates for commands, throw-away clusters and tests
@@ -53,18 +54,19 @@ var matrix = map[string]string{
 	"hello":                   "route peer wire",
 	"trust":                   "hello route internal/base/files internal/base/callback",
 	"loop":                    "route wire", // gnet's, as transport is
-	"transport":               "flow route peer stats wire ringbuf hello loop trust internal/base/names",
-	"cluster":                 "peer",
-	"members":                 "cluster gossip fd peer wire",
-	"membership":              "gossip fd peer wire cluster members",
-	"crdt":                    "gossip peer wire",
-	"sbr":                     "membership peer",
-	"singleton":               "membership peer wire",
-	"shard":                   "internal/core/loads shard/strategy membership flow sparse route peer wire",
-	"shard/strategy":          "cluster route peer wire",
-	"bootstrap/formation":     "peer wire",
-	"shutdown":                "membership route peer",
-	"node":                    "hello membership sbr singleton shard crdt courier route peer stats wire",
+	"transport": "flow route peer stats wire ringbuf hello loop trust internal/base/names " +
+		"internal/base/latch",
+	"cluster":             "peer",
+	"members":             "cluster gossip fd peer wire",
+	"membership":          "gossip fd peer wire cluster members",
+	"crdt":                "gossip peer wire",
+	"sbr":                 "membership peer",
+	"singleton":           "membership peer wire",
+	"shard":               "internal/core/loads shard/strategy membership flow sparse route peer wire",
+	"shard/strategy":      "cluster route peer wire",
+	"bootstrap/formation": "peer wire",
+	"shutdown":            "membership route peer",
+	"node":                "hello membership sbr singleton shard crdt courier route peer stats wire",
 	// what a node was given, in a ring, and given again
 	"internal/core/flight": "node membership fd shard shard/strategy route peer wire courier",
 	"sim/setup":            "node membership shard plane flow wire",
@@ -159,6 +161,7 @@ var layers = []string{
 		"internal/lab/planted " +
 		"internal/base/port internal/base/spent internal/base/pki internal/lab/api internal/base/feed " +
 		"internal/base/localname internal/base/refuse " +
+		"internal/base/latch " +
 		"internal/base/incall internal/base/logs internal/base/long internal/base/names internal/base/fileid " +
 		"internal/base/door " +
 		"internal/base/files internal/base/callback internal/base/dues internal/base/logs/logstest",

@@ -5,7 +5,6 @@ package transport
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/kith-io/kith/internal/core/flow"
@@ -69,20 +68,8 @@ func (l *Link) Number() int { return int(l.number) }
 // Loop returns the data loop that owns the link and the peer's incoming data connection of the same number.
 func (l *Link) Loop() *loop.Loop { return l.loop }
 
-// Lock takes the link's lock, which orders its frames. A caller that finds it taken lets others run once before it
-// waits: the lock is held for some tens of nanoseconds, and what a sync.Mutex does meanwhile, pausing the core and then
-// putting the goroutine to sleep, takes a third of the rate of many senders (BenchmarkLinkOneWay64).
-func (l *Link) Lock() {
-	if !l.mu.TryLock() {
-		l.contend()
-	}
-}
-
-//go:noinline
-func (l *Link) contend() {
-	runtime.Gosched()
-	l.mu.Lock()
-}
+// Lock takes the link's lock, which orders its frames. It is held for some tens of nanoseconds.
+func (l *Link) Lock() { l.mu.Lock() }
 
 // Unlock gives it up.
 func (l *Link) Unlock() { l.mu.Unlock() }

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/kith-io/kith/internal/base/latch"
 	"github.com/kith-io/kith/internal/core/hello"
 	"github.com/kith-io/kith/internal/runtime/loop"
 	"github.com/kith-io/kith/peer"
@@ -39,7 +39,7 @@ type laneQueue interface {
 
 // uplink is the dialling side of one connection. mu also orders the queue of the lane.
 type uplink struct {
-	mu     sync.Mutex
+	mu     latch.Latch
 	t      *Transport
 	to     peer.ID
 	lane   wire.Lane
