@@ -47,6 +47,7 @@ var works = []work{
 	{name: "bulk", load: rig.Tell, size: 1 << 20},
 	{name: "tell_64", load: rig.Tell, size: 64},
 	{name: "tell_1k", load: rig.Tell, size: 1024},
+	{name: "publish_200", load: rig.Tell, size: 64}, // to 200 subscribers; the rate is that of messages all of them got
 	{name: "ask_1_p1", load: rig.Ask, size: 64, inflight: 1, place: "p1", latency: true},
 	{name: "ask_1_p2", load: rig.Ask, size: 64, inflight: 1, place: "p2", latency: true},
 	{name: "ask_256", load: rig.Ask, size: 64, inflight: 256},
@@ -84,6 +85,10 @@ var systems = []system{
 		{peer: "kith-blocking", variant: "blocking", works: both}}},
 	{name: "kith-poll", build: polling(goProgram(ours)), rows: []rowOf{
 		{peer: "kith-poll", variant: "inline", works: []string{"ask_1_p2"}}}},
+	{name: "kith-topics", build: goProgram("kithtopics"), rows: []rowOf{
+		{peer: "kith-topics", works: []string{"publish_200"}}}},
+	{name: "nats-topics", build: goProgram("natstopics"), rows: []rowOf{
+		{peer: "nats-topics", works: []string{"publish_200"}}}},
 	{name: "nats", build: goProgram("nats"), rows: []rowOf{{peer: "nats", works: both}}},
 	{name: "grpc", build: goProgram("grpc"), rows: []rowOf{
 		{peer: "grpc-stream", variant: "stream", works: both},

@@ -11,6 +11,9 @@ import (
 const (
 	Entities = 1000 // targets of the receiver, addressed in turn
 	Senders  = 16   // goroutines that tell, unless a variant says otherwise
+
+	Subscribers = 200 // of the one topic that is published to, in the receiver
+	TopicWindow = 512 // messages to the topic under way: fewer than wait for a subscriber of any peer
 )
 
 // The works of a load.

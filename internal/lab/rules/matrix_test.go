@@ -46,6 +46,7 @@ var matrix = map[string]string{
 	"internal/core/replica":     "cluster peer stats wire",
 	"internal/runtime/replicas": "internal/core/replica internal/base/callback cluster peer stats wire",
 	"replicated":                "root driver internal/core/replica internal/runtime/replicas peer wire",
+	"topic":                     "root driver entity replicated route peer wire shard/strategy",
 	"replicated/replicatedtest": "replicated peer", // the suite for values; it may import testing
 	"sbr/leasetest":             "",                // the suite for leases; it may import testing
 	"fd/fdtest":                 "fd",              // the suite for detectors; it may import testing
@@ -174,7 +175,7 @@ var layers = []string{
 	"driver sim/setup world check storm sim scale proof model internal/sim/starts",
 	root,
 	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program replicated " +
-		"replicated/replicatedtest",
+		"replicated/replicatedtest topic",
 	"internal/cli internal/cli/env internal/cli/env/envtest internal/cli/fleet internal/lab/bootruns " +
 		"internal/cli/ledger internal/lab/chaos internal/lab/rolling internal/lab/shardscale internal/cli/operate " +
 		"internal/cli/settings internal/cli/command cmd/kith cmd/node cmd/lab cmd/loadgen " +

@@ -95,5 +95,6 @@ func TestFewRooms(t *testing.T) {
 	if err != nil {
 		t.Skip("no checkout of git: the entries of the root cannot be told from what was built there")
 	}
-	require.LessOrEqual(t, len(strings.Fields(string(out))), 70)
+	const joined = 2 // packages that came later: replicated, topic
+	require.LessOrEqual(t, len(strings.Fields(string(out))), 70+joined)
 }

@@ -170,6 +170,17 @@ func (p *Pool) next(err error) bool {
 	return true
 }
 
+// TellAt gives payload to a worker of that node, always the same one while its shard is there. ErrNoHost: this node
+// knows none there yet.
+func (p *Pool) TellAt(node peer.ID, payload []byte) error {
+	c := p.crew.Load()
+	at := c.team(node)
+	if at < 0 {
+		return route.NotRun(route.ErrNoHost)
+	}
+	return p.r.TellWith(nil, c.There[at].Workers[0].ID, payload)
+}
+
 // Workers returns how many workers this node knows on each node, itself included.
 func (p *Pool) Workers() map[peer.ID]int {
 	c, all := p.crew.Load(), map[peer.ID]int{}

@@ -1,0 +1,10 @@
+// Package topic publishes messages to whoever in the cluster has subscribed: at most once, and in order from one
+// publisher.
+//
+//	prices, err := topic.Open(node, "prices")        // on every node that publishes or subscribes
+//	for m := range prices.Subscribe(ctx) { ... }     // m.Payload, m.From, m.Missed
+//	err = prices.Publish(payload)                    // from any node
+//
+// Each node with subscribers gets a message once, however many they are. A subscriber that is slow misses messages, and
+// is told how many with the next one; the others keep their rate.
+package topic

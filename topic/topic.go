@@ -1,0 +1,267 @@
+// Topics: who has subscribed, and how a message gets there.
+
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/runtime/driver"
+	"github.com/kith-io/kith/replicated"
+)
+
+// Errors of Open, Publish and Subscribe; match them with errors.Is.
+var (
+	ErrBadName  = errors.New("topic: a name has 1 to 200 bytes")
+	ErrTooLarge = errors.New("topic: the payload is larger than Config.MaxPayload allows")
+)
+
+// PartialError says that some nodes with subscribers will not get a message, which went to all others: there was no
+// room on the way to them, or they have just begun. Their subscribers are told with the next message that they missed
+// one.
+type PartialError struct {
+	Missed []kith.ID // the nodes; the caller's
+	Err    error     // why the first of them will not
+}
+
+// Error names the nodes, at most eight of them.
+func (e *PartialError) Error() string {
+	return fmt.Sprintf("topic: %d nodes with subscribers will not get the message, %v among them: %v", len(e.Missed),
+		e.Missed[:min(len(e.Missed), 8)], e.Err)
+}
+
+// Unwrap returns why the first of them will not.
+func (e *PartialError) Unwrap() error { return e.Err }
+
+// shared is what the topics of a node have in common.
+type shared struct {
+	node       *kith.Node
+	self       kith.ID
+	pool       *driver.Pool
+	maxPayload int
+
+	mu      sync.Mutex
+	changed []*Topic // whose first subscriber has come, or whose last has gone
+	wake    chan struct{}
+}
+
+// tell notes that the first subscriber of a topic has come, or the last one has gone.
+func (s *shared) tell(t *Topic) {
+	s.mu.Lock()
+	s.changed = append(s.changed, t)
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Topic is a name under which messages are published. All methods are safe for concurrent use.
+type Topic struct {
+	shared   *shared
+	name     string
+	interest *replicated.Handle[interest]
+	nodes    atomic.Pointer[[]kith.ID] // that have subscribers, in address order, this one included
+
+	mu      sync.Mutex
+	sent    map[kith.ID]uint64 // number of the last message, by node
+	streams map[kith.ID]*stream
+	came    uint64 // messages that subscribers here were given
+	subs    []*subscriber
+	room    []byte // of the frame that is sent
+
+	count counts
+}
+
+// interest is the set of nodes that have subscribers.
+type interest = replicated.ORSet[string]
+
+// Name returns the name.
+func (t *Topic) Name() string { return t.name }
+
+// Publish gives payload, which it copies, to the subscribers of this node, and sends it once to each other node that
+// has some, as far as this node knows. It never blocks. Messages that one goroutine publishes here come in this order
+// to each subscriber, each at most once. Errors: ErrTooLarge, after which nobody gets it; a *PartialError, after which
+// some do; why the node has ended.
+func (t *Topic) Publish(payload []byte) error {
+	if len(payload) > t.shared.maxPayload-overhead {
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(payload), t.shared.maxPayload-overhead)
+	}
+	if err := t.shared.node.Err(); err != nil {
+		return err
+	}
+	t.count.published.Add(1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var partial *PartialError
+	t.fanOut(t.shared.self, 0, payload)
+	for _, to := range *t.nodes.Load() {
+		if to == t.shared.self {
+			continue
+		}
+		if err := t.send(to, payload); err != nil {
+			if partial == nil {
+				partial = &PartialError{Err: err}
+			}
+			partial.Missed = append(partial.Missed, to)
+		}
+	}
+	if partial != nil {
+		return partial
+	}
+	return nil
+}
+
+// send sends a payload to a node. It is numbered whether it goes or not, so that its subscribers hear what they missed.
+func (t *Topic) send(to kith.ID, payload []byte) error {
+	number := t.sent[to] + 1
+	t.sent[to] = number
+	t.room = appendFrame(t.room[:0], &frame{to.Inc, number, t.name, t.shared.self, payload})
+	err := t.shared.pool.TellAt(to, t.room)
+	if err != nil {
+		t.count.unsent.Add(1)
+		return err
+	}
+	t.count.sent.Add(1)
+	return nil
+}
+
+// receive gives the subscribers here what came from another node.
+func (t *Topic) receive(f *frame) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count.received.Add(1)
+	t.fanOut(f.from, f.number, f.payload)
+}
+
+// fanOut gives a message to the subscribers here. number is zero for one that was published here.
+func (t *Topic) fanOut(from kith.ID, number uint64, payload []byte) {
+	t.came++
+	missed, since := uint64(0), t.came
+	if number > 0 {
+		s := t.streams[from]
+		if s == nil {
+			s = &stream{}
+			t.streams[from] = s
+		}
+		missed, since = s.next(number, t.came)
+	}
+	if len(t.subs) == 0 {
+		return
+	}
+	m := Message{From: from, Payload: slices.Clone(payload)}
+	for _, s := range t.subs {
+		its := missed
+		if s.since > since { // it began behind what was missed, or among it
+			its = 0
+		}
+		t.count.missed.Add(its)
+		if !s.put(m, its) {
+			t.count.missed.Add(1)
+			continue
+		}
+		t.count.delivered.Add(1)
+	}
+}
+
+// Subscribe begins a subscription with the default Bounds; see SubscribeWithin.
+func (t *Topic) Subscribe(ctx context.Context) iter.Seq[Message] {
+	seq, _ := t.SubscribeWithin(ctx, Bounds{}) // the defaults are valid
+	return seq
+}
+
+// SubscribeWithin begins a subscription at once and returns its messages, for one range statement: it ends when ctx or
+// the node has ended and what waits has been read, or when the loop is left. Other nodes hear of the first subscriber
+// here within a second, mostly in 0.1 s; Known waits for that. Who never reads keeps what its Bounds allow until ctx
+// ends. Errors: ErrBadBounds.
+func (t *Topic) SubscribeWithin(ctx context.Context, b Bounds) (iter.Seq[Message], error) {
+	if err := b.Validate(); err != nil {
+		return nil, err
+	}
+	s := &subscriber{queue: newQueue(b.withDefaults())}
+	t.add(s)
+	stop := context.AfterFunc(ctx, func() { t.remove(s) })
+	return func(yield func(Message) bool) {
+		defer func() {
+			if stop() {
+				t.remove(s)
+			}
+		}()
+		for {
+			over := ctx.Err() != nil || t.shared.node.Err() != nil
+			for m, ok := s.take(); ok; m, ok = s.take() {
+				if !yield(m) {
+					return
+				}
+			}
+			if over {
+				return
+			}
+			select {
+			case <-s.wake:
+			case <-ctx.Done():
+			case <-t.shared.node.Done():
+			}
+		}
+	}, nil
+}
+
+func (t *Topic) add(s *subscriber) {
+	t.mu.Lock()
+	s.since = t.came + 1
+	t.subs = append(t.subs, s)
+	n := len(t.subs)
+	t.count.subscribers.Store(int64(n))
+	t.mu.Unlock()
+	if n == 1 {
+		t.shared.tell(t)
+	}
+}
+
+func (t *Topic) remove(s *subscriber) {
+	t.mu.Lock()
+	t.subs = slices.DeleteFunc(t.subs, func(o *subscriber) bool { return o == s })
+	n := len(t.subs)
+	t.count.subscribers.Store(int64(n))
+	t.mu.Unlock()
+	if n == 0 {
+		t.shared.tell(t)
+	}
+}
+
+// subscribed reports whether there is a subscriber here.
+func (t *Topic) subscribed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.subs) > 0
+}
+
+// Stats are what a node has done with one topic.
+type Stats struct {
+	Published   uint64 // here
+	Sent        uint64 // to other nodes, one for each
+	Unsent      uint64 // to other nodes, for which there was no room, or no way yet
+	Received    uint64 // from other nodes
+	Delivered   uint64 // put where subscribers here take them from, one for each
+	Missed      uint64 // by subscribers here, one for each, as far as they are told
+	Subscribers int    // here
+	Nodes       int    // with subscribers, as far as this node knows
+}
+
+type counts struct {
+	published, sent, unsent, received, delivered, missed atomic.Uint64
+	subscribers                                          atomic.Int64
+}
+
+// Stats returns the counters of this topic on this node.
+func (t *Topic) Stats() Stats {
+	c := &t.count
+	return Stats{c.published.Load(), c.sent.Load(), c.unsent.Load(), c.received.Load(), c.delivered.Load(),
+		c.missed.Load(), int(c.subscribers.Load()), len(*t.nodes.Load())}
+}
