@@ -111,7 +111,7 @@ var nodeBugs = []bug{
 		New: "if p := c.records.Peek(s).phase; p != free && p != halting {",
 	},
 	{
-		Name: "home-told-before-its-owner-confirmed", Rules: "started-first", Seeds: 10,
+		Name: "home-told-before-its-owner-confirmed", Rules: "started-first", Seeds: 3,
 		In: "shard.moves.give", Old: "r.enter(c, s, starting)", New: "r.enter(c, s, starting); c.confirm(s)",
 	},
 	{
