@@ -94,7 +94,7 @@ var matrix = map[string]string{
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
 		"internal/core/leases",
 	"admin":    "root latency internal/base/localname internal/base/logs internal/base/refuse internal/base/door",
-	"examples": root,
+	"examples": "root replicated topic",
 	"latency":  root,
 	"metrics":  "root stats",
 	"bootstrap": "root discovery bootstrap/formation peer wire internal/base/localname " +

@@ -28,6 +28,7 @@ func TestPagesShowWhatRuns(t *testing.T) {
 	for _, c := range []struct{ page, mark, source, from string }{
 		{"README.md", "first", "examples/first/main.go", "package main\n"},
 		{"docs/quickstart.md", "embed", "examples/embed/main.go", "package main\n"},
+		{"docs/quickstart.md", "kinds", "examples/kinds/main.go", "// shout asks"},
 		{"docs/simulator.md", "simtest", "sim/book_test.go", ""},
 	} {
 		page, err := os.ReadFile(filepath.Join(repository, c.page))
