@@ -3,10 +3,9 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -104,7 +103,7 @@ func troubledFirst(v *kith.View) members {
 		}
 		return 2
 	}
-	slices.SortStableFunc(m.Members, func(x, y member) int { return cmp.Compare(rank(&x), rank(&y)) })
+	sort.SliceStable(m.Members, func(i, k int) bool { return rank(&m.Members[i]) < rank(&m.Members[k]) })
 	m.Members = m.Members[:min(len(m.Members), maxMembers)]
 	return m
 }

@@ -4,10 +4,10 @@
 package membership
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/kith-io/kith/cluster"
@@ -198,7 +198,7 @@ func (l *leading) pruneClock() *members.State {
 			old = append(old, a)
 		}
 	}
-	slices.SortStableFunc(old, func(a, b entryAge) int { return cmp.Compare(a.since, b.since) })
+	sort.SliceStable(old, func(i, k int) bool { return old[i].since < old[k].since })
 	var gone peer.Set
 	for _, a := range old[:min(many, len(old))] {
 		gone.Add(a.entry.ID)

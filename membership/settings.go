@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
+	"sort"
 
 	"github.com/kith-io/kith/wire"
 )
@@ -25,7 +25,7 @@ type Setting struct{ Key, Value string }
 // sortSettings returns them by key, the first of equal keys.
 func sortSettings(list []Setting) []Setting {
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b Setting) int { return strings.Compare(a.Key, b.Key) })
+	sort.SliceStable(list, func(i, k int) bool { return list[i].Key < list[k].Key })
 	return slices.CompactFunc(list, func(a, b Setting) bool { return a.Key == b.Key })
 }
 

@@ -5,6 +5,7 @@ package membership
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/kith-io/kith/cluster"
@@ -104,7 +105,7 @@ func Twins(m *Machine) (list []Twin) {
 			list = append(list, Twin{m.st.Cluster, m.st.Birth, o.addr})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Twin) int { return a.Via.Compare(b.Via) })
+	sort.SliceStable(list, func(i, k int) bool { return list[i].Via.Compare(list[k].Via) < 0 })
 	return list
 }
 

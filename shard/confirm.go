@@ -29,6 +29,7 @@ package shard
 import (
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -114,7 +115,7 @@ func (m *Machine) askMembers() {
 	if len(list) == 0 {
 		return
 	}
-	slices.SortStableFunc(list, func(a, b membership.Member) int { return int(int64(a.UpNumber-1) - int64(b.UpNumber-1)) })
+	sort.SliceStable(list, func(i, k int) bool { return list[i].UpNumber-1 < list[k].UpNumber-1 })
 	start := 0
 	if len(list) > askedAtOnce {
 		start = c.round * askedAtOnce % len(list)

@@ -3,9 +3,9 @@
 package shard
 
 import (
-	"cmp"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/kith-io/kith/internal/base/enum"
@@ -211,6 +211,6 @@ func Moves(m *Machine, id route.TypeID) (list []MoveState, term uint32) {
 		}
 		list = append(list, st)
 	}
-	slices.SortStableFunc(list, func(a, b MoveState) int { return cmp.Compare(a.Shard, b.Shard) })
+	sort.SliceStable(list, func(i, k int) bool { return list[i].Shard < list[k].Shard })
 	return list, c.term
 }
