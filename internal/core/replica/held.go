@@ -9,8 +9,11 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// MaxWriters is how many incarnations may have changed one key.
+// MaxWriters is how many incarnations may have changed one key, as each node sees it. Apart they come to more.
 const MaxWriters = 4096
+
+// maxMarks is how many a node takes from others.
+const maxMarks = 2 * MaxWriters
 
 // mark says that the first n updates of an incarnation are held.
 type mark struct {
@@ -60,7 +63,7 @@ func appendHeld(b []byte, h held) []byte {
 }
 
 func readHeld(r *wire.Reader) (h held) {
-	for range r.Count(minMark, MaxWriters) {
+	for range r.Count(minMark, maxMarks) {
 		m := mark{peer.ReadID(r), r.Uvarint()}
 		if m.n == 0 {
 			r.Fail(wire.ErrBadValue)

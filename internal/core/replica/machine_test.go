@@ -261,3 +261,40 @@ func TestMembers(t *testing.T) {
 	w.add(0, Majority, 1)
 	require.False(t, w.done[0][1], "one that is out of reach counts")
 }
+
+// What was merged of a frame whose next delta is refused is told, as any other change is: who waits for it is told that
+// it is held.
+func TestRefusedBehindAMerged(t *testing.T) {
+	t.Parallel()
+	w := newNet(t, 2)
+	good, _ := tallies.Append(nil, tally{id(1): 1})
+	d := keyDeltas{"k", "tally", []delta{{id(1), 0, 1, good}, {id(1), 1, 2, []byte{1}}}}
+	err := w.m[0].Handle(w.now, w.now, id(1), wire.KindReplicaDeltas, appendKeyDeltas(wire.AppendU64(nil, 0), &d))
+	require.Error(t, err)
+	var e Effects
+	w.m[0].Drain(&e)
+	require.Equal(t, []Change{{"k", tally{id(1): 1}}}, e.Changes)
+	require.Equal(t, w.m[0].keys["k"].digest(), w.m[0].keys["k"].sum)
+}
+
+// Two incarnations that were the last for which there was room, on two sides of a partition: both sides come together.
+func TestWritersOverTheBound(t *testing.T) {
+	t.Parallel()
+	w := newNet(t, 2)
+	w.drops = func(int, int, wire.Kind) bool { return true }
+	var before held
+	for n := range MaxWriters - 1 {
+		before = append(before, mark{id(n + 10), 1})
+	}
+	for i := range 2 {
+		e := w.m[i].keys["k"]
+		e.held = slices.Clone(before)
+		w.add(i, Local, 0)
+	}
+	w.drops = nil
+	w.until(func() bool { return w.equal(2, 0, 1) })
+	w.run(5 * time.Second)
+	require.Len(t, w.m[0].keys["k"].held, MaxWriters+1)
+	w.add(0, Majority, 1)
+	w.until(func() bool { return w.done[0][1] })
+}

@@ -190,6 +190,12 @@ func (m *Machine) deltas(from peer.ID, nonce uint64, list []keyDeltas) error {
 
 func (m *Machine) mergeDeltas(e *entry, list []delta) (gap bool, err error) {
 	news := false
+	defer func() { // also of what came before one that is refused
+		if news {
+			m.changed(e)
+			m.settle(e)
+		}
+	}()
 	for i := range list {
 		d := &list[i]
 		at := e.held.of(d.by)
@@ -214,10 +220,6 @@ func (m *Machine) mergeDeltas(e *entry, list []delta) (gap bool, err error) {
 		m.kept.add(e, delta{d.by, d.after, d.upTo, slices.Clone(d.body)})
 		news = true
 	}
-	if news {
-		m.changed(e)
-		m.settle(e)
-	}
 	return gap, nil
 }
 
@@ -227,7 +229,7 @@ func (m *Machine) admits(e *entry, by peer.ID, grown int) error {
 	switch {
 	case by == m.self:
 		return errMine
-	case len(e.held) >= 2*MaxWriters && e.held.of(by) == 0:
+	case len(e.held) >= maxMarks && e.held.of(by) == 0:
 		return ErrWriters
 	case e.size+grown > maxState || m.bytes+grown > 2*MaxTotal:
 		// The size is an estimate that only grows: look how much there is.
