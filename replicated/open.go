@@ -29,7 +29,7 @@ const (
 var (
 	ErrBadName  = replica.ErrBadName  // a name has 1 to MaxName bytes
 	ErrKeys     = replica.ErrKeys     // more than MaxKeys
-	ErrOpen     = replica.ErrOpen     // the name is open on this node with another kind
+	ErrOpen     = replica.ErrOpen     // the name is open on this node with another kind, or Go type
 	ErrTooLarge = replica.ErrTooLarge // over MaxValue, and not smaller than before
 	ErrFull     = replica.ErrFull     // over MaxTotal, and not smaller than before
 	ErrWriters  = replica.ErrWriters  // over MaxWriters
@@ -90,6 +90,9 @@ func Open[V Value[V]](node *kith.Node, name string, initial V) (*Handle[V], erro
 	cell, err := o.Open(name, kindOf(initial))
 	if err != nil {
 		return nil, over(node, err)
+	}
+	if v, is := cell.Load().(V); !is {
+		return nil, fmt.Errorf("%w: %q holds values of the Go type %T, not %T", ErrOpen, name, cell.Load(), v)
 	}
 	return &Handle[V]{node, o, cell, name}, nil
 }

@@ -151,3 +151,14 @@ func TestReplicatedPanic(t *testing.T) {
 	require.EqualValues(t, 5, all[0].Get().Value())
 	require.EqualValues(t, 1, nodes[0].Stats().CallbackPanics)
 }
+
+// A name that is open with values of another Go type, which are written in the same way, is refused: Get could not
+// return them (REP-1).
+func TestReplicatedOfTwoTypes(t *testing.T) {
+	t.Parallel()
+	n := cluster(t, 1, nil, nil)[0]
+	openNames(t, n)
+	type login string
+	_, err := replicated.Open(n, "online", replicated.ORSet[login]{})
+	require.ErrorIs(t, err, replicated.ErrOpen)
+}
