@@ -262,7 +262,8 @@ const (
 //
 // life is called for each node, n first, on a goroutine of its own. It registers the types, and may return then, or
 // serve until its context ends: when its node has ended, or ctx has. The next node starts when it has returned. An
-// error of life closes the node, and Supervise returns it; context.Canceled is none once its context has ended.
+// error of life closes the node, and Supervise returns it; why its node has ended is none, nor is context.Canceled once
+// its context has ended.
 //
 // When ctx ends, the node leaves (ReasonSignal), and Supervise returns what Node.Shutdown returned: nil when nothing
 // was lost. It also returns when a node ended because somebody wanted it to: nil when it left, else an error that
@@ -294,7 +295,8 @@ func (s *supervised) live(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() {
 		err := s.life(serving, s.node)
-		if serving.Err() != nil && errors.Is(err, context.Canceled) {
+		switch end := s.node.Err(); {
+		case end != nil && errors.Is(err, end), serving.Err() != nil && errors.Is(err, context.Canceled):
 			err = nil
 		}
 		if err != nil {

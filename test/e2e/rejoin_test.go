@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -193,4 +194,31 @@ func TestLeaveAndJoin(t *testing.T) {
 	var e *kith.EndedError
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, kith.EndClosed, e.Kind)
+}
+
+// TestSuperviseOfAFunctionThatHearsOfTheEnd: a function that returns why its node has ended, which it heard from it
+// before its context ended, ends nothing.
+func TestSuperviseOfAFunctionThatHearsOfTheEnd(t *testing.T) {
+	t.Parallel()
+	cfg := alone(t, port.Keep(t))
+	cfg.JoinTimeout = 300 * time.Millisecond
+	begun, err := kith.Start(within(t), cfg)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(within(t))
+	lives, over := make(chan *kith.Node, 10), make(chan error, 1)
+	go func() {
+		over <- kith.Supervise(ctx, begun, func(_ context.Context, n *kith.Node) error {
+			lives <- n
+			return n.Ready(context.Background())
+		})
+	}()
+	require.Same(t, begun, <-lives)
+	select {
+	case next := <-lives:
+		require.NotSame(t, begun, next)
+	case err := <-over:
+		t.Fatal(err)
+	}
+	cancel()
+	require.NoError(t, <-over)
 }
