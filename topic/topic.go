@@ -72,7 +72,8 @@ type Topic struct {
 	mu      sync.Mutex
 	sent    map[kith.ID]uint64 // number of the last message, by node
 	streams map[kith.ID]*stream
-	came    uint64 // messages that subscribers here were given
+	came    uint64 // messages that subscribers here were given, and subscribers
+	first   uint64 // came when the first of the subscribers began: nothing is sent here before
 	subs    []*subscriber
 	room    []byte // of the frame that is sent
 
@@ -147,7 +148,7 @@ func (t *Topic) fanOut(from kith.ID, number uint64, payload []byte) {
 	if number > 0 {
 		s := t.streams[from]
 		if s == nil {
-			s = &stream{}
+			s = &stream{at: t.first}
 			t.streams[from] = s
 		}
 		missed, since = s.next(number, t.came)
@@ -214,7 +215,10 @@ func (t *Topic) SubscribeWithin(ctx context.Context, b Bounds) (iter.Seq[Message
 
 func (t *Topic) add(s *subscriber) {
 	t.mu.Lock()
-	s.since = t.came + 1
+	t.came++ // so that of two that begin behind one message the later one is told nothing of what came before it
+	if s.since = t.came; len(t.subs) == 0 {
+		t.first = s.since
+	}
 	t.subs = append(t.subs, s)
 	n := len(t.subs)
 	t.count.subscribers.Store(int64(n))

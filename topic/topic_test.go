@@ -249,3 +249,27 @@ func TestBadTopics(t *testing.T) {
 	_, err = ts.Open("y")
 	require.Error(t, err)
 }
+
+// What went nowhere before the first message that came is among what a subscriber is told that it missed; one that
+// began later is told of none of it (REP-2).
+func TestMissedBeforeTheFirst(t *testing.T) {
+	a, as := begin(t)
+	b, bs := begin(t, a)
+	topics := opens(t, "news", as, bs)
+	first := topics[1].Subscribe(within(t))
+	require.NoError(t, topics[1].Known(within(t)))
+	require.Eventually(t, func() bool { return topics[0].Stats().Nodes == 1 }, time.Minute, time.Millisecond)
+	topics[0].mu.Lock()
+	topics[0].sent[b.ID()] = 3 // for which there was no room
+	topics[0].mu.Unlock()
+	later := topics[1].Subscribe(within(t))
+	require.NoError(t, topics[0].Publish([]byte("x")))
+	for m := range first {
+		require.EqualValues(t, 3, m.Missed)
+		break
+	}
+	for m := range later {
+		require.Zero(t, m.Missed)
+		break
+	}
+}
