@@ -103,6 +103,9 @@ func TestAPIEnumerationsAreWords(t *testing.T) {
 	var found []string
 	for _, p := range all {
 		for name, values := range constants(p) {
+			if p.Name()+"."+name == "replicated.Level" {
+				continue // a number of members, of which three have names
+			}
 			found = append(found, p.Name()+"."+name)
 			require.Contains(t, enumerations, p.Name()+"."+name, "an enumeration that is not among those below")
 			require.NotEmpty(t, values)
