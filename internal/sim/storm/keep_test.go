@@ -5,6 +5,7 @@ package storm
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/base/long"
+	"github.com/kith-io/kith/internal/sim/check"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/route"
 )
@@ -66,6 +68,40 @@ func TestLateOwnersPageTakesNobodysPlace(t *testing.T) {
 	late.Crash(true)
 	lives.begins()
 	require.Same(t, lives, k.paged["page4"], "who ended with its process holds no place")
+}
+
+// TestLateOwnersDaemonTakesNobodysPlace: an owner who was lost and does not know it calls a daemon's function again
+// while the daemon lives at the next owner, and ends with its node: the daemon lives on. Nor does a late owner's call
+// count for that of the home (SHD-12). Found by storm 1128400746, in which an owner was cut off for minutes.
+func TestLateOwnersDaemonTakesNobodysPlace(t *testing.T) {
+	w, c := check.NewWorld(2, 1, alone)
+	t.Cleanup(w.End)
+	s := &storm{w: w, check: c, ending: true}
+	k := newKeeps(rand.New(rand.NewPCG(1, 1)), s)
+	k.crowd = &world.EntityType{Keep: &entity.Keep{Run: k.live, ID: func(route.ShardID) string { return "0" }},
+		Type: entity.Type{Name: "crowd", Shards: 1, RestartBackoff: time.Second, RestartWindow: time.Second,
+			New: func(string, route.Fence) entity.Handler { return &stormEntity{} }}}
+	require.Empty(t, w.Form(k.crowd))
+	runs := func() bool { return len(idle(k)) == 0 }
+	require.True(t, w.Until(time.Minute, runs))
+
+	homes, fence := c.Homes(world.ShardKey{Type: route.TypeOf("crowd")})
+	home, late := homes[0], w.Running()[0]
+	if late == home {
+		late = w.Running()[1]
+	}
+	ends := k.begins(0, life{late, route.MakeFence(1, 1, 1)})
+	require.True(t, runs())
+	late.Crash(true)
+	require.True(t, runs(), "who ended holds no place")
+	own := life{home, fence}
+	k.lives[0] = slices.DeleteFunc(k.lives[0], func(l life) bool { return l == own })
+	require.Equal(t, []int{0}, idle(k), "nor does it fill that of the home")
+	live := k.begins(0, own)
+	ends()
+	require.True(t, runs())
+	live()
+	require.Equal(t, []int{0}, idle(k))
 }
 
 // TestWhoMayBeginADaemon: nobody may while it goes on elsewhere, but in a cluster that was formed anew while the node

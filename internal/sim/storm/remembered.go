@@ -29,7 +29,7 @@ type page struct {
 }
 
 func newKeeps(rng *rand.Rand, s *storm) *keeps {
-	return &keeps{s: s, rng: rng, lives: map[int]life{}, paged: map[string]*page{}, crowded: map[string]life{},
+	return &keeps{s: s, rng: rng, lives: map[int][]life{}, paged: map[string]*page{}, crowded: map[string]life{},
 		handled: map[*world.Process]int{}}
 }
 

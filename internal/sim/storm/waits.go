@@ -169,19 +169,8 @@ func demandKept(s *storm) {
 		return
 	}
 	bound := w.Takeover() + keepsBound
-	missing := func() (list []int) {
-		if !s.hostable(route.TypeOf(k.crowd.Name), w.Running()) {
-			return nil
-		}
-		for i := range int(k.crowd.Shards) {
-			if l, on := k.lives[i]; !on || !l.p.Alive {
-				list = append(list, i)
-			}
-		}
-		return list
-	}
-	if !w.Until(bound, func() bool { return len(missing()) == 0 }) {
-		s.check.Violate(nil, "daemon", "%v do not run %v after the last fault", missing(), bound)
+	if !w.Until(bound, func() bool { return len(idle(k)) == 0 }) {
+		s.check.Violate(nil, "daemon", "%v do not run %v after the last fault", idle(k), bound)
 	}
 	demandPages(k, bound)
 	key := world.ShardKey{Type: route.TypeOf(loneID)}
