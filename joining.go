@@ -111,6 +111,9 @@ func (c Config) over(d *driver.Driver, seeds []string) (Config, error) {
 // For a node that has ended as the younger of two clusters (EndTwin) JoinCluster starts the next incarnation, with the
 // seeds that its EndedError names or with others: it joins the older cluster, whatever fences were issued under the
 // younger.
+//
+// Called again it returns the same node, also after Rejoin; when ctx has ended or the next node could not be started,
+// it goes on.
 func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 	cfg, err := n.cfg.over(n.d, seeds)
 	if err == nil {
@@ -120,7 +123,12 @@ func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 		return nil, err
 	}
 	defer n.over.release()
+	if n.over.next != nil {
+		return n.over.next, nil
+	}
 	switch err := n.d.JoinAnother(ctx); {
+	case endedAs(err, EndRejoin): // by an earlier call, which did not come to the end
+		<-n.Done()
 	case yielded(err):
 		cfg.MinBirth = n.cfg.MinBirth // as after a restart: a node that yields goes back to the older one
 		<-n.Done()
@@ -228,9 +236,12 @@ func endedError(err error) *EndedError {
 }
 
 // yielded reports whether err is that of a node that has ended as the younger of two clusters.
-func yielded(err error) bool {
+func yielded(err error) bool { return endedAs(err, EndTwin) }
+
+// endedAs reports whether err is that of a node that has ended so.
+func endedAs(err error, kind EndKind) bool {
 	e := endedError(err)
-	return e != nil && e.Kind == EndTwin
+	return e != nil && e.Kind == kind
 }
 
 // comesBack reports whether err is that of a node whose end nobody in its process wanted, and that may try again.

@@ -126,11 +126,32 @@ func TestJoinCluster(t *testing.T) {
 	var end *kith.EndedError
 	require.ErrorAs(t, lone.Err(), &end)
 	require.Equal(t, kith.EndRejoin, end.Kind)
-	_, err = lone.JoinCluster(ctx, nil)
-	require.ErrorAs(t, err, &end)
+	again, err := lone.JoinCluster(ctx, nil)
+	require.NoError(t, err)
+	require.Same(t, next, again)
 	for _, n := range nodes {
 		awaitView(t, n, func(v *kith.View) bool { return v.CountUp() == 3 })
 	}
+}
+
+// A call whose context ends in the middle leaves a node that a later call leads on (MEM-9).
+func TestJoinClusterInTwoCalls(t *testing.T) {
+	t.Parallel()
+	nodes := cluster(t, 1, nil, nil)
+	lone := start(t, nil, kith.Config{})
+	require.NoError(t, lone.Ready(within(t)))
+	ctx, cancel := context.WithCancel(within(t))
+	require.NoError(t, lone.OnShutdown(kith.PhaseServiceStop, "cut", func(context.Context) error {
+		cancel()
+		return nil
+	}))
+	_, err := lone.JoinCluster(ctx, []string{nodes[0].Addr().String()})
+	require.ErrorIs(t, err, context.Canceled)
+	next, err := lone.JoinCluster(within(t), []string{nodes[0].Addr().String()})
+	require.NoError(t, err)
+	t.Cleanup(func() { closes(t, next) })
+	require.NoError(t, next.Ready(within(t)))
+	require.Equal(t, nodes[0].View().ClusterID, next.View().ClusterID)
 }
 
 // A node on which fences may have been issued refuses a cluster that was born earlier.
