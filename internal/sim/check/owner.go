@@ -129,7 +129,7 @@ func (c *Checker) suspendedBefore(p, q *world.Process, name string) {
 	switch {
 	case q.Held():
 		c.Suspended++
-	case c.w.Resolves() || c.pairs.overslept(p, q):
+	case c.pairs.hasToStop(p, q):
 		c.Violate(q, "suspended-before", "%s starts elsewhere while this owner, cut off, handles messages", name)
 	}
 }
@@ -293,8 +293,7 @@ func (c *Checker) lateHandling(p *world.Process, key world.ShardKey, o *ownershi
 		return
 	}
 	for _, h := range o.hosting {
-		if h.Process != p && h.Process.Alive && h.fence.Compare(own.fence) > 0 &&
-			(c.w.Resolves() || c.pairs.overslept(h.Process, p)) {
+		if h.Process != p && h.Process.Alive && h.fence.Compare(own.fence) > 0 && c.pairs.hasToStop(h.Process, p) {
 			c.Violate(p, "late-handling", "a message for %s is handled under %s while it lives at %s under %s",
 				c.w.ShardName(key.Type, key.Shard), world.FenceName(own.fence), c.w.NameOf(h.Process), world.FenceName(h.fence))
 		}

@@ -100,6 +100,39 @@ func (r *pairs) overslept(p, q *world.Process) bool {
 	return gone && (q.Overslept > since || q.StoodTooLong(q.World.Now, q.View))
 }
 
+// hasToStop reports whether something has to have stopped q, which is lost for the side of p, when a shard of its lives
+// there.
+func (r *pairs) hasToStop(p, q *world.Process) bool {
+	if p.World.Resolves() {
+		return !r.leased(p, q)
+	}
+	return r.overslept(p, q)
+}
+
+// leased reports whether q, which is lost for the side of p, lives by the lease all the same: it stood still for too
+// long until after it was lost, and its side acquired the lease when that of p had held it for as long as it promises.
+// While no member that knows better reaches q, nothing but fences stops it then: a known gap.
+func (r *pairs) leased(p, q *world.Process) bool {
+	since, gone := r.goneFor(p.ID, q.ID)
+	if !gone || q.Overslept <= since {
+		return false
+	}
+	hold := p.World.Config.Resolver.WithDefaults().LeaseHold
+	for _, by := range p.World.Running() {
+		at, got := p.World.Lease.Got[by.ID]
+		if got && at >= since+hold && hasMember(by, q) && hasMember(q, by) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasMember reports whether the view of p has q for a member.
+func hasMember(p, q *world.Process) bool {
+	m, ok := p.View.Member(q.ID)
+	return ok && m.Status != membership.Down
+}
+
 // loses notes that a view of p shows a member Down, or without it: it may not know of its end, which excuses it. The
 // word of one who is lost itself counts against nobody whom the side that has lost it holds for a member: when two
 // sides down each other, the one that did so first excuses nobody of its own.

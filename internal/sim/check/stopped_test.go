@@ -11,21 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/sim/setup"
 )
 
-// sleeper is the last of four nodes without a resolver.
+// sleeper is the last of four nodes.
 type sleeper struct {
 	w *world.World
 	p *world.Process
 }
 
-func newSleeper(t *testing.T) *sleeper {
+func newSleeper(t *testing.T, cfg setup.Config) *sleeper {
 	typ := &world.EntityType{Type: entity.Type{Name: "owned", Shards: 16, Mode: entity.Inline, New: silent}}
-	cfg := setup.Config{Resolver: world.ResolverOff}
-	cfg.Shard.TakeoverTime = 11 * time.Second
 	w := formed(t, 4, cfg, typ)
 	s := &sleeper{w, w.Hosts[3].Process}
 	s.demand(w.Hosts[0].Process)
@@ -42,11 +42,7 @@ func (s *sleeper) demand(from *world.Process) {
 
 // downed cuts the node off, has it stand still for nap, and an operator down it.
 func (s *sleeper) downed(nap time.Duration) {
-	for a := range s.w.Net.Cuts {
-		for b := range s.w.Net.Cuts[a] {
-			s.w.Net.Cuts[a][b] = a == s.p.Index != (b == s.p.Index)
-		}
-	}
+	severs(s.w, s.p.Index)
 	s.p.Pause(nap)
 	checks(s.w).Excuse(s.p.ID)
 	s.w.Hosts[0].Process.Do(membership.DownCommand{ID: s.p.ID})
@@ -72,7 +68,9 @@ func TestNothingStopsWhoNapped(t *testing.T) {
 		"a sleep that goes unheeded": {0, sleep, true, false, []string{"late-handling", "suspended-before"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSleeper(t)
+			cfg := setup.Config{Resolver: world.ResolverOff}
+			cfg.Shard.TakeoverTime = 11 * time.Second
+			s := newSleeper(t, cfg)
 			w, p := s.w, s.p
 			p.Pause(k.before)
 			require.True(t, w.Until(time.Minute, func() bool { return !p.Asleep && !p.Held() }))
@@ -88,14 +86,53 @@ func TestNothingStopsWhoNapped(t *testing.T) {
 			require.Positive(t, checks(w).NotTold, "its shards live elsewhere")
 			s.demand(p)
 			w.Advance(time.Second)
-			var rules []string
-			for _, v := range checks(w).Violations {
-				if v.Rule != "health" { // that was feigned
-					rules = append(rules, v.Rule)
-				}
-			}
-			slices.Sort(rules)
-			require.Equal(t, k.want, slices.Compact(rules), "%v", checks(w).Violations)
+			require.Equal(t, k.want, rulesOf(w), "%v", checks(w).Violations)
 		})
 	}
+}
+
+// TestNothingStopsWhoGetsTheLease: one that is cut off and sleeps until those who downed it have given the lease back
+// gets it, and goes on beside the next owner. One that gets it earlier breaks a rule (MEM-10). Found by
+// storm 1128301021.
+func TestNothingStopsWhoGetsTheLease(t *testing.T) {
+	for name, k := range map[string]struct {
+		sleep  time.Duration
+		early  bool // the store gives it to others too early
+		breaks []string
+	}{
+		"it was given back":           {42 * time.Second, false, nil},
+		"it was taken away too early": {20 * time.Second, true, []string{"late-handling", "two-survivors"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSleeper(t, setup.Config{Resolver: node.Resolver{Strategy: node.ResolverLeaseMajority}})
+			w, p, other := s.w, s.p, s.w.Hosts[0].Process
+			severs(w, p.Index)
+			p.Pause(k.sleep)
+			require.True(t, w.Until(k.sleep, func() bool { return !hasMember(other, p) }), "it is downed")
+			if k.early {
+				w.Lease.Owner = peer.ID{}
+			}
+			w.Advance(w.Takeover())
+			s.demand(other)
+			require.True(t, w.Until(2*time.Minute, func() bool { return !p.Asleep && !p.Held() }), "it gets the lease")
+			require.Equal(t, p.ID, w.Lease.Owner)
+			require.Positive(t, checks(w).NotTold, "its shards live elsewhere")
+			w.Advance(w.Takeover() + time.Second)
+			s.demand(p)
+			w.Advance(time.Second)
+			require.Equal(t, k.breaks, rulesOf(w))
+		})
+	}
+}
+
+// rulesOf returns which rules were broken, but that of health, which a test may feign.
+func rulesOf(w *world.World) []string {
+	var rules []string
+	for _, v := range checks(w).Violations {
+		if v.Rule != "health" {
+			rules = append(rules, v.Rule)
+		}
+	}
+	slices.Sort(rules)
+	return slices.Compact(rules)
 }

@@ -22,8 +22,21 @@ const leaseDelay = 5 * time.Millisecond
 // LeaseKeeper is a lease that all processes reach, whatever the network between them does, but those in away.
 type LeaseKeeper struct {
 	Owner peer.ID
-	Away  []int // hosts that it does not answer
-	Taken int   // how often it was acquired
+	Away  []int                     // hosts that it does not answer
+	Taken int                       // how often it was acquired
+	Got   map[peer.ID]time.Duration // when a process last acquired it, while nobody had it
+}
+
+// take gives it to a process, which may have it already.
+func (k *LeaseKeeper) take(p peer.ID, now time.Duration) {
+	if k.Owner == p {
+		return
+	}
+	if k.Got == nil {
+		k.Got = map[peer.ID]time.Duration{}
+	}
+	k.Owner, k.Got[p] = p, now
+	k.Taken++
 }
 
 // leaseOp carries out what the resolver of p wants of its lease.
@@ -38,10 +51,7 @@ func (p *Process) leaseOp(op node.LeaseOp) {
 		case ok && op.Release:
 			k.Owner = peer.ID{}
 		case ok:
-			if k.Owner.IsZero() {
-				k.Taken++
-			}
-			k.Owner = p.ID
+			k.take(p.ID, p.World.Now)
 		}
 		p.Later(leaseDelay, func() { p.Do(node.LeaseResult{Op: op.Op, OK: ok}) })
 	})
