@@ -302,12 +302,12 @@ func (p *Process) deliver(from peer.ID, e *wire.Envelope, b *backTalk) route.Rea
 	}
 	p.gate.oversleeps(p)
 	p.World.Watcher.Delivers(p, ShardKey{r.ID, h.shard.ID()}, e)
+	h.bar() // a large message calls the handler as well
 	if e.Flags&wire.FlagBulk != 0 {
 		return p.acceptLarge(h, from, e, &m)
 	}
 	p.World.place(e.Payload, p)
 	why := route.OK
-	h.bar()
 	h.step(func(now time.Duration) { why = h.shard.Deliver(now, &m) })
 	switch why {
 	case route.OK:
