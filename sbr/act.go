@@ -26,6 +26,14 @@ func (m *Machine) decide() {
 			return
 		}
 	}
+	// Most are lost by the word of this node alone, in a cluster in which not everybody watches everybody. Those whom it
+	// does not watch look as if they were on its side, and may be well on the other. Who is on its side goes by itself.
+	if d.Outcome == DownReachable && max(len(m.settled), len(m.view.Members)) > watchAll &&
+		m.others(m.accused) < 0 && m.others(accusedByOthers(m.view)) > 0 {
+		d.Down = peer.SetOf(m.self)
+		m.act(d, true)
+		return
+	}
 	if d.Outcome != AskLease {
 		if d.first.IsZero() && !d.Lives { // each for itself: who is under suspicion, or never came Up, sends nobody else
 			d.Down = peer.SetOf(m.self)

@@ -393,6 +393,24 @@ func TestAccusedSendsNobodyElse(t *testing.T) {
 	}
 }
 
+// TestLoserByItsOwnWord: a node that has lost most others by its own word alone goes alone: those whom it does not
+// watch are on its side for lack of news only. Found by storm seed 1128601720, in which one of nine took a healthy
+// member of the winning side with it.
+func TestLoserByItsOwnWord(t *testing.T) {
+	for accusations, want := range map[string]string{
+		"A>B A>C A>D A>E":                             "A",
+		"A>B A>C A>D A>E F>G":                         "A",
+		"A>B A>C A>D A>E F>B F>C F>D F>E":             "AFG",
+		"A>B A>C A>D A>E F>B F>C F>D F>E G>B G>C G>E": "AFG",
+	} {
+		r := newRig(t, 'A', seven)
+		r.see("A B C D E F G", "", true, "")
+		r.see("A B C D E F G", accusations, false, "")
+		f := find(0, r.run(time.Minute))
+		require.Equal(t, want, f.down, accusations)
+	}
+}
+
 // TestContactThatFellSilent: who is accused by others, confirmed that, and has fallen silent since may be cut off by
 // now. A node that would not live without them stops, as for anybody who is late.
 func TestContactThatFellSilent(t *testing.T) {
