@@ -1,7 +1,7 @@
-// Package topic publishes messages to whoever in the cluster has subscribed: at most once, and in order from one
-// publisher.
+// Package topic publishes messages to subscribers in the whole cluster: at most once, and in order from one publisher.
 //
-//	prices, err := topic.Open(node, "prices")        // on every node that publishes or subscribes
+//	topics, err := topic.Start(node)                 // on every node that publishes or subscribes
+//	prices, err := topics.Open("prices")
 //	for m := range prices.Subscribe(ctx) { ... }     // m.Payload, m.From, m.Missed
 //	err = prices.Publish(payload)                    // from any node
 //
