@@ -15,8 +15,8 @@ import (
 // maxSeeds bounds the seeds of one request.
 const maxSeeds = 16
 
-// join has the node go over to the cluster of ?seeds=, which may be given several times: one that is alone or, with
-// ?leave=true, one in company too, which leaves first.
+// join orders the node to join the cluster of ?seeds=, which may be given several times. A node that has company must
+// leave its own cluster first: it does so with ?leave=true, and is refused without.
 func (a *api) join(w http.ResponseWriter, q *http.Request) {
 	goOver, what := a.goOver, "goes over"
 	switch leave := q.URL.Query().Get("leave"); leave {

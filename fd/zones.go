@@ -1,4 +1,4 @@
-// Zones: who else watches whom, so that each member is watched from its own zone and from another one.
+// Zones: further watchers, so that each member has one in its own zone and one in another zone.
 
 package fd
 

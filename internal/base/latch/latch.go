@@ -13,8 +13,9 @@ import (
 // which a link is written, that wait is most of what a message costs its sender. The zero value is free. It must not be
 // copied. It is for what is held for some tens of nanoseconds, and not for long while others wait.
 //
-// Whoever finds it taken lets others run once. Behind that all but one of those who wait sleep in line; the one tries
-// on, and sleeps between tries when the holder seems to be held up. A detector of races knows it as a lock.
+// A goroutine that finds it taken lets others run once. Then one of the waiting goroutines tries again and again, with
+// a sleep between tries when the holder seems to be held up; the others sleep in line. A detector of races knows it as
+// a lock.
 type Latch struct {
 	held  uint32
 	queue sync.Mutex // of those who wait

@@ -37,8 +37,8 @@ func (c *Join) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Run has the node go over. What it hosts is stopped, or moves with --leave, and its process goes on as a node of the
-// other cluster. With --all each node of its cluster does, one after the other.
+// Run orders the node to join the other cluster; its process goes on there. What the node hosts stops, or moves to its
+// old cluster with --leave. With --all each node of its cluster gets the order, one after the other.
 func (c *Join) Run(to *Console) error {
 	q := url.Values{"seeds": c.Seeds}
 	if len(c.All) > 0 {
@@ -57,8 +57,8 @@ type goer struct {
 	old  string // the cluster that it leaves
 }
 
-// all has the nodes go over whose admin interfaces are named. Before the first one leaves, it makes sure that they are
-// the whole cluster: those that nobody named would stay behind.
+// all gives the order to each node whose admin interface is named. Before the first one leaves, it makes sure that
+// these are all members: one that is not named would stay behind.
 func (c *Join) all(to *Console, q url.Values) error {
 	goers, err := c.goers(to)
 	if err != nil {

@@ -19,7 +19,7 @@ func rid(i int) peer.ID {
 }
 
 // Every node that has a shard of the pool has as many workers as it is to have, evenly among its shards, each in a
-// shard that lives there, by an id that says so; whom nothing is to be given has none, nor has a shard without a home.
+// shard that lives there, by an id that says so. A node that is not usable has none, nor has a shard without a home.
 func TestCrewLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shards, perNode := rapid.IntRange(1, 40).Draw(t, "shards"), rapid.IntRange(1, 9).Draw(t, "workers")

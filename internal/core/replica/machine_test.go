@@ -95,8 +95,8 @@ func TestLongState(t *testing.T) {
 	require.Empty(t, w.m[1].in)
 }
 
-// An update that a majority holds survives whoever is lost with a minority, and one that has not got there says who has
-// not answered (REP-1).
+// An update that a majority holds survives the loss of any minority. An update that no majority holds yet names the
+// members that have not answered (REP-1).
 func TestMajority(t *testing.T) {
 	t.Parallel()
 	w := newNet(t, 5)
