@@ -43,13 +43,18 @@ type Stats struct {
 // tellTime is for the words to a newcomer that finds no place.
 const tellTime = 100 * time.Millisecond
 
+// newTime is how long a connection that said nothing yet counts as one that began to speak: its first bytes need a
+// round trip, and a busy machine's time.
+const newTime = 250 * time.Millisecond
+
 // Door is a listener whose connections have a bound. When it is reached the newcomer takes the place of another one: of
-// the address with the most connections (of IPv6: of the network of 64 bits), there of one that said nothing yet, then
-// of one that began to speak, then of an idle one, the oldest first. A client that asks as soon as it is connected,
-// as a probe does, is served whoever else is there.
+// the address with the most connections (of IPv6: of the network of 64 bits), there of one that said nothing in
+// newTime, then of one that is newer or began to speak, then of an idle one, the oldest first. A client that asks as
+// soon as it is connected, as a probe does, is served whoever else is there.
 type Door struct {
 	net.Listener
 	cfg   Config
+	grace time.Duration // newTime, but in tests
 	turns chan struct{} // of those that have asked nothing yet: so many are worked on at a time
 
 	mu     sync.Mutex
@@ -62,7 +67,7 @@ type Door struct {
 
 // New puts a door in front of a listener.
 func New(l net.Listener, cfg Config) *Door {
-	return &Door{Listener: l, cfg: cfg, turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+	return &Door{Listener: l, cfg: cfg, grace: newTime, turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		guests: map[*Conn]struct{}{}, there: map[netip.Addr]int{}}
 }
 
@@ -175,10 +180,11 @@ func (d *Door) enter(c *Conn) (goes *Conn, ok bool) {
 // least returns who goes first, nil when all are kept. A connection whose first bytes nobody has come to read yet, as
 // when many are accepted at once, is not silent.
 func (d *Door) least() (least *Conn) {
+	now := time.Now()
 	for {
 		least = nil
 		for c := range d.guests { // the least: the order does not show
-			if c.stage != kept && (least == nil || d.before(c, least)) {
+			if c.stage != kept && (least == nil || d.before(now, c, least)) {
 				least = c
 			}
 		}
@@ -190,14 +196,23 @@ func (d *Door) least() (least *Conn) {
 }
 
 // before reports whether a goes before b.
-func (d *Door) before(a, b *Conn) bool {
+func (d *Door) before(now time.Time, a, b *Conn) bool {
 	if m, n := d.there[a.from], d.there[b.from]; m != n {
 		return m > n
 	}
-	if a.stage != b.stage {
-		return a.stage < b.stage
+	if m, n := d.rank(now, a), d.rank(now, b); m != n {
+		return m < n
 	}
 	return a.since.Before(b.since)
+}
+
+// rank is the stage that counts when somebody has to go. Else, where all others speak, each newcomer would go for the
+// next one before its request can be here.
+func (d *Door) rank(now time.Time, c *Conn) stage {
+	if c.stage == silent && now.Sub(c.since) < d.grace {
+		return speaking
+	}
+	return c.stage
 }
 
 func (d *Door) leaveLocked(c *Conn) {

@@ -151,6 +151,7 @@ func TestUnreadIsNotSilent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	o := &opened{Door: New(l, Config{Most: 3, FirstByte: time.Minute})}
+	o.grace = 0
 	t.Cleanup(func() { _ = o.Close() })
 	for n, text := range []string{"GET", "", "GET", "", ""} {
 		c := o.dial(t, "127.0.0.1", text)
@@ -163,6 +164,30 @@ func TestUnreadIsNotSilent(t *testing.T) {
 		}
 	}
 	o.until(t, map[stage]int{silent: 1, speaking: 2})
+}
+
+// A newcomer whose request is on its way yet, while all others have begun one and come again and again, has time for
+// it: the oldest of them go first.
+func TestNewcomersHaveTime(t *testing.T) {
+	o := serve(t, Config{Most: 8, FirstByte: time.Minute})
+	o.grace = time.Hour
+	for range 8 {
+		o.dial(t, "127.0.0.1", "GET / HT")
+	}
+	o.until(t, map[stage]int{speaking: 8})
+	probe := o.dial(t, "127.0.0.1", "")
+	o.until(t, map[stage]int{silent: 1, speaking: 7})
+	for range 6 {
+		o.dial(t, "127.0.0.1", "GET / HT")
+	}
+	o.until(t, map[stage]int{silent: 1, speaking: 7})
+	require.EqualValues(t, 7, o.Stats().PutOut)
+	_, err := io.WriteString(probe, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	a, err := http.ReadResponse(bufio.NewReader(probe), nil)
+	require.NoError(t, err)
+	require.NoError(t, a.Body.Close())
+	require.Equal(t, 200, a.StatusCode)
 }
 
 // What a stranger may say before its first request is bounded; afterwards it may say more.
