@@ -65,8 +65,10 @@ func TestNodeBinaryLinksNoTemplates(t *testing.T) {
 	require.NotContains(t, all, "html/template")
 }
 
-// mostOfBinary bounds bin/kith as `make build` makes it, in bytes.
-const mostOfBinary = 30_000_000
+// mostOfBinary bounds bin/kith as `make build` makes it, in bytes. It came to 29.98 MB when the laboratory had left it;
+// half a megabyte more is for what a node has learnt to do since: the partition table, watches, the proof by the lock.
+// What grows beyond that wants a reason here.
+const mostOfBinary = 30_500_000
 
 // TestLongNodeBinaryIsSmall builds it, which takes a minute where the go command has not built it yet (CARD-2).
 func TestLongNodeBinaryIsSmall(t *testing.T) {
