@@ -21,9 +21,10 @@ type Monitor struct {
 	expected time.Duration
 	n        int
 
-	members peer.Set // shared with the caller that gave it
-	watched []watch  // sorted by identity
-	losses  []loss   // links lost within the last second, the newest at the end
+	members   peer.Set // shared with the caller that gave it
+	watched   []watch  // sorted by identity
+	losses    []loss   // links to targets lost within the last second, the newest at the end
+	strangers []loss   // links to other members that were lost, until one of these is heard again
 
 	verdict forecast
 }
@@ -100,6 +101,7 @@ func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, unreac
 	}
 	clear(m.watched[len(kept):])
 	m.watched = kept
+	m.strangers = slices.DeleteFunc(m.strangers, func(l loss) bool { return !members.Has(l.id) })
 	for _, id := range wanted {
 		w := m.make(id)
 		w.target, w.wanted, w.leaveNotice = true, true, 0
@@ -187,6 +189,7 @@ func (m *Monitor) Sent(now time.Duration) {
 // Heard records that the answer of id arrived at the given stamp. A peer that is no target is ignored; one that is a
 // target only because it was silent is released, being alive.
 func (m *Monitor) Heard(id peer.ID, arrived time.Duration) {
+	m.heardStranger(id, arrived)
 	w := m.get(id)
 	if w == nil || !w.target {
 		return
@@ -204,6 +207,7 @@ func (m *Monitor) Heard(id peer.ID, arrived time.Duration) {
 // Probed records that a probe of id arrived at the given stamp: from now on its probes are expected. A peer that is no
 // member is ignored.
 func (m *Monitor) Probed(id peer.ID, arrived time.Duration) {
+	m.heardStranger(id, arrived)
 	if id == m.self || !m.members.Has(id) {
 		return
 	}
@@ -215,6 +219,7 @@ func (m *Monitor) Probed(id peer.ID, arrived time.Duration) {
 
 // Parted records the last probe of id: it is not to be expected to probe us any more.
 func (m *Monitor) Parted(id peer.ID, arrived time.Duration) {
+	m.heardStranger(id, arrived)
 	if w := m.get(id); w != nil {
 		m.verdict.valid = false
 		w.probes = line{}
@@ -225,6 +230,7 @@ func (m *Monitor) Parted(id peer.ID, arrived time.Duration) {
 // Sign records another sign of life of id that arrived at the given stamp. It proves the way from it to us only,
 // so it counts beside its probes, and not as an answer.
 func (m *Monitor) Sign(id peer.ID, arrived time.Duration) {
+	m.heardStranger(id, arrived)
 	if w := m.get(id); w != nil {
 		m.verdict.valid = false
 		w.probes.sign(arrived)

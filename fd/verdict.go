@@ -3,6 +3,7 @@
 package fd
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/peer"
@@ -13,7 +14,7 @@ const (
 	lossWindow = time.Second
 	// lossHold is how long a lost link waits for a second one before it counts.
 	lossHold = 100 * time.Millisecond
-	// maxLosses bounds the losses that are remembered; more within a second change nothing.
+	// maxLosses bounds the losses that are remembered, those of targets and those of others; more change nothing.
 	maxLosses = 64
 )
 
@@ -40,10 +41,11 @@ func (e *evidence) cleared(arrived time.Duration) {
 }
 
 // Lost records that the link to id broke and its host refused a new one, at now; proof says that another incarnation
-// answered there. It returns whether id is a target: others are not ours to judge.
+// answered there. It returns whether id is a target: others are not ours to judge, and are remembered for Vanished.
 func (m *Monitor) Lost(id peer.ID, now time.Duration, proof bool) bool {
 	w := m.get(id)
 	if w == nil || !w.target {
+		m.lostStranger(id, now)
 		return false
 	}
 	m.verdict.valid = false
@@ -79,12 +81,62 @@ func (m *Monitor) vouched(at time.Duration) bool {
 			lost++
 		}
 	}
-	for i := range m.watched {
-		if w := &m.watched[i]; w.target && !w.broken.lost && w.answers.last > last {
-			lost--
+	return m.answered(last) >= lost
+}
+
+// lostStranger remembers a member that is no target and whose link was lost at now.
+func (m *Monitor) lostStranger(id peer.ID, now time.Duration) {
+	m.strangers = slices.DeleteFunc(m.strangers, func(l loss) bool { return l.id == id })
+	if m.members.Has(id) && len(m.strangers) < maxLosses {
+		m.strangers = append(m.strangers, loss{id, now})
+	}
+}
+
+// heardStranger forgets that the link to id was lost before something arrived from it.
+func (m *Monitor) heardStranger(id peer.ID, arrived time.Duration) {
+	m.strangers = slices.DeleteFunc(m.strangers, func(l loss) bool { return l.id == id && arrived > l.at })
+}
+
+// Vanished appends the members that were no targets when Lost was told of them, and from which nothing newer has
+// arrived since, to into: at most maxLosses, those that this node accuses left out, in no order. Those who probe such a
+// member say whether it is gone; this node knows only that it may be. Links that were lost together count when as many
+// targets have answered since, as with targets.
+func (m *Monitor) Vanished(now time.Duration, into []peer.ID) []peer.ID {
+	for _, l := range m.strangers {
+		w := m.get(l.id)
+		if accused := w != nil && (w.answers.told || w.probes.told || w.broken.acted); accused || now < l.at+lossHold {
+			continue
+		}
+		if m.lostAlone(l) {
+			into = append(into, l.id)
 		}
 	}
-	return lost <= 0
+	return into
+}
+
+// lostAlone reports whether no link was lost close to that of a stranger, or as many targets have answered since the
+// last of these as links were lost: then the fault is not this node's own.
+func (m *Monitor) lostAlone(l loss) bool {
+	last, lost := l.at, 1
+	for _, list := range [...][]loss{m.losses, m.strangers} {
+		for _, o := range list {
+			if d := o.at - l.at; o.id != l.id && d < lossWindow && d > -lossWindow {
+				last = max(last, o.at)
+				lost++
+			}
+		}
+	}
+	return lost == 1 || m.answered(last) >= lost
+}
+
+// answered returns how many targets whose links stand have answered since at.
+func (m *Monitor) answered(at time.Duration) (n int) {
+	for i := range m.watched {
+		if w := &m.watched[i]; w.target && !w.broken.lost && w.answers.last > at {
+			n++
+		}
+	}
+	return n
 }
 
 // Others appends the targets that can vouch for this node, because links to several were lost together just now, to

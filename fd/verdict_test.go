@@ -3,6 +3,7 @@
 package fd
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -285,4 +286,91 @@ func TestLate(t *testing.T) {
 	m.Forgive(40*time.Second, 15*time.Second)
 	require.NotEmpty(t, m.Unheard(40*time.Second, 17*time.Second, nil), "nothing is forgiven")
 	require.Empty(t, m.Unheard(40*time.Second, time.Minute, nil))
+}
+
+// A member that is no target vanishes when its link is lost, until something newer arrives from it, this node accuses
+// it, or it is no member any more.
+func TestVanished(t *testing.T) {
+	now := 20100 * millis
+	held := now + lossHold
+	all := set("aa", "bb", "cc", "dd", "ee")
+	fresh := func() *Monitor {
+		m := monitor(2)
+		setRing(m, 0, all, nil, nil)
+		rhythm(m, 20*time.Second, set("bb", "cc"), set("ee"))
+		require.Equal(t, set("bb", "cc"), targets(m))
+		return m
+	}
+	gone := func(m *Monitor, at time.Duration) peer.Set { return peer.SetOf(m.Vanished(at, nil)...) }
+
+	m := fresh()
+	require.False(t, m.Lost(id("dd"), now, false))
+	require.False(t, m.Lost(id("dd"), now, false), "told twice")
+	m.Lost(id("zz"), now, false)
+	require.Empty(t, gone(m, held-1))
+	require.Equal(t, set("dd"), gone(m, held))
+	require.Equal(t, set("dd"), gone(m, now+time.Hour))
+	require.False(t, m.Undecided())
+	for _, v := range m.Judge(held, alone, nil) {
+		require.True(t, v.Available, "others judge it")
+	}
+	m.Sign(id("dd"), now)
+	require.Equal(t, set("dd"), gone(m, held), "that may have been on its way")
+	for name, hear := range map[string]func(peer.ID, time.Duration){
+		"answer": m.Heard, "probe": m.Probed, "last probe": m.Parted, "gossip": m.Sign,
+	} {
+		hear(id("dd"), held)
+		require.Empty(t, gone(m, held), name)
+		m.Lost(id("dd"), held, false)
+		require.Equal(t, set("dd"), gone(m, held+lossHold), name)
+	}
+	setRing(m, held, set("aa", "bb", "cc", "ee"), nil, nil)
+	require.Empty(t, gone(m, now+time.Hour), "no member")
+
+	// Whom this node accuses, it judges itself.
+	m = fresh()
+	m.Lost(id("ee"), now, false)
+	require.Equal(t, set("ee"), gone(m, held))
+	require.False(t, verdicts(m, now+20*time.Second)[id("ee")])
+	require.Empty(t, gone(m, now+20*time.Second))
+
+	// Several together may be this node's own fault, until as many targets have answered since.
+	m = fresh()
+	m.Lost(id("dd"), now, false)
+	m.Lost(id("ee"), now+50*millis, false)
+	require.Empty(t, gone(m, now+time.Second))
+	m.Heard(id("bb"), now+60*millis)
+	require.Empty(t, gone(m, now+time.Second))
+	m.Heard(id("cc"), now+60*millis)
+	require.Equal(t, set("dd", "ee"), gone(m, now+time.Second))
+	m.Lost(id("cc"), now+70*millis, false)
+	require.Empty(t, gone(m, now+time.Second), "a target is among them")
+	m = fresh()
+	m.Lost(id("dd"), now, false)
+	m.Lost(id("ee"), now+lossWindow, false)
+	require.Equal(t, set("dd", "ee"), gone(m, now+2*lossWindow), "each stands for itself")
+}
+
+// What is remembered of links that were lost is bounded, and what is forgotten makes room.
+func TestVanishedIsBounded(t *testing.T) {
+	m := monitor(1)
+	var all peer.Set
+	for i := range 2 * maxLosses {
+		all.Add(peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:1", i+1)), Inc: uint64(i + 1)})
+	}
+	m.self = all[0]
+	setRing(m, 0, all, nil, nil)
+	at := time.Duration(0)
+	for range 2 {
+		for _, id := range all {
+			at += 2 * lossWindow
+			m.Lost(id, at, false)
+		}
+		require.Len(t, m.Vanished(at+lossHold, nil), maxLosses)
+	}
+	heard := m.Vanished(at+lossHold, nil)[0]
+	m.Sign(heard, at+1)
+	require.Len(t, m.Vanished(at+lossHold, nil), maxLosses-1)
+	m.Lost(heard, at+2*lossWindow, false)
+	require.Len(t, m.Vanished(at+3*lossWindow, nil), maxLosses)
 }

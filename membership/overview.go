@@ -83,13 +83,27 @@ func (m *Machine) reconfirm() error {
 	return nil
 }
 
-// Late appends the members that have not shown for two heartbeat intervals that they live, and that nobody here accuses
-// yet, sorted, to into, and returns it.
+// Late appends the members that have not shown for two heartbeat intervals that they live, and that this node does not
+// accuse yet, sorted, to into, and returns it. Of members that this node does not probe it names those that count, and
+// whose link broke and was refused when dialled again: it is not told at once that they are gone.
 func (m *Machine) Late(now time.Duration, into []peer.ID) []peer.ID {
 	if m.phase != member {
 		return into
 	}
-	return m.watch.monitor.Late(now, into)
+	before := len(into)
+	into = m.watch.monitor.Late(now, into)
+	late := len(into)
+	into = m.watch.monitor.Vanished(now, into)
+	kept := into[:late]
+	for _, id := range into[late:] {
+		if m.st.Status(id).Counts() && !slices.Contains(kept[before:], id) {
+			kept = append(kept, id)
+		}
+	}
+	if len(kept) > late {
+		slices.SortFunc(kept[before:], peer.ID.Compare)
+	}
+	return kept
 }
 
 // Unheard appends the members that this node probes and whose last answer is older than d, whatever this node did

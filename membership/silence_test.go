@@ -1,14 +1,17 @@
-// The longest silence, asked of the detectors themselves.
+// The longest silence, asked of the detectors themselves, and who is late.
 
 package membership
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/fd"
+	"github.com/kith-io/kith/peer"
 )
 
 // mute is a detector that never says until when; its verdicts cannot be bounded.
@@ -33,4 +36,46 @@ func TestSilenceBound(t *testing.T) {
 	} {
 		require.InDelta(t, c.want, c.cfg.SilenceBound(), float64(ms), name)
 	}
+}
+
+// TestLateByALostLink: a node that does not probe a member whose link was lost names it as late while it counts, until
+// it is heard again. It accuses nobody: that is for those who probe the member.
+func TestLateByALostLink(t *testing.T) {
+	w := newWorld(t, 1)
+	w.cfg.MonitoredBy = 2
+	all := w.cluster(8)
+	w.run(10 * time.Second)
+	late := func(a *actor) peer.Set { return peer.SetOf(a.m.Late(w.now-a.epoch, nil)...) }
+	x := all[7]
+	strangers := 0
+	for _, a := range all[:7] {
+		if slices.Contains(a.m.watch.monitor.Targets(nil), x.id) {
+			continue
+		}
+		strangers++
+		w.do(a, LinkLostCommand{ID: x.id})
+		require.Empty(t, late(a), "another may have been lost with it")
+	}
+	require.Equal(t, 5, strangers)
+	w.cut = func(from, _ peer.ID) bool { return from == x.id }
+	w.run(time.Second)
+	for _, a := range all[:7] {
+		targeted := slices.Contains(a.m.watch.monitor.Targets(nil), x.id)
+		require.Equal(t, !targeted, late(a).Has(x.id), "%v", a.id)
+		require.Empty(t, a.view.Accusations)
+	}
+	w.cut = nil
+	w.run(20 * time.Second)
+	for _, a := range all[:7] {
+		require.Empty(t, late(a), "%v has heard it", a.id)
+	}
+
+	// One that leaves, and whose process has ended, is not late.
+	a := all[slices.IndexFunc(all, func(a *actor) bool { return !slices.Contains(a.m.watch.monitor.Targets(nil), x.id) })]
+	w.do(x, LeaveCommand{})
+	w.until(20*time.Second, "it is exiting", func() bool { return a.m.st.Status(x.id) == cluster.Exiting })
+	w.do(a, LinkLostCommand{ID: x.id})
+	soon := w.now - a.epoch + 200*time.Millisecond
+	require.Equal(t, []peer.ID{x.id}, a.m.watch.monitor.Vanished(soon, nil))
+	require.Empty(t, a.m.Late(soon, nil))
 }

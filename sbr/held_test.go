@@ -306,6 +306,20 @@ func TestAVerdictIsNoSignOfLife(t *testing.T) {
 	require.Equal(t, "ABD", f.down)
 }
 
+// TestWhoIsRemovedWasNotHeard: one that was late and is no member any more has not been heard again, so it is given no
+// time either.
+func TestWhoIsRemovedWasNotHeard(t *testing.T) {
+	r := newRig(t, 'E', seven)
+	r.see("A B C D E G", "", true, "")
+	began := r.now
+	r.see("A B C D E G", "A>B B>A C>G", false, "AB")
+	require.Zero(t, decided(r.lateFor(6*time.Second, idOf('G'))))
+	r.see("A B C D E", "A>B B>A", false, "AB")
+	f := find(began, r.lateFor(time.Minute))
+	require.Equal(t, 8*time.Second, f.decided, "the words about A and B stood still for 2 s")
+	require.Equal(t, "AB", f.down)
+}
+
 // TestSixWatchEachOther: up to six members all watch all, so a picture that has stood still for a silence bound is
 // decided when there is no time left. With more gossip has to bring what others have noticed. Found by storm seed 2523.
 func TestSixWatchEachOther(t *testing.T) {

@@ -46,10 +46,11 @@ func (m *Machine) listen() {
 
 // keepLate keeps which of these count and are not accused, or are in contact: what they confirmed they confirmed before
 // they fell silent. A peer that is no longer late may have slept; give it time to withdraw its accusations. A member
-// that this node accuses has not been heard: its silence has become a verdict.
+// that this node accuses has not been heard: its silence has become a verdict. A peer that does not count any more has
+// not been heard either.
 func (m *Machine) keepLate(ids []peer.ID) {
 	for _, id := range m.silent {
-		if !slices.Contains(ids, id) && !m.accuses(id) {
+		if !slices.Contains(ids, id) && !m.accuses(id) && countsIn(m.view, id) {
 			m.contactAt = m.now
 		}
 	}
@@ -58,8 +59,7 @@ func (m *Machine) keepLate(ids []peer.ID) {
 	m.late = nil
 	for _, list := range [...][]peer.ID{ids, m.unheard} {
 		for _, id := range list {
-			if x, ok := m.view.Member(id); m.view != nil && ok && counts(x.Status) &&
-				(!m.accused.Has(id) || m.contact.Has(id) && !m.accuses(id)) {
+			if countsIn(m.view, id) && (!m.accused.Has(id) || m.contact.Has(id) && !m.accuses(id)) {
 				m.late.Add(id)
 				if !was.Has(id) {
 					m.lateAt = m.now
@@ -67,6 +67,15 @@ func (m *Machine) keepLate(ids []peer.ID) {
 			}
 		}
 	}
+}
+
+// countsIn reports whether id is a member that counts in a view, which may be nil.
+func countsIn(v *membership.View, id peer.ID) bool {
+	if v == nil {
+		return false
+	}
+	x, ok := v.Member(id)
+	return ok && counts(x.Status)
 }
 
 // accuses reports whether this node itself holds a member unreachable.
