@@ -47,6 +47,7 @@ type (
 	//	SlowAfter                               which calls are reported as slow
 	//	Strategy                                which node gets a shard
 	//	Remembered                              entities that live without a message
+	//	Hosted                                  a goroutine for each shard, as long as it lives on this node
 	//	Validate, WithDefaults, ShardOf         methods: all faults joined; with its defaults; the shard of an id
 	//
 	// What each says: go doc github.com/kith-io/kith/entity.Type

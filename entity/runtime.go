@@ -73,9 +73,11 @@ const (
 	StopCall     Call = 2 // Handler.Stop
 	HandOverCall Call = 3 // Stateful.HandOver
 	RunCall      Call = 4 // Keep.Run: it is to end when its shard stops or is lost
+	HostedCall   Call = 5 // Type.Hosted, likewise; a runtime calls it by itself
 )
 
-var callNames = []string{StepCall: "step", StopCall: "stop", HandOverCall: "hand-over", RunCall: "run"}
+var callNames = []string{StepCall: "step", StopCall: "stop", HandOverCall: "hand-over", RunCall: "run",
+	HostedCall: "hosted"}
 
 // String names the call.
 func (c Call) String() string { return enum.Name(callNames, c, "call") }
@@ -88,9 +90,9 @@ func (c *Call) UnmarshalText(text []byte) error { return enum.Parse(c, text) }
 
 // Incident is something that operators want to know about a handler.
 type Incident struct {
-	Type, ID string
+	Type, ID string // the ID is empty for a call of Type.Hosted
 	Shard    route.ShardID
-	Fence    route.Fence // under which the entity lives, for StopHangs, else zero
+	Fence    route.Fence // under which the entity lives, for StopHangs, and of a call of Type.Hosted, else zero
 	Mode     Mode
 	Kind     IncidentKind
 	// Took is how long the call took or, while it Running, has taken so far, for Slow and StopHangs; how long the node is
@@ -100,8 +102,8 @@ type Incident struct {
 	// Dropped is how many tells waited and were dropped, Answered how many asks that waited were answered with
 	// route.ErrCrashed, for GaveUp.
 	Dropped, Answered int
-	// Text is for Panicked the value and its stack, for StopHangs the word of StopCall, HandOverCall or RunCall, for a
-	// failure the error; MaxIncidentText bytes.
+	// Text is for Panicked the value and its stack, for StopHangs the word of StopCall, HandOverCall, RunCall or
+	// HostedCall, for a failure the error; MaxIncidentText bytes.
 	Text string
 	Err  error // for StateLost why, else nil
 	// Missed is how many incidents of this kind and type were only counted since the one before this: when many come,
@@ -114,9 +116,9 @@ type IncidentKind uint8
 
 // The kinds of incident.
 const (
-	Panicked IncidentKind = 1 // New, Open, Receive, Stop or a daemon panicked, or ended its goroutine
+	Panicked IncidentKind = 1 // New, Open, Receive, Stop, Hosted or a daemon panicked, or ended its goroutine
 	Slow     IncidentKind = 2 // a call took longer than the type's SlowAfter
-	Overrun  IncidentKind = 3 // a Blocking call did not return when the node suspended itself
+	Overrun  IncidentKind = 3 // a Blocking call, or Hosted, did not return when the node suspended itself
 	GaveUp   IncidentKind = 4 // a panic or failed New stopped it: under RestartStop, or the last of more than MaxRestarts
 	Stalled  IncidentKind = 5 // a worker or event loop (Mode tells) stands still for a second; Text is its stack
 	// Silent: a connection to another node (Text names it) hears nothing: what was sent on it is not acknowledged by the
@@ -131,7 +133,7 @@ const (
 	StateLost IncidentKind = 9
 	// RecallFailed: Type.Remembered returned an error or panicked, or named no id of this shard (Text).
 	RecallFailed IncidentKind = 11
-	// StopHangs: Stop, HandOver, or Run of a daemon whose context has ended (Text) has not returned by its deadline: a
+	// StopHangs: Stop, HandOver, or Run of a daemon or Hosted whose context has ended (Text) has not returned in time: a
 	// move's DrainTime, a leave's LeaveTimeout, the loss of the shard, or 10 s where there is none of these; none is
 	// reported before it has had a second. Reported once for each call, while it Running: the entity lives nowhere else
 	// until it returns.

@@ -256,6 +256,18 @@ type Type struct {
 	// RecallFailed incident; after the first two the list is asked for again, after 1 s and then ever longer rests, up to
 	// a minute. Of all shards on a node at most four lists are read at a time, no further ahead than 64 entities.
 	Remembered func(ctx context.Context, shard route.ShardID, f route.Fence) iter.Seq2[string, error]
+	// Hosted, if not nil, is called for each shard when it begins to live on a node, on a goroutine of its own, whatever
+	// Mode is: for what a shard does beside its entities, as reading a queue or keeping a cache warm. It may block. It is
+	// to return soon after ctx has ended: the shard is being stopped or is lost, or the node is suspended or has ended;
+	// context.Cause(ctx) says which, as for Context.Context. Until it has returned the shard begins nowhere else, but
+	// where its node was lost, after the takeover time: so every store that it writes to is to be given f. When that takes
+	// too long it is told as a stop call that hangs (StopHangs), or as an Overrun of a suspended node.
+	//
+	// It does not delay the shard's first message. If it returns before ctx ends it is not called again as long as the
+	// shard lives here. It is called again under the same fence when a suspension has ended it and the node goes on, and
+	// after a panic, which is a Panicked incident without an ID: after 1 s and then ever longer rests, up to a minute.
+	// Shards of a type that has it get homes though nobody sends.
+	Hosted func(ctx context.Context, shard route.ShardID, f route.Fence)
 }
 
 // WithDefaults returns t with zero fields replaced by their defaults.

@@ -118,7 +118,8 @@ func (c *Cluster) RegisterKept(t entity.Type, k *entity.Keep) {
 	c.w.AddType(&world.EntityType{Type: t, Keep: k})
 }
 
-// Wait lets d of virtual time pass for the Blocking handler, or the Keep.Run, that calls it; time goes on for all.
+// Wait lets d of virtual time pass for the Blocking handler, the Keep.Run or the Type.Hosted that calls it; time goes
+// on for all.
 func (c *Cluster) Wait(d time.Duration) {
 	if p := c.w.Acting; p != nil {
 		p.Dawdle(d)

@@ -310,7 +310,7 @@ func (d *Driver) register(r *Region) error {
 		d.control.leases.drop(r.lease)
 		return err
 	}
-	if r.keep != nil || r.typ.Remembered != nil || r.crew != nil {
+	if r.keep != nil || r.typ.Remembered != nil || r.typ.Hosted != nil || r.crew != nil {
 		return d.command(shard.EagerCommand{Type: r.id})
 	}
 	return nil

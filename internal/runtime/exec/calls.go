@@ -80,7 +80,8 @@ type calls struct {
 	run   *entity.Entity              // the daemon that is called; nil: none
 }
 
-// stopCall is a call of Stop or HandOver that is under way, or one of a daemon that was told to end.
+// stopCall is a call of Stop or HandOver that is under way, or one of a daemon or of Type.Hosted that was told to end.
+// That of Type.Hosted has no entity.
 type stopCall struct {
 	what  entity.Call
 	at    time.Duration // when it began, or was told
@@ -123,11 +124,14 @@ func endRun(h *Host, e *entity.Entity) {
 	delete(h.calls.stops, e)
 }
 
-// toldToEnd notes that a daemon that is being called was told to end. It comes after Ending.
+// toldToEnd notes that a daemon, or a Type.Hosted, that is being called was told to end. It comes after Ending.
 func toldToEnd(h *Host) {
 	c := &h.calls
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, noted := c.stops[nil]; h.end.attended.Load() && !noted {
+		noteStop(h, nil, entity.HostedCall)
+	}
 	if _, noted := c.stops[c.run]; c.run != nil && !noted {
 		noteStop(h, c.run, entity.RunCall)
 	}

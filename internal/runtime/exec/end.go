@@ -37,8 +37,8 @@ func (x *Exec) StopWorkers() {
 	}
 }
 
-// StopEntities ends the goroutines of Blocking entities and waits at most for patience for those that are busy, and for
-// lists of remembered entities that are being read. It reports whether all have ended.
+// StopEntities ends the goroutines of Blocking entities and waits at most for patience for those that are busy, for
+// lists of remembered entities that are being read, and for calls of Type.Hosted. It reports whether all have ended.
 func (x *Exec) StopEntities(patience time.Duration) bool { return x.pool.stop(patience) }
 
 // passEnd makes a loop work off what this node sent to it, behind everything that it has begun.
@@ -102,6 +102,7 @@ func (x *Exec) Settle(patience time.Duration) (behind int, stopped <-chan struct
 	for _, h := range x.hosts.snapshot() {
 		behind += h.leaveBehind()
 	}
+	behind += x.Attendants.Count()
 	now := x.Clock.Now()
 	watchStops(x, now, now) // by name, for the last TellLater
 	all := make(chan struct{})

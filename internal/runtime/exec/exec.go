@@ -77,9 +77,10 @@ type Large struct {
 // Exec runs the handlers of one node's entities. Init comes first, then Start. Methods are safe for concurrent use
 // unless said otherwise.
 type Exec struct {
-	Clock Clock
-	Gate  Gate
-	Waits Waits // who must not wait
+	Clock      Clock
+	Gate       Gate
+	Waits      Waits      // who must not wait
+	Attendants Attendants // calls of Type.Hosted
 
 	cfg       Config
 	needs     Needs
@@ -107,7 +108,7 @@ func (x *Exec) Init(cfg Config, needs Needs) {
 	x.Gate.clock, x.Gate.closes = &x.Clock, x.suspend
 	x.types.Store(&Types{})
 	x.pool.x, x.pool.most = x, maxBusy
-	x.recaller.x = x
+	x.recaller.x, x.Attendants.x = x, x
 	x.incidents.log, x.incidents.hook = cfg.Logger, cfg.Incident
 	for _, l := range cfg.Loops {
 		x.passes = append(x.passes, newPass(x, l))
@@ -141,6 +142,7 @@ func (x *Exec) Tick(now time.Duration) {
 		x.hosts.cut(now)
 		x.hosts.tick(now) // a timer that fires into handlers waits for the gate too
 		x.recaller.tick(now)
+		x.Attendants.tick(now)
 	}
 	x.relieve()
 	for _, p := range x.passes {

@@ -50,11 +50,15 @@ type hangsKit struct {
 	log   bytes.Buffer
 }
 
-func newHangsKit(t *testing.T, mode entity.Mode, do func(c *entity.Context, call, text string)) *hangsKit {
+func newHangsKit(t *testing.T, mode entity.Mode, do func(c *entity.Context, call, text string),
+	edit ...func(*entity.Type)) *hangsKit {
 	k := &hangsKit{t: t}
 	typ := typeOf(mode, 2, nil)
 	typ.SlowAfter = -1 // a call that hangs is slow, too, which is another incident
 	typ.New = func(string, route.Fence) entity.Handler { return parts{do} }
+	for _, f := range edit {
+		f(&typ)
+	}
 	k.bare = newBare(t, typ, func(cfg *Config) {
 		cfg.Workers, cfg.Loops = 2, make([]*loop.Loop, 2)
 		cfg.Logger = slog.New(slog.NewJSONHandler(&k.log, nil))

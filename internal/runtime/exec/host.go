@@ -57,6 +57,8 @@ type hostEnd struct {
 	began atomic.Bool       // an order to stop or abandon was given
 	lost  atomic.Bool       // others own it: no handler is called any more
 	rest  atomic.Bool       // somebody has claimed what it leaves
+
+	attended atomic.Bool // Type.Hosted is being called: until it returns the shard has not stopped
 }
 
 // order is what the control goroutine or the ticker wants of a host.
@@ -313,7 +315,7 @@ func (h *Host) note() {
 	if h.upTo = 0; due <= h.shown.at {
 		h.upTo = int64(h.shown.at)
 	}
-	if h.sh.Stopping() && h.sh.Stopped() {
+	if h.sh.Stopping() && h.sh.Stopped() && !h.end.attended.Load() {
 		h.told, h.upTo = true, 0
 		h.due.Set(never)
 		h.t.living.Add(-1)

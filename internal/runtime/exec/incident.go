@@ -68,11 +68,16 @@ func (x *Exec) report(t *Type, i entity.Incident) {
 	x.incidents.tell(i)
 }
 
-// ReportRunning reports handlers of Blocking entities that were running when the node suspended itself, took ago, and
-// have not returned: nothing can stop them but themselves (Context.Suspended).
+// ReportRunning reports handlers of Blocking entities, and calls of Type.Hosted, that were running when the node
+// suspended itself, took ago, and have not returned: nothing can stop them but themselves (Context.Suspended).
 func (x *Exec) ReportRunning(took time.Duration) {
 	found := 0
 	for _, h := range x.hosts.snapshot() {
+		if h.end.attended.Load() && found < reportRunningMost {
+			found++
+			x.report(h.t, entity.Incident{Type: h.t.typ.Name, Shard: h.shard, Fence: h.fence, Mode: h.t.typ.Mode,
+				Kind: entity.Overrun, Took: took})
+		}
 		if h.t.typ.Mode != entity.Blocking {
 			continue
 		}

@@ -1,4 +1,5 @@
-// Recalls: reading which entities of a shard the application remembers, so that they live without messages.
+// What goes on beside the entities of a shard: which of them the application remembers is read, so that they live
+// without messages, and Type.Hosted is called as long as the shard lives here.
 
 package exec
 
@@ -92,8 +93,11 @@ func (r *recaller) take(h *Host) recalls {
 	return what
 }
 
-// idle reports whether no list is being read.
+// idle reports whether no list is being read, and no Type.Hosted called.
 func (r *recaller) idle() bool {
+	if r.x.Attendants.Count() > 0 {
+		return false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.busy == 0
@@ -194,4 +198,110 @@ func reportRecall(h *Host, text string) {
 // many were read to their end, and how often one was not, or had an id that is none of the shard's.
 func Recalls(t *Type) (waiting int, read, failed uint64) {
 	return int(t.recalls.waiting.Load()), t.recalls.read.Load(), t.recalls.failed.Load()
+}
+
+const (
+	attendRest    = time.Second // before Hosted is called again after a panic; it doubles with each
+	attendRestMax = time.Minute
+)
+
+// Attendants calls Type.Hosted of the shards that live here, each on a goroutine that may block.
+type Attendants struct {
+	x *Exec
+
+	mu   sync.Mutex
+	wait []attendJob
+	busy int // calls that have not returned
+}
+
+// attendJob is a shard whose Hosted is to be called.
+type attendJob struct {
+	h     *Host
+	at    time.Duration // not before
+	tries int           // that panicked, one behind the other
+}
+
+// add queues a shard whose Hosted the ticker calls at its next turn.
+func (a *Attendants) add(j attendJob) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wait = append(a.wait, j)
+}
+
+// tick makes the calls that are due. The ticker's goroutine, while the gate is open.
+func (a *Attendants) tick(now time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	rest := a.wait[:0]
+	for _, j := range a.wait {
+		switch {
+		case j.h.end.began.Load() || j.h.end.lost.Load(): // the next owner calls it
+		case j.at > now:
+			rest = append(rest, j)
+		default:
+			a.busy++
+			go a.attend(j)
+		}
+	}
+	clear(a.wait[len(rest):])
+	a.wait = rest
+}
+
+// Count returns how many calls of Type.Hosted have not returned. It is safe for concurrent use.
+func (a *Attendants) Count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.busy
+}
+
+// attend calls Hosted once. Another call follows where a suspension has ended this one, and after a panic.
+func (a *Attendants) attend(j attendJob) {
+	// The mark comes before the context: so a shard that is told to stop after it has been made waits for this call.
+	j.h.end.attended.Store(true)
+	ctx := j.h.life.Serving(a.x.Gate.Closed)
+	returned := false
+	defer func() {
+		failed := ""
+		if v := recover(); v != nil || !returned {
+			failed = attendFailed(v)
+		}
+		a.ends(j, ctx.Err() != nil, failed)
+	}()
+	if ctx.Err() == nil {
+		j.h.t.typ.Hosted(ctx, j.h.shard, j.h.fence)
+	}
+	returned = true
+}
+
+// attendFailed says how a call ended that did not return.
+func attendFailed(v any) string {
+	if v == nil {
+		v = "runtime.Goexit was called"
+	}
+	text := fmt.Sprint(v) + "\n" + string(debug.Stack())
+	return text[:min(len(text), entity.MaxIncidentText)]
+}
+
+// ends notes that a call is over: ended says that its context had been, failed why it did not return, if so.
+func (a *Attendants) ends(j attendJob, ended bool, failed string) {
+	h := j.h
+	switch {
+	case failed != "":
+		a.x.report(h.t, entity.Incident{Type: h.t.typ.Name, Shard: h.shard, Fence: h.fence, Mode: h.t.typ.Mode,
+			Kind: entity.Panicked, Text: failed})
+		j.at = a.x.Clock.Now() + min(attendRest<<min(j.tries, 10), attendRestMax)
+		j.tries++
+	default:
+		j.at, j.tries = 0, 0
+	}
+	h.end.attended.Store(false)
+	if h.end.began.Load() {
+		h.give(orderLook) // it may have waited for this alone
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.busy--
+	if ended || failed != "" {
+		a.wait = append(a.wait, j)
+	}
 }

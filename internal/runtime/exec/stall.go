@@ -109,6 +109,9 @@ func hanging(h *Host, now, slewed time.Duration) (found []entity.Incident, more 
 	c := &h.calls
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !h.end.attended.Load() {
+		delete(c.stops, nil)
+	}
 	if len(c.stops) == 0 {
 		c.stops = nil // so that a shard whose entities go now and then holds no memory for it
 		return nil, false
@@ -120,7 +123,11 @@ func hanging(h *Host, now, slewed time.Duration) (found []entity.Incident, more 
 		}
 		s.told = true
 		c.stops[e] = s
-		found = append(found, entity.Incident{Type: h.t.typ.Name, ID: e.ID(), Shard: h.shard, Fence: h.fence,
+		id := ""
+		if e != nil {
+			id = e.ID()
+		}
+		found = append(found, entity.Incident{Type: h.t.typ.Name, ID: id, Shard: h.shard, Fence: h.fence,
 			Mode: h.t.typ.Mode, Kind: entity.StopHangs, Took: now - s.at, Running: true, Text: s.what.String()})
 	}
 	return found, true

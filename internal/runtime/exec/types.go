@@ -178,6 +178,9 @@ func (t *Type) Begin(shard route.ShardID, f route.Fence, left []entity.Message, 
 	if t.typ.Remembered != nil {
 		t.x.recaller.add(recallJob{h: h})
 	}
+	if t.typ.Hosted != nil {
+		t.x.Attendants.add(attendJob{h: h})
+	}
 	return h
 }
 

@@ -31,6 +31,8 @@ type hosted struct {
 	over    bool   // stopped or abandoned
 	silent  bool   // abandoned: no entity stopped in order, and no handler is called any more
 	permit  permit // of the entity that is kept alive; whoever is about to call one looks first
+
+	attended bool // Type.Hosted is being called: the shard has not stopped before that returns
 }
 
 // register makes a type known to the process's node.
@@ -116,6 +118,9 @@ func (h *hosted) begins(o shard.HostOrder) {
 	}
 	if r.Type.Remembered != nil {
 		h.recall(0)
+	}
+	if r.Type.Hosted != nil {
+		h.attend(0)
 	}
 }
 
@@ -206,7 +211,7 @@ func (h *hosted) follow() {
 	for e := h.shard.Ready(); e != nil; e = h.shard.Ready() {
 		p.spawn(h, e)
 	}
-	if h.shard.Stopped() {
+	if h.shard.Stopped() && !h.attended {
 		h.over = true
 		n := h.shard.ID()
 		h.r.shards.Drop(n)

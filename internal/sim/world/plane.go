@@ -140,10 +140,10 @@ func (p *Process) register(t *EntityType) {
 	}
 }
 
-// Kept reports whether homes of all shards are found without messages: entities live without any, or they are workers
-// of a pool.
+// Kept reports whether homes of all shards are found without messages: entities or shards live without any, or they
+// are workers of a pool.
 func (r *Region) Kept() bool {
-	return r.decl.Keep != nil || r.decl.Remembered != nil || r.decl.PerNode > 0
+	return r.decl.Keep != nil || r.decl.Remembered != nil || r.decl.Hosted != nil || r.decl.PerNode > 0
 }
 
 // CrewOf returns the workers of a pool as the process of its region knows them.

@@ -1,8 +1,9 @@
-// The coroutines of Blocking handlers: a handler that asks is put aside until its answer comes.
+// The coroutines of Blocking handlers, and of Type.Hosted: a handler that asks is put aside until its answer comes.
 
 package world
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"time"
@@ -146,4 +147,63 @@ func (p *Process) askInside(by *lifetime.Shard, headers []byte, d time.Duration,
 		}
 	}
 	return reply, failed
+}
+
+const (
+	attendSoon = 5 * time.Millisecond // after which Hosted is called
+	attendRest = time.Second          // after which it is again, when it has panicked
+)
+
+// attend has Type.Hosted called, on a coroutine as that of a Blocking handler, unless the shard is not served any more
+// by then: the next owner calls it.
+func (h *hosted) attend(after time.Duration) {
+	p := h.r.Process
+	p.Later(attendSoon+after, func() {
+		p.pass(func() {
+			ctx := h.life.Serving(p.Held)
+			if h.over || h.silent || ctx.Err() != nil {
+				return
+			}
+			h.attended = true
+			t := &task{p: p}
+			t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+				t.yield = yield
+				h.attends(ctx, t)
+			})
+			p.tasks = append(p.tasks, t)
+			t.resume()
+		})
+	})
+}
+
+// attends is the coroutine: one call of Hosted, and what follows from its end.
+func (h *hosted) attends(ctx context.Context, t *task) {
+	p := h.r.Process
+	failed := callHosted(ctx, h)
+	t.over = true
+	if !p.Alive {
+		return
+	}
+	h.attended = false
+	switch {
+	case failed != "":
+		p.World.trace.note(p.World.Now, p.Index, opNote, failed)
+		h.attend(attendRest)
+	case ctx.Err() != nil: // when the process goes on after a suspension it is called anew
+		h.attend(0)
+	}
+	h.follow()
+}
+
+// callHosted calls it, and returns how it failed, if it panicked.
+func callHosted(ctx context.Context, h *hosted) (failed string) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil, killed:
+		default:
+			failed = fmt.Sprintf("Hosted of %s, shard %d, panicked: %v", h.r.Type.Name, h.shard.ID(), v)
+		}
+	}()
+	h.r.Type.Hosted(ctx, h.shard.ID(), h.shard.Fence())
+	return ""
 }
