@@ -17,6 +17,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bootstrap/formation"
+	known "github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/lab/api"
@@ -81,6 +82,8 @@ var enumerations = map[string]func(*testing.T){
 	"entity.StopReason":   spelled[kith.StopReason](256),
 	"entity.IncidentKind": spelled[kith.IncidentKind](256), "route.Reason": spelled[kith.Reason](500),
 	"cluster.Status": spelled[kith.Status](256), "cluster.Cause": spelled[kith.Cause](256),
+	"cluster.CountKind": spelled[known.CountKind](256), "cluster.OldOption": spelled[known.OldOption](256),
+	"cluster.NewOption": spelled[known.NewOption](256), "cluster.LateOption": spelled[known.LateOption](256),
 	"membership.EndKind": spelled[kith.EndKind](256), "membership.EventKind": spelled[kith.EventKind](256),
 	"membership.NodeState": spelled[kith.NodeState](256),
 	"membership.WaitKind":  spelled[kith.WaitKind](256),

@@ -57,17 +57,19 @@ var matrix = map[string]string{
 	"loop":                    "route wire", // gnet's, as transport is
 	"transport": "flow route peer stats wire ringbuf hello loop trust internal/base/names " +
 		"internal/base/latch",
-	"cluster":             "peer",
-	"members":             "cluster gossip fd peer wire",
-	"membership":          "gossip fd peer wire cluster members",
-	"crdt":                "gossip peer wire",
-	"sbr":                 "membership peer",
-	"singleton":           "membership peer wire",
-	"shard":               "internal/core/loads shard/strategy membership flow sparse route peer wire",
-	"shard/strategy":      "cluster route peer wire",
-	"bootstrap/formation": "peer wire",
-	"shutdown":            "membership route peer",
-	"node":                "hello membership sbr singleton shard crdt courier route peer stats wire",
+	"cluster": "peer",
+	// the partition table as a value
+	"internal/core/partition": "cluster peer wire",
+	"members":                 "cluster gossip fd peer wire",
+	"membership":              "gossip fd peer wire cluster members",
+	"crdt":                    "gossip peer wire",
+	"sbr":                     "membership peer",
+	"singleton":               "membership peer wire",
+	"shard":                   "internal/core/loads shard/strategy membership flow sparse route peer wire",
+	"shard/strategy":          "cluster route peer wire",
+	"bootstrap/formation":     "peer wire",
+	"shutdown":                "membership route peer",
+	"node":                    "hello membership sbr singleton shard crdt courier route peer stats wire",
 	// what a node was given, in a ring, and given again
 	"internal/core/flight": "node membership fd shard shard/strategy route peer wire courier",
 	"sim/setup":            "node membership shard plane flow wire",
@@ -166,7 +168,8 @@ var layers = []string{
 		"internal/base/incall internal/base/logs internal/base/long internal/base/names internal/base/fileid " +
 		"internal/base/door " +
 		"internal/base/files internal/base/callback internal/base/dues internal/base/logs/logstest",
-	"entity flow route peer cluster stats sparse shard/strategy internal/core/loads",
+	"entity flow route peer cluster stats sparse shard/strategy internal/core/loads " +
+		"internal/core/partition",
 	"plane lifetime internal/core/leases transport fd fd/fdtest gossip courier internal/base/contract hello trust loop " +
 		"internal/core/replica",
 	"membership crdt members",

@@ -1,0 +1,253 @@
+// Plan: what the leader makes of the table when all members have seen it: circular placement with the least overlap, as
+// few moves as possible, no move because somebody joins (PRT-1, PRT-2, PRT-3).
+
+package partition
+
+import (
+	"slices"
+
+	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/peer"
+)
+
+// Plan returns the table that the leader with that up-number writes next, t itself when there is nothing to do. members
+// is sorted, as in a state. load says what a partition carries, for CountScaled; nil: what its hint says. It does in
+// this order, for all paths:
+//
+// Changes that are complete enter the table. One whose old node is gone needs no hand-off; one whose new node is gone,
+// or leaves, is given up, and another node is found below. Instances of members that are gone leave their slot empty.
+// Where nothing is pending, the definition comes into force, and slots beyond what is wanted end, the last first.
+// Instances of those that leave, or have lost the role, are handed over. Empty slots are filled, the first
+// first, without a hand-off, for nobody is there to hand over. Last a move that a programmer asked for.
+//
+// The node is the one with the fewest instances of all partitions among those that may, and of these the first in
+// address order: so placement goes round the ring. Where what is placed anew would overlap less elsewhere, because
+// roles or what stays leave little choice, it goes there. A node hosts at most one instance of a partition. While the
+// cluster prepares for its shutdown nothing is planned.
+func (t Table) Plan(members []cluster.Member, writer uint32, load func(path string) int) Table {
+	if len(t) == 0 || cluster.Preparing(members) {
+		return t
+	}
+	p := planner{members: members, load: load, next: slices.Clone(t), loads: make([]int, len(members)),
+		changed: make([]bool, len(t)), waits: make([]bool, len(t))}
+	for i := range p.next {
+		if p.next[i].Epoch < MaxEpoch {
+			p.settle(i)
+		}
+	}
+	p.weigh()
+	for i := range p.next {
+		if p.next[i].Epoch < MaxEpoch {
+			p.place(i)
+		}
+	}
+	p.even()
+	for i := range p.next {
+		p.heed(i)
+	}
+	any := false
+	for i, changed := range p.changed {
+		if any = any || changed; changed {
+			p.seal(&p.next[i], writer)
+		}
+	}
+	if !any {
+		return t
+	}
+	return p.next
+}
+
+// settle brings one partition up to date: what is complete, who is gone, what is wanted, what ends.
+func (p *planner) settle(i int) {
+	p.resolve(i)
+	is := &p.next[i]
+	for slot := range is.Instances {
+		if id := is.Instances[slot]; !id.IsZero() && !p.lives(id) {
+			is = p.change(i)
+			is.Instances[slot] = peer.ID{}
+		}
+	}
+	if p.pending += len(is.Changes); len(is.Changes) > 0 {
+		p.waits[i] = true
+		return // what is defined meanwhile waits
+	}
+	p.enforce(i)
+	target := p.target(is)
+	staying := 0
+	for _, id := range is.Instances {
+		if p.may(id, is.Role, false) {
+			staying++
+		}
+	}
+	for slot := len(is.Instances) - 1; slot >= 0 && staying > target; slot-- {
+		if p.may(is.Instances[slot], is.Role, false) && p.begin(i, slot, peer.ID{}) {
+			staying--
+		}
+	}
+}
+
+// resolve takes out the changes of a partition that are over.
+func (p *planner) resolve(i int) {
+	for k := 0; k < len(p.next[i].Changes); {
+		c := p.next[i].Changes[k]
+		arrived := !c.To.IsZero() && p.lives(c.To)
+		switch {
+		case c.Complete || !p.lives(c.From):
+			is := p.change(i)
+			if is.Instances[c.Slot] = (peer.ID{}); arrived {
+				is.Instances[c.Slot] = c.To
+			}
+		case !c.To.IsZero() && !p.may(c.To, p.next[i].Role, true):
+		default:
+			k++
+			continue
+		}
+		is := p.change(i)
+		is.Changes = slices.Delete(is.Changes, k, k+1)
+	}
+}
+
+// enforce brings the definition into force, where nothing is pending.
+func (p *planner) enforce(i int) {
+	is := &p.next[i]
+	wanted := 0
+	if !is.Deleted {
+		load := is.Hint
+		if p.load != nil {
+			load = p.load(is.Path)
+		}
+		wanted = is.Count.Of(p.eligible(is.Role), load)
+	}
+	if is.Epoch == 0 || wanted != is.Wanted || is.Handoff != is.InForce {
+		is = p.change(i)
+		is.Wanted, is.InForce = wanted, is.Handoff
+	}
+}
+
+// target is how many instances a partition can have.
+func (p *planner) target(is *cluster.Partition) int { return min(is.Wanted, p.eligible(is.Role)) }
+
+// weigh counts the instances of each member as they are when all changes are complete.
+func (p *planner) weigh() {
+	for i := range p.next {
+		is := &p.next[i]
+		for slot, id := range is.Instances {
+			if c, ok := is.Change(slot); ok {
+				id = c.To
+			}
+			if !id.IsZero() {
+				p.all++
+				p.count(id, 1)
+			}
+		}
+	}
+}
+
+// place finds nodes for the instances of one partition that need one.
+func (p *planner) place(i int) {
+	is := &p.next[i]
+	waits := p.waits[i]
+	target, final := p.target(is), 0 // instances when all is complete, those that have to go apart
+	for slot, id := range is.Instances {
+		if c, ok := is.Change(slot); ok {
+			id = c.To
+		}
+		if p.may(id, is.Role, waits) {
+			final++
+		}
+	}
+	for slot := range is.Instances {
+		id := is.Instances[slot]
+		if _, ok := is.Change(slot); ok || id.IsZero() || p.may(id, is.Role, waits) {
+			continue
+		}
+		to := peer.ID{}
+		if final < target {
+			to = p.choose(is)
+		}
+		if p.begin(i, slot, to) {
+			p.count(id, -1)
+			if is = &p.next[i]; to.IsZero() {
+				p.all--
+				continue
+			}
+			p.count(to, 1)
+			p.fresh = append(p.fresh, fresh{i, slot})
+			final++
+		}
+	}
+	p.fill(i, target-final)
+}
+
+// fill places up to n instances in the first empty slots.
+func (p *planner) fill(i, n int) {
+	for slot := 0; n > 0 && slot < cluster.MaxInstances && p.all < cluster.MaxAllInstances; slot++ {
+		is := &p.next[i]
+		if slot < len(is.Instances) && !is.Instances[slot].IsZero() {
+			continue
+		}
+		to := p.choose(is)
+		if to.IsZero() {
+			return
+		}
+		if is = p.change(i); slot == len(is.Instances) {
+			is.Instances = append(is.Instances, peer.ID{})
+		}
+		is.Instances[slot] = to
+		p.count(to, 1)
+		p.fresh = append(p.fresh, fresh{i, slot})
+		p.all++
+		n--
+	}
+}
+
+// heed begins the move that a programmer has asked for, once, or finds that it cannot be.
+func (p *planner) heed(i int) {
+	is := &p.next[i]
+	if len(is.Changes) > 0 || is.MoveTo.IsZero() || is.Heeded >= is.Version || is.Epoch >= MaxEpoch {
+		return
+	}
+	slot, to := is.MoveSlot, is.MoveTo
+	if slot < len(is.Instances) && !is.Instances[slot].IsZero() && is.SlotOf(to) < 0 && p.may(to, is.Role, false) {
+		from := is.Instances[slot]
+		if !p.begin(i, slot, to) {
+			return
+		}
+		p.count(from, -1)
+		p.count(to, 1)
+	}
+	is = p.change(i)
+	is.Heeded = is.Version
+}
+
+// choose returns the member with the fewest instances, and of these the first, that may host one of the partition and
+// has none; zero when there is none.
+func (p *planner) choose(is *cluster.Partition) peer.ID {
+	best := -1
+	for i := range p.members {
+		m := &p.members[i]
+		if (best < 0 || p.loads[i] < p.loads[best]) && m.Status == cluster.Up && m.HasRole(is.Role) && !names(is, m.ID) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return peer.ID{}
+	}
+	return p.members[best].ID
+}
+
+// begin makes a change pending, if there is room for one more.
+func (p *planner) begin(i, slot int, to peer.ID) bool {
+	if p.pending >= cluster.MaxPendingChanges {
+		return false
+	}
+	p.pending++
+	is := p.change(i)
+	c := cluster.PartitionChange{Path: is.Path, Slot: slot, From: is.Instances[slot], To: to}
+	at := 0
+	for at < len(is.Changes) && is.Changes[at].Slot < slot {
+		at++
+	}
+	is.Changes = slices.Insert(is.Changes, at, c)
+	return true
+}
