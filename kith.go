@@ -288,7 +288,7 @@ const (
 	CauseResolver   = cluster.CauseResolver   // the resolver found it on the losing side of a partition
 	CauseUnstable   = cluster.CauseUnstable   // the resolver downed everybody: the cluster did not become stable
 	CauseLease      = cluster.CauseLease      // the resolver could not get or keep the lease
-	CauseQuarantine = cluster.CauseQuarantine // its state can no longer be trusted
+	CauseProvenDead = cluster.CauseProvenDead // its process is dead: a new one at its address got its lock
 )
 
 // The ways a membership ends (EndedError.Kind).

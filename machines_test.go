@@ -23,7 +23,7 @@ import (
 // and the directory, and what only simulations set.
 var notTuned = strings.Fields(`Roles AppVersion MinBirth JoinTimeout
 	MayMiss StopsAfter Records RecordRole
-	Intern`)
+	Intern NoLockProof`)
 
 // fill sets a field to a value that is not zero and that no other of its kind has, where its kind is plain.
 func fill(name string, i int, field reflect.Value) {
@@ -131,8 +131,8 @@ func TestTuningFaults(t *testing.T) {
 // TestConfigReachesTheDriver: every field but those of types of their own, which the tests above hold (CARD-2).
 func TestConfigReachesTheDriver(t *testing.T) {
 	all := Config{Logger: slog.New(slog.DiscardHandler), Phases: []Phase{{Name: "a"}}, Lease: noLease{},
-		Sharding: Sharding{TakeoverTime: 1, ProcessDeathIsProof: true, ParkBytes: 2, ParkTime: 3, RebalanceInterval: 4,
-			MaxMoves: 5, MarkTime: 6, DrainTime: 7, MaxHandOver: 8},
+		Sharding: Sharding{TakeoverTime: 1, ProcessDeathIsProof: true, NoLockProof: true, ParkBytes: 2, ParkTime: 3,
+			RebalanceInterval: 4, MaxMoves: 5, MarkTime: 6, DrainTime: 7, MaxHandOver: 8},
 		FlightRecord: FlightRecord{Bytes: 9, Directory: "there"},
 		Undelivered:  func(Undelivered) {}, Incident: func(Incident) {}, Latency: func(Measure, string, time.Duration) {}}
 	v := reflect.ValueOf(&all).Elem()

@@ -19,6 +19,12 @@ type Sharding struct {
 	// a firewall, a load balancer. A node that ends while a handler does not return keeps its port until that one has.
 	// Set it on all nodes or none.
 	ProcessDeathIsProof bool
+	// NoLockProof switches off what is on by default: a process that starts at the address of the one before it, on the
+	// same machine, and gets the lock that this one held until its last handler returned, proves it dead, and its shards
+	// live again at once. The lock is a file in Directory or, without one and where Listen names a port, among the
+	// temporary files of the user; only Linux and file systems of the machine itself have it. This node then neither holds
+	// nor believes it: set it on all nodes.
+	NoLockProof bool
 	// ParkBytes bounds, per type, what waits for the homes of shards to become known; zero means 16 MiB.
 	ParkBytes int
 	// ParkTime is how long a message may wait so. Zero means that it follows from the takeover time of the present number

@@ -89,19 +89,21 @@ type Cause uint8
 
 // The causes of a Down.
 const (
-	CauseNone       Cause = 0 // not Down
-	CauseOperator   Cause = 1 // a person, or a program in a person's stead, said that it is gone
-	CauseReplaced   Cause = 2 // a new incarnation was admitted at its address
-	CauseResolver   Cause = 3 // the resolver found it on the losing side of a partition
-	CauseUnstable   Cause = 4 // the resolver downed everybody because the cluster did not become stable
-	CauseLease      Cause = 5 // the resolver could not get or keep the lease
-	CauseQuarantine Cause = 6 // its state can no longer be trusted
+	CauseNone     Cause = 0 // not Down
+	CauseOperator Cause = 1 // a person, or a program in a person's stead, said that it is gone
+	CauseReplaced Cause = 2 // a new incarnation was admitted at its address
+	CauseResolver Cause = 3 // the resolver found it on the losing side of a partition
+	CauseUnstable Cause = 4 // the resolver downed everybody because the cluster did not become stable
+	CauseLease    Cause = 5 // the resolver could not get or keep the lease
+	// CauseProvenDead: a new process at its address got the lock that its process held to the end, so it is dead. Of two
+	// causes of one member the higher number is kept, so this one outlasts every other.
+	CauseProvenDead Cause = 6
 
-	lastCause = CauseQuarantine
+	lastCause = CauseProvenDead
 )
 
 var causeNames = [...]string{CauseNone: "none", CauseOperator: "operator", CauseReplaced: "replaced",
-	CauseResolver: "resolver", CauseUnstable: "unstable", CauseLease: "lease", CauseQuarantine: "quarantine"}
+	CauseResolver: "resolver", CauseUnstable: "unstable", CauseLease: "lease", CauseProvenDead: "proven-dead"}
 
 // Known reports whether there is such a cause.
 func (c Cause) Known() bool { return c <= lastCause }

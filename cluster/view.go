@@ -18,7 +18,7 @@ type Member struct {
 	// AppVersion is the version of the application that it runs, empty when it gave none; see CompareVersions.
 	AppVersion string
 	Cause      Cause   // why it is Down; CauseNone otherwise
-	By         peer.ID // which marked it Down: a member, or for CauseReplaced its successor; zero otherwise
+	By         peer.ID // which marked it Down: a member, or its successor at its address; zero otherwise
 }
 
 // HasRole reports whether m has the role; every member has the empty role.

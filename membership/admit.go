@@ -103,7 +103,10 @@ func (a *admission) onJoin(from peer.ID, body []byte) error {
 		a.welcome(j.id, j.nonce)
 		return nil
 	}
-	if old := a.st.At(j.id.Addr); !old.IsZero() && !a.proven(&j) {
+	if !a.believes(&j) {
+		j.dead = 0
+	}
+	if old := a.st.At(j.id.Addr); (!old.IsZero() || j.dead != 0) && !a.proven(&j) {
 		return nil
 	}
 	leader := a.st.Leader(a.self)
@@ -208,6 +211,7 @@ func (a *admission) admitForwarded() {
 		due = nil
 	}
 	for i := range due {
+		due[i].dead = 0 // nobody has repeated a challenge
 		if code, _ := a.refuses(&due[i]); code == 0 && a.st.At(due[i].id.Addr).IsZero() {
 			a.admit(due[i].id, &due[i])
 		}

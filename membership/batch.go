@@ -61,6 +61,9 @@ func (a *admission) admitAll() {
 					d.SetDown(o, j.id, cluster.CauseReplaced)
 				}
 			}
+			if j.dead != 0 {
+				d.ProveDead(peer.ID{Addr: j.id.Addr, Inc: j.dead}, j.id)
+			}
 			d.Add(cluster.Member{ID: j.id, Status: cluster.Joining, Roles: j.roles, AppVersion: j.version})
 			admitted = append(admitted, waiting[i])
 		}

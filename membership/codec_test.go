@@ -28,7 +28,7 @@ func bodies(to, clusterID uint64) map[wire.Kind][]byte {
 		wire.KindJoinProbe:    wire.AppendU64(nil, 7),
 		wire.KindJoinProbeAck: appendProbeAck(nil, probeAckBody{to, 7, clusterID, 9, 0, []Setting{{"k", "v"}}}),
 		wire.KindJoinProbeNak: wire.AppendU64(wire.AppendU64(nil, to), 7),
-		wire.KindJoin:         appendJoin(nil, joinBody{7, 0, ip(9), []string{"a", "b"}, "1.0", []Setting{{"k", "v"}}}),
+		wire.KindJoin:         appendJoin(nil, joinBody{7, 0, ip(9), []string{"a", "b"}, "1.0", []Setting{{"k", "v"}}, 0}),
 		wire.KindWelcome:      plainBody(to, 7, sample()),
 		wire.KindJoinRefused:  appendRefused(nil, refusedBody{to, 7, refuseBusy, "why"}),
 		wire.KindStatus:       appendStatus(nil, statusBody{e, 3, 4}),

@@ -100,6 +100,9 @@ type Config struct {
 	// MinRoleMembers is the same for single roles; at most MaxRoles of them.
 	MinRoleMembers []RoleMinimum
 
+	// NoLockProof has this member believe no joiner that the process before it at its address is dead (JoinCommand.Dead).
+	NoLockProof bool
+
 	// LeaderInterval is how often leader duties are looked at besides at every change (1 s).
 	LeaderInterval time.Duration
 	// ReaperInterval is how often accusations are looked at for peers that are heard again (1 s). Silence is noticed at

@@ -61,6 +61,9 @@ type JoinCommand struct {
 	// FormNew is an operator's word that no cluster lives any more: when none is found within the SeedTimeout, this node
 	// forms one, first seed or not and whatever anybody remembers. NeverForm outweighs it.
 	FormNew bool
+	// Dead is the last incarnation at this address when its process is dead for certain, as the kernel says: this one got
+	// the lock that it held to the end. Whoever admits this node is told. Zero: nothing is known.
+	Dead uint64
 }
 
 // LeaveCommand starts a graceful leave of this node: leaving, exiting, removed.
@@ -107,6 +110,9 @@ type Effects struct {
 	View   *View   // the new immutable snapshot, nil when nothing changed
 	Events []Event // in order; they lead from the previous View to this one, then those without a view
 	Ended  *Ended  // the node's membership is over; set once
+	// Died lists incarnations whose processes are proven dead (CauseProvenDead) since this state, though their records may
+	// have become tombstones in the same step, so that no view shows it.
+	Died []peer.ID
 }
 
 // EndKind is why a node's membership is over.

@@ -48,7 +48,8 @@ type core struct {
 	timers [timerCount]timer
 	arena  peer.Arena
 	mail   []peer.Mail
-	told   []Event // without a view of their own, in order, since the last Drain
+	died   []peer.ID // proven dead, since the last Drain
+	told   []Event   // without a view of their own, in order, since the last Drain
 	over   *Ended
 }
 
@@ -93,6 +94,7 @@ func (c *core) addressed(e envelope) bool {
 // install makes s the state of this node. push says that it is worth an eager push: a change of this node, or a
 // version met for the first time; never the result of a merge.
 func (c *core) install(s *members.State, push bool) {
+	c.noteDeaths(s)
 	if c.st != nil && c.st != s {
 		c.dead.follow(c.st, s, c.cfg.MonitoredBy, c.now)
 		s.Floor = c.st.Floor

@@ -150,6 +150,8 @@ func why(last cluster.Status, cause cluster.Cause, by peer.ID) string {
 		return ""
 	case cause == cluster.CauseReplaced:
 		return fmt.Sprintf("replaced by %s", by)
+	case cause == cluster.CauseProvenDead:
+		return fmt.Sprintf("its process is dead: %s got its lock", by)
 	case by.IsZero():
 		return "downed"
 	}

@@ -50,6 +50,7 @@ type joinState struct {
 	shunned   peer.Addr // who has just put this node off, and for how long it asks others first
 	shunUntil time.Duration
 	refused   string        // why the last contact did not admit us, for the end
+	before    uint64        // the incarnation at this address that is proven dead
 	askedAt   time.Duration // when this incarnation first asked to be admitted, if it has
 	probers   []prober
 }
@@ -76,7 +77,7 @@ func (j *joining) startJoin(c JoinCommand) error {
 		j.head = c.Seeds[0]
 	}
 	j.first = len(c.Seeds) == 0 && !c.NeverForm && !c.Await || len(c.Seeds) > 0 && c.Seeds[0] == j.self.Addr
-	j.wall, j.nonce = c.WallMillis, j.drawNonce()
+	j.wall, j.nonce, j.before = c.WallMillis, j.drawNonce(), c.Dead
 	j.forming.formState = formState{record: c.Record, former: c.Former, never: c.NeverForm,
 		anew: c.FormNew && !c.NeverForm}
 	j.forming.record.Others = slices.Clone(c.Record.Others)
@@ -130,7 +131,7 @@ func (j *joining) askAgain() {
 }
 
 func (j *joining) sendJoin() {
-	body := joinBody{j.nonce, j.challenge, j.self, j.cfg.Roles, j.cfg.AppVersion, j.cfg.Settings}
+	body := joinBody{j.nonce, j.challenge, j.self, j.cfg.Roles, j.cfg.AppVersion, j.cfg.Settings, j.before}
 	j.post(j.target, wire.KindJoin, func(b []byte) []byte { return appendJoin(b, body) })
 }
 

@@ -79,7 +79,7 @@ func (m *Machine) begin(now time.Duration, source peer.ID) {
 		m.drained = false
 		m.arena.Reset()
 		m.mail = m.mail[:0]
-		m.over = nil
+		m.over, m.died = nil, m.died[:0]
 		if m.shown != nil {
 			m.view, m.shown, m.watch.whys = m.shown, nil, m.watch.whys[:0]
 		}
@@ -257,7 +257,7 @@ func (m *Machine) Peek() Effects {
 	if m.drained {
 		return Effects{}
 	}
-	return Effects{Mail: m.mail, View: m.shown, Events: m.events, Ended: m.over}
+	return Effects{Mail: m.mail, View: m.shown, Events: m.events, Ended: m.over, Died: m.died}
 }
 
 // show ends a verb: when something has changed it makes the view that is to follow the last one handed over, and the

@@ -162,6 +162,7 @@ type joinBody struct {
 	roles            []string
 	version          string // of the application, may be empty
 	settings         []Setting
+	dead             uint64 // an incarnation at the address of id that is proven dead; zero: none
 }
 
 func appendJoin(b []byte, j joinBody) []byte {
@@ -170,7 +171,7 @@ func appendJoin(b []byte, j joinBody) []byte {
 	for _, role := range j.roles {
 		b = wire.AppendString(b, role)
 	}
-	return appendSettings(wire.AppendString(b, j.version), j.settings)
+	return appendSettings(wire.AppendString(b, j.version), withClaim(j.settings, j.dead))
 }
 
 func readJoin(body []byte) (joinBody, error) {
@@ -179,7 +180,7 @@ func readJoin(body []byte) (joinBody, error) {
 	check(&r, !j.id.Addr.IsZero() && j.id.Inc != 0, true)
 	j.roles = members.ReadStrings(&r, cluster.MaxRoles, cluster.MaxRoleSize)
 	j.version = r.String(cluster.MaxAppVersion)
-	j.settings = readSettings(&r)
+	j.settings, j.dead = claimOf(readSettings(&r))
 	return j, r.Done()
 }
 

@@ -50,7 +50,7 @@ const (
 	CauseResolver   = cluster.CauseResolver
 	CauseUnstable   = cluster.CauseUnstable
 	CauseLease      = cluster.CauseLease
-	CauseQuarantine = cluster.CauseQuarantine
+	CauseProvenDead = cluster.CauseProvenDead
 )
 
 // Bounds of the protocol: what a state may hold at most.

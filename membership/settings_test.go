@@ -50,11 +50,11 @@ func TestSettingsAreBounded(t *testing.T) {
 	}
 	_, err := readProbeAck(appendProbeAck(nil, probeAckBody{1, 2, 3, 4, 0, list}))
 	require.ErrorIs(t, err, wire.ErrTooLarge)
-	_, err = readJoin(appendJoin(nil, joinBody{1, 0, ip(1), nil, "", list}))
+	_, err = readJoin(appendJoin(nil, joinBody{1, 0, ip(1), nil, "", list, 0}))
 	require.ErrorIs(t, err, wire.ErrTooLarge)
-	_, err = readJoin(appendJoin(nil, joinBody{1, 0, ip(1), nil, "", []Setting{{"b", ""}, {"a", ""}}}))
+	_, err = readJoin(appendJoin(nil, joinBody{1, 0, ip(1), nil, "", []Setting{{"b", ""}, {"a", ""}}, 0}))
 	require.ErrorIs(t, err, wire.ErrBadOrder)
-	_, err = readJoin(appendJoin(nil, joinBody{1, 0, ip(1), nil, "", list[:MaxSettings]}))
+	_, err = readJoin(appendJoin(nil, joinBody{1, 0, ip(1), nil, "", list[:MaxSettings], 0}))
 	require.NoError(t, err)
 }
 

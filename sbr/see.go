@@ -140,7 +140,7 @@ func (m *Machine) nearDowned(old *membership.View, accused peer.Set) bool {
 	}
 	for i := range m.view.Members {
 		x := &m.view.Members[i]
-		if x.Status == membership.Down && x.Cause != membership.CauseReplaced && !m.flaps.known(x) && !goneAlone(x) &&
+		if x.Status == membership.Down && !anew(x.Cause) && !m.flaps.known(x) && !goneAlone(x) &&
 			(!accused.Has(x.ID) || m.contact.Has(x.ID)) {
 			if was, ok := old.Member(x.ID); ok && counts(was.Status) {
 				return true
@@ -148,6 +148,11 @@ func (m *Machine) nearDowned(old *membership.View, accused peer.Set) bool {
 		}
 	}
 	return false
+}
+
+// anew reports whether a member was downed because a new process started at its address.
+func anew(c membership.Cause) bool {
+	return c == membership.CauseReplaced || c == membership.CauseProvenDead
 }
 
 // goneAlone reports whether a member has downed itself for instability.

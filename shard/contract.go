@@ -35,8 +35,12 @@ func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
 // ReadyCommand, WishesCommand, LoadsCommand, MarkedCommand, MarkAgainCommand, HandOverCommand, EndCommand.
 type Command interface{ command() }
 
-// ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one.
-type ViewCommand struct{ View *membership.View }
+// ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one. Of those in
+// Dead it says what a DeathCommand does, who may be members of this view or have gone in the same step.
+type ViewCommand struct {
+	View *membership.View
+	Dead []peer.ID
+}
 
 // RegisterCommand makes a type known on this node: it hosts shards when this member has the type's role, and routes in
 // any case. One that was refused may be registered again. Errors: ErrTypeExists, ErrHashCollision, ErrSettingsDiffer.

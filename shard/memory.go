@@ -123,6 +123,17 @@ func (p *memory) note(now, takeover, blind time.Duration, old, v *membership.Vie
 	return lost
 }
 
+// prove notes that the process of id is gone for certain, and reports whether it is known here: a member of v, or one
+// that was lost.
+func (p *memory) prove(v *membership.View, id peer.ID) bool {
+	if _, in := v.Member(id); id == v.Self || !in && p.lost(id) == nil {
+		return false
+	}
+	p.leaveNotices.Add(id)
+	p.dead.Add(id)
+	return true
+}
+
 // age forgets removed members whose takeover time has passed and reports whether anything that a coordinator may wait
 // for has changed.
 func (p *memory) age(now time.Duration) (changed bool) {

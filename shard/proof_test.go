@@ -66,7 +66,7 @@ func (n *testNode) doubt(change func(v *membership.View)) {
 	v.Seq++
 	v.Members, v.Accusations = slices.Clone(n.w.versions[n.seen-1]), nil
 	change(&v)
-	n.do(ViewCommand{&v})
+	n.do(ViewCommand{View: &v})
 }
 
 // TestOldFirmnessOfAJoinerIsWeak: a build before says that it is firm whenever it does not sleep. The asker looks at

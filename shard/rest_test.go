@@ -167,7 +167,7 @@ func TestLostWhileHandingOver(t *testing.T) {
 		owner.answer(rest(s, f, left))
 		w.set(owner.id, membership.Down)
 		var e Effects
-		require.NoError(t, owner.m.Do(w.now, ViewCommand{&membership.View{Self: owner.id, Seq: 1 << 20, ClusterID: 5,
+		require.NoError(t, owner.m.Do(w.now, ViewCommand{View: &membership.View{Self: owner.id, Seq: 1 << 20, ClusterID: 5,
 			Birth: testBirth, Members: w.state()}}))
 		owner.m.Drain(&e)
 		require.Equal(t, []Untaken{{orders.ID(), s, left, sent}}, e.Untaken)

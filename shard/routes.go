@@ -43,14 +43,9 @@ func (m *Machine) regionView(t *typ, lost bool) {
 // and it coordinates nothing any more, so the next oldest begins without waiting for the members to decide that it is
 // Down. A stranger's is nothing to this node.
 func (m *Machine) died(id peer.ID) {
-	if m.view == nil || m.over || id == m.self {
+	if m.view == nil || m.over || !m.past.prove(m.view, id) {
 		return
 	}
-	if _, in := m.view.Member(id); !in && m.past.lost(id) == nil {
-		return
-	}
-	m.past.leaveNotices.Add(id)
-	m.past.dead.Add(id)
 	for t := range eachType(m) {
 		if t.region != nil {
 			m.regionView(t, true)

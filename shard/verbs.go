@@ -64,7 +64,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	var err error
 	switch c := cmd.(type) {
 	case ViewCommand:
-		m.onView(c.View)
+		m.onView(c.View, c.Dead)
 	case RegisterCommand:
 		err = m.register(c)
 	case WantCommand:
@@ -203,7 +203,7 @@ func bit(b bool) int {
 }
 
 // onView takes a new membership snapshot: losses are remembered first, then coordinators and regions follow.
-func (m *Machine) onView(v *membership.View) {
+func (m *Machine) onView(v *membership.View, dead []peer.ID) {
 	if v == nil || m.over || (m.view != nil && v.Seq < m.view.Seq) {
 		return
 	}
@@ -221,6 +221,9 @@ func (m *Machine) onView(v *membership.View) {
 	m.past.population.note(old, v)
 	m.comers.note(m.now, old, v)
 	lost := m.past.note(m.now, m.takeover(), m.blindTakeover(), old, v)
+	for _, id := range dead {
+		lost = m.past.prove(v, id) || lost
+	}
 	for t := range eachType(m) {
 		t.promise.note(m.now, v)
 		if t.coord != nil {

@@ -237,7 +237,7 @@ func (n *testNode) see() {
 	if _, in := v.SelfMember(); !in {
 		n.left = true
 	}
-	n.do(ViewCommand{v})
+	n.do(ViewCommand{View: v})
 }
 
 func (n *testNode) do(c Command) {

@@ -162,6 +162,8 @@ func (s *script) cluster(args []string) {
 			seed = uint64(s.number(value))
 		case "records":
 			cfg.Records = value == "true"
+		case "lockproof":
+			cfg.NoLockProof = value == "false"
 		case "deathproof":
 			cfg.ProcessDeathIsProof = value == "true"
 		case "takeover":

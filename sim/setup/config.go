@@ -20,6 +20,8 @@ type Config struct {
 	Membership membership.Config
 	Shard      shard.Config
 	Data       DataConfig
+	// NoLockProof has nobody prove the last process at its address dead, as kith.Sharding's.
+	NoLockProof bool
 	// ProcessDeathIsProof is node.Config's.
 	ProcessDeathIsProof bool
 	Roles               [][]string    // by node index; a node beyond the list has no roles

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -112,4 +113,95 @@ func TestYoungerTwinEndsAndJoinsTheOlder(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, next.Close()) })
 	require.NoError(t, next.Ready(ctx))
 	require.Equal(t, older.View().ClusterID, next.View().ClusterID)
+}
+
+// AVL-5: a process that starts again at its address has the lock of the one before it for proof that this one is dead.
+// So what it owned answers at once, though the takeover time is an hour. Who switches that off waits.
+func TestNextProcessProvesTheLastOneDead(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has such a lock")
+	}
+	for _, off := range []bool{false, true} {
+		var second kith.Config
+		regions := make([]*kith.Region, 2)
+		x := kith.EntityType{Name: "x", Shards: 8}
+		entity := actor{receive: func(c *kith.Context, _ []byte) error {
+			return c.Reply(nil)
+		}}
+		nodes := cluster(t, 2, func(i int, c *kith.Config) {
+			c.Sharding.TakeoverTime, c.Sharding.NoLockProof = time.Hour, off
+			if c.Listen = port.Keep(t); i == 1 {
+				c.Directory = t.TempDir()
+				second = *c
+			}
+		}, func(i int, n *kith.Node) { regions[i] = register(t, n, x, entity) })
+		var ids []string
+		for n := range 64 {
+			ids = append(ids, fmt.Sprint(n))
+			_, err := regions[0].Ask(within(t), ids[n], nil)
+			require.NoError(t, err)
+		}
+		require.NoError(t, nodes[1].Close())
+		second.Name, second.Membership, second.Resolver.Strategy = "test", quick(), kith.ResolverOff
+		next := start(t, nil, second)
+		register(t, next, x, entity)
+		require.NoError(t, next.Ready(within(t)))
+		failed := 0
+		for _, id := range ids {
+			limit := 10 * time.Second
+			if off {
+				limit = 50 * time.Millisecond
+			}
+			if _, err := regions[0].AskWithin(limit, id, nil, nil); err != nil {
+				failed++
+			}
+		}
+		require.Equal(t, off, failed > 0, "%d of %d entities do not answer", failed, len(ids))
+	}
+}
+
+// SHD-9: a node is closed while a handler of it does not return. Its lock is not given up before, so the next process
+// at its address proves nothing, and its shard lives nowhere else.
+func TestNodeIsNotProvenDeadWhileAHandlerRuns(t *testing.T) {
+	t.Parallel()
+	running, release := make(chan struct{}), make(chan struct{})
+	regions := make([]*kith.Region, 2)
+	x := kith.EntityType{Name: "x", Shards: 8}
+	entity := func(own string) actor {
+		return actor{receive: func(c *kith.Context, b []byte) error {
+			if string(b) == "block" {
+				close(running)
+				<-release
+				return nil
+			}
+			return c.Reply([]byte(own))
+		}}
+	}
+	var second kith.Config
+	nodes := cluster(t, 2, func(i int, c *kith.Config) {
+		c.Sharding.TakeoverTime = time.Hour
+		if c.Listen = port.Keep(t); i == 1 {
+			c.Directory = t.TempDir()
+			second = *c
+		}
+	}, func(i int, n *kith.Node) { regions[i] = register(t, n, x, entity(fmt.Sprint("node ", i))) })
+	id := ""
+	for n := 0; ; n++ {
+		require.Less(t, n, 50, "the second node owns something")
+		id = fmt.Sprint(n)
+		if b, err := regions[0].Ask(within(t), id, nil); err == nil && string(b) == "node 1" {
+			break
+		}
+	}
+	require.NoError(t, regions[0].Tell(id, []byte("block")))
+	<-running
+	require.ErrorIs(t, nodes[1].Close(), kith.ErrAbandoned)
+	second.Name, second.Membership, second.Resolver.Strategy = "test", quick(), kith.ResolverOff
+	next := start(t, nil, second)
+	register(t, next, x, entity("next"))
+	require.NoError(t, next.Ready(within(t)))
+	_, err := regions[0].AskWithin(300*time.Millisecond, id, nil, nil)
+	require.Error(t, err, "the handler still runs")
+	close(release)
 }

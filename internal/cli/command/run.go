@@ -104,6 +104,7 @@ type tlsFlags struct {
 type shardingFlags struct {
 	RebalanceInterval time.Duration `default:"10s" help:"${balance_help}"`
 	MaxMoves          int           `default:"64" help:"Shards of one type that move at once, 1 to 16384."`
+	NoLockProof       bool          `help:"No lock proves the last process at this address dead (docs/sharding.md)."`
 }
 
 // config returns the node's configuration.
@@ -119,7 +120,8 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 		FlightRecord: kith.FlightRecord{Bytes: c.FlightBytes, Directory: c.FlightDir},
 		Directory:    c.DataDir, NeverForm: c.NeverForm, FormNew: c.FormNew,
 		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, PollFor: c.PollFor,
-		Sharding: kith.Sharding{RebalanceInterval: c.RebalanceInterval, MaxMoves: c.MaxMoves}}
+		Sharding: kith.Sharding{RebalanceInterval: c.RebalanceInterval, MaxMoves: c.MaxMoves,
+			NoLockProof: c.NoLockProof}}
 }
 
 // Validate is called by the parser: all faults at once, before anything starts.

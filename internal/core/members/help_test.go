@@ -115,7 +115,7 @@ func anyVerdict(t *rapid.T, st cluster.Status) (cluster.Cause, peer.ID) {
 		return cluster.CauseNone, peer.ID{}
 	}
 	by := nid(rapid.SampledFrom([]string{"a", "b", "z"}).Draw(t, "by"))
-	return cluster.Cause(rapid.IntRange(1, int(cluster.CauseQuarantine)).Draw(t, "cause")), by
+	return cluster.Cause(rapid.IntRange(1, int(cluster.CauseProvenDead)).Draw(t, "cause")), by
 }
 
 // addr is the address of node n.

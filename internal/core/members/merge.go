@@ -54,6 +54,7 @@ func (w *work) merge(a, b *State) *State {
 	v.Clock = a.Clock.Merge(b.Clock)
 	if len(v.Tombs) != len(a.Tombs) || len(v.Tombs) != len(b.Tombs) { // else neither has one that the other lacks
 		if alive := bury(v.Members, v.Tombs); len(alive) < len(v.Members) {
+			v.Tombs = keepProofs(v.Members, v.Tombs)
 			v.Members = alive
 			v.Reach = v.Reach.only(v.Has)
 			v.Clock = v.Clock.Prune(func(id peer.ID) bool { return !v.Has(id) })
@@ -167,6 +168,27 @@ func bury(members []cluster.Member, tombs []Tombstone) []cluster.Member {
 		return members
 	}
 	return alive
+}
+
+// keepProofs returns the tombstones with what the records of their members know: that a process is proven dead must not
+// be lost because somebody removed it for another reason.
+func keepProofs(members []cluster.Member, tombs []Tombstone) []Tombstone {
+	shared := true
+	for i := range members {
+		m := &members[i]
+		if m.Cause != cluster.CauseProvenDead {
+			continue
+		}
+		at, buried := slices.BinarySearchFunc(tombs, m.ID, func(t Tombstone, id peer.ID) int { return t.ID.Compare(id) })
+		if !buried {
+			continue
+		}
+		if shared {
+			tombs, shared = slices.Clone(tombs), false
+		}
+		tombs[at] = mergeTombs(tombs[at], Tombstone{m.ID, cluster.Down, m.Cause, m.By})
+	}
+	return tombs
 }
 
 // Outcome is how a received state stands to the local one.

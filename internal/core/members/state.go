@@ -247,6 +247,37 @@ func (s *Version) SetDown(id peer.ID, by peer.ID, cause cluster.Cause) {
 	}
 }
 
+// ProveDead writes into a draft that the process of id is dead, as by says: of a member, whom it marks Down, or of one
+// who was removed, so that also those hear of it who have forgotten the member. Of anybody else it says nothing.
+func (s *Version) ProveDead(id peer.ID, by peer.ID) {
+	if i := s.Index(id); i >= 0 {
+		m := &s.Members[i]
+		m.Status, m.By, m.Cause = cluster.Down, by, cluster.CauseProvenDead
+		return
+	}
+	s.Tombs = slices.Clone(s.Tombs)
+	for i := range s.Tombs {
+		if s.Tombs[i].ID == id {
+			s.Tombs[i] = Tombstone{id, cluster.Down, cluster.CauseProvenDead, by}
+		}
+	}
+}
+
+// Known reports whether id is a member or has a tombstone.
+func (s *Version) Known(id peer.ID) bool {
+	_, dead := s.Tomb(id)
+	return dead || s.Has(id)
+}
+
+// ProvenDead reports whether s says that the process of id is dead.
+func (s *Version) ProvenDead(id peer.ID) bool {
+	if i := s.Index(id); i >= 0 {
+		return s.Members[i].Cause == cluster.CauseProvenDead
+	}
+	t, _ := s.Tomb(id)
+	return t.Cause == cluster.CauseProvenDead
+}
+
 // Remove turns a member into a tombstone.
 func (s *Version) Remove(id peer.ID) {
 	i := s.Index(id)

@@ -9,5 +9,10 @@ import "github.com/kith-io/kith/membership"
 // lie here unread. They are waited for until it is forgotten. Of a member that was replaced nobody knows how it went;
 // if its process died, its connections had broken before.
 func Parting(s membership.Status, c membership.Cause) bool {
-	return s == membership.Leaving || s == membership.Exiting || s == membership.Down && c == membership.CauseReplaced
+	return s == membership.Leaving || s == membership.Exiting || s == membership.Down && Started(c)
+}
+
+// Started reports whether a member was downed because a new process started at its address: a fact, nobody's decision.
+func Started(c membership.Cause) bool {
+	return c == membership.CauseReplaced || c == membership.CauseProvenDead
 }

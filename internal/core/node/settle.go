@@ -110,16 +110,17 @@ func (n *Node) fresh() *membership.View {
 	return n.out.View
 }
 
-// feed shows a new view to the courier and to sharding.
+// feed shows a new view to the courier and to sharding, and whose processes are proven dead with it. The view alone
+// would not do: a member may be downed and removed in one step.
 func (n *Node) feed() {
-	v := n.fresh()
+	v, died := n.fresh(), n.members.Peek().Died
 	if v == nil || v == n.fed {
 		return
 	}
 	n.fed = v
 	// A view is never refused.
 	_ = n.courier.Do(n.now, courier.FollowCommand{Roster: n.roster(v)})
-	_ = n.shards.Do(n.now, shard.ViewCommand{View: v})
+	_ = n.shards.Do(n.now, shard.ViewCommand{View: v, Dead: died})
 	n.watch(v)
 }
 

@@ -44,6 +44,7 @@ type startArgs struct {
 	Zero              time.Duration // of the run's clock
 	Load              Load
 	Proof             bool          // kith.Config.Sharding.ProcessDeathIsProof
+	Unproven          bool          // kith.Config.Sharding.NoLockProof
 	StableAfter       time.Duration // kith.Config.Resolver.StableAfter
 	Admin             bool          // serves an admin interface on a free port of its own loopback
 	Trace             bool          // logs at level debug
@@ -109,7 +110,7 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 		Seeds: a.Seeds, Insecure: a.Insecure, Logger: c.log, JoinTimeout: joinTime, LeaveTimeout: leaveTime,
 		Directory: kept(a.Dir, a.Node), Undelivered: c.load.undelivered,
 		Resolver: kith.Resolver{StableAfter: a.StableAfter},
-		Sharding: kith.Sharding{ProcessDeathIsProof: a.Proof, DrainTime: drainTime}})
+		Sharding: kith.Sharding{ProcessDeathIsProof: a.Proof, NoLockProof: a.Unproven, DrainTime: drainTime}})
 	if err != nil {
 		return r, err
 	}

@@ -31,7 +31,7 @@ func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) 
 	r := &FailoverResult{Nodes: cfg.Nodes, Rounds: cfg.Rounds, StableAfter: cfg.StableAfter.Seconds(),
 		Bill: map[Case]*Bill{}}
 	began := cli.MachineTime()
-	of := func(c Case) Config { return Config{Net: direct, Proof: c.proof()} }
+	of := func(c Case) Config { return Config{Net: direct, Proof: c.proof(), Unproven: c == RestartUnproven} }
 	err := trials(&cfg.Trial, cfg.Cases, func(c Case, h *harness) (outage, error) { return measure(ctx, h, c) }, of,
 		func(c Case, round int, o outage) {
 			cfg.Progress.Printf("%s, round %d of %d: half of %d entities answer after %.3f s, all after %.3f s", c,
@@ -96,7 +96,7 @@ const (
 
 // lose lets the loss of a case come and waits until everything has answered again.
 func (h *harness) lose(ctx context.Context, c Case, o *outage) error {
-	if cli.Pause(ctx, h.restFor(c.proof() && c.coordinator())); ctx.Err() != nil {
+	if cli.Pause(ctx, h.restFor((c.proof() || c.restarts()) && c.coordinator())); ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if _, ok := h.watcher.await(ctx, evenTime, func() (string, bool) {
@@ -108,6 +108,9 @@ func (h *harness) lose(ctx context.Context, c Case, o *outage) error {
 	var lives []*life
 	for _, s := range o.slots {
 		h.slots[s].setRest(time.Hour) // nobody starts it again
+		if c.restarts() {
+			h.slots[s].setRest(time.Millisecond)
+		}
 		l := h.slots[s].current()
 		if l == nil {
 			return fmt.Errorf("%s does not run", name(s))

@@ -25,11 +25,14 @@ const (
 	LoseOwnerProof       Case = "owner-proof" // the same with kith.Config.Sharding.ProcessDeathIsProof
 	LoseCoordinatorProof Case = "coordinator-proof"
 	LoseBothProof        Case = "both-proof"
+	RestartOwner         Case = "restart" // kill -9 of the owner, which starts again at its address at once
+	RestartCoordinator   Case = "restart-coordinator"
+	RestartUnproven      Case = "restart-unproven" // of the owner, with kith.Config.Sharding.NoLockProof
 )
 
 // Cases are all cases, in the order in which they are tried.
 var Cases = []Case{LoseOwner, LoseCoordinator, LoseBoth, PauseOwner, LoseOwnerProof, LoseCoordinatorProof,
-	LoseBothProof}
+	LoseBothProof, RestartOwner, RestartCoordinator, RestartUnproven}
 
 // ParseCases reads names of cases; none are all.
 func ParseCases(names []string) ([]Case, error) { return parse(names, Cases) }
@@ -37,9 +40,17 @@ func ParseCases(names []string) ([]Case, error) { return parse(names, Cases) }
 func (c Case) proof() bool {
 	return c == LoseOwnerProof || c == LoseCoordinatorProof || c == LoseBothProof
 }
-func (c Case) owner() bool { return c != LoseCoordinator && c != LoseCoordinatorProof }
+func (c Case) owner() bool {
+	return c != LoseCoordinator && c != LoseCoordinatorProof && c != RestartCoordinator
+}
+
+// restarts reports whether what is killed starts again at its address: then its lock proves it dead.
+func (c Case) restarts() bool {
+	return c == RestartOwner || c == RestartCoordinator || c == RestartUnproven
+}
 func (c Case) coordinator() bool {
-	return c == LoseCoordinator || c == LoseCoordinatorProof || c == LoseBoth || c == LoseBothProof
+	return c == LoseCoordinator || c == LoseCoordinatorProof || c == LoseBoth || c == LoseBothProof ||
+		c == RestartCoordinator
 }
 
 // pickLosers returns the slots that a case hits: none when one of them hosts less than half of what it should, as the
@@ -85,7 +96,7 @@ const boundWoke = 8
 // silence of a paused owner must be noticed first. With the patience that five nodes have by default no case may take
 // more than boundDefault: a silence that is noticed as late as can be leaves less than boundMore for the rest.
 func (c Case) bound(stable time.Duration) time.Duration {
-	if c.proof() {
+	if c.proof() || c.restarts() && c != RestartUnproven {
 		return boundProof
 	}
 	d := stable + takeoverFor(stable) + boundMore
@@ -135,6 +146,13 @@ type FailoverTimes struct {
 	BothProofMax        *float64 `json:"both_proof_max_s,omitempty"`
 	Paused              *float64 `json:"paused_s,omitempty"`
 	PausedMax           *float64 `json:"paused_max_s,omitempty"`
+	Restart             *float64 `json:"restart_s,omitempty"`
+	RestartMax          *float64 `json:"restart_max_s,omitempty"`
+	// RestartCoordinator and RestartUnproven are the same of the coordinator, and without the proof.
+	RestartCoordinator    *float64 `json:"restart_coordinator_s,omitempty"`
+	RestartCoordinatorMax *float64 `json:"restart_coordinator_max_s,omitempty"`
+	RestartUnproven       *float64 `json:"restart_unproven_s,omitempty"`
+	RestartUnprovenMax    *float64 `json:"restart_unproven_max_s,omitempty"`
 }
 
 // FailoverResult is the last line of failover.
@@ -202,6 +220,12 @@ func (r *FailoverResult) times(c Case) (typical, slowest **float64) {
 		return &t.Both, &t.BothMax
 	case LoseBothProof:
 		return &t.BothProof, &t.BothProofMax
+	case RestartOwner:
+		return &t.Restart, &t.RestartMax
+	case RestartCoordinator:
+		return &t.RestartCoordinator, &t.RestartCoordinatorMax
+	case RestartUnproven:
+		return &t.RestartUnproven, &t.RestartUnprovenMax
 	}
 	return &t.Paused, &t.PausedMax
 }

@@ -27,6 +27,7 @@ type Config struct {
 	Dir      string        // of timeline, logs and journals; made anew
 	Load     Load
 	Proof    bool        // kith.Config.Sharding.ProcessDeathIsProof
+	Unproven bool        // kith.Config.Sharding.NoLockProof
 	Trace    bool        // nodes log at level debug
 	Admin    bool        // nodes serve admin interfaces
 	Child    cli.Options // how a child is started: Path, Args, Env

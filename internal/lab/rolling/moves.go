@@ -51,7 +51,8 @@ func (f *facts) watch(node *kith.Node) {
 // event notes a member that was downed. One that its own next process replaced is not healthy: it has left, and on a
 // fast machine the next one joins before all have seen it go.
 func (f *facts) event(e kith.Event) {
-	if e.Kind != kith.MemberDowned || e.Member.Cause == kith.CauseReplaced {
+	if e.Kind != kith.MemberDowned || e.Member.Cause == kith.CauseReplaced ||
+		e.Member.Cause == kith.CauseProvenDead {
 		return
 	}
 	f.mu.Lock()

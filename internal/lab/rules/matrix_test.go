@@ -26,6 +26,7 @@ var matrix = map[string]string{
 	"internal/base/dues":          "", // many things that are due at some time
 	"internal/base/incall":        "", // which goroutine a call runs on
 	"internal/base/latch":         "", // a lock
+	"internal/base/life":          "", // a lock that tells whether a process is dead
 	// clients that break the rules; it speaks of the counters of a node
 	"internal/lab/hostile": "root courier route peer wire internal/base/pki",
 	"internal/base/pki":    "internal/base/files", // certificates for commands, throw-away clusters and tests
@@ -92,7 +93,7 @@ var matrix = map[string]string{
 		"node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
 		"internal/core/flight internal/core/leases stats wire ringbuf internal/base/feed internal/core/survey " +
 		"shard/strategy internal/base/logs " +
-		"internal/base/fileid internal/base/files internal/base/callback internal/base/incall",
+		"internal/base/fileid internal/base/life internal/base/files internal/base/callback internal/base/incall",
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
 		"internal/core/leases",
 	"admin":    "root latency internal/base/localname internal/base/logs internal/base/refuse internal/base/door",
@@ -164,7 +165,7 @@ var layers = []string{
 		"internal/lab/planted " +
 		"internal/base/port internal/base/spent internal/base/pki internal/lab/api internal/base/feed " +
 		"internal/base/localname internal/base/refuse " +
-		"internal/base/latch " +
+		"internal/base/latch internal/base/life " +
 		"internal/base/incall internal/base/logs internal/base/long internal/base/names internal/base/fileid " +
 		"internal/base/door " +
 		"internal/base/files internal/base/callback internal/base/dues internal/base/logs/logstest",

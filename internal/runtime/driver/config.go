@@ -123,6 +123,7 @@ type Config struct {
 type Sharding struct {
 	TakeoverTime        time.Duration
 	ProcessDeathIsProof bool
+	NoLockProof         bool
 	ParkBytes           int
 	ParkTime            time.Duration
 	RebalanceInterval   time.Duration
@@ -253,7 +254,7 @@ func (c Config) members() membership.Config {
 		m.ExitTimeout = max(time.Second, min(membership.DefaultExitTimeout, c.node().ExitLimit()))
 	}
 	m.Roles, m.AppVersion, m.MinBirth, m.JoinTimeout = c.Roles, c.AppVersion, c.MinBirth, c.JoinTimeout
-	m.Records = c.Directory != ""
+	m.Records, m.NoLockProof = c.Directory != "", c.Sharding.NoLockProof
 	return m.WithDefaults()
 }
 

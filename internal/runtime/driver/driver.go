@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/internal/base/life"
 	"github.com/kith-io/kith/internal/base/logs"
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/runtime/exec"
@@ -74,6 +75,7 @@ type Driver struct {
 	stopping atomic.Bool
 	sleeps   sleepWatch
 	recorder *recordKeeper
+	life     *life.Lock // nil: none
 
 	lastCluster uint64 // that the record named at the start
 
@@ -128,6 +130,7 @@ func start(ctx context.Context, cfg Config, left legacy) (*Driver, error) {
 	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli()),
 		NeverForm: cfg.NeverForm, FormNew: cfg.FormNew, Await: cfg.AwaitSeeds}
 	join.Record, join.Former = keeps.known(d.self.Addr)
+	join.Dead = beginLife(d)
 	d.lastCluster = join.Record.ClusterID
 	keeps.start(d.self.Addr.String(), func(rec membership.Record) {
 		d.inbox.post(func() { _ = d.command(membership.RecordedCommand{Record: rec}) })

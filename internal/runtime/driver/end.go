@@ -56,7 +56,7 @@ func (d *Driver) shutdown() {
 	d.asks.fail(nil, route.Stopped)
 	d.room.ringAll()
 	d.tellRefusals(true) // handlers may take their time; senders need not wait for them
-	behind, left := d.stopThreads()
+	behind, left, over := d.stopThreads()
 	d.control.leases.end(d.cfg.patience/4, behind, d.log)
 	transport.SayTaken(d.wires, d.cfg.patience/4)
 	d.heed()
@@ -65,6 +65,7 @@ func (d *Driver) shutdown() {
 	hearLast(d)
 	lostAtEnd(d)
 	d.recorder.finish(recordAfter(why, d.control.yielded, d.View(), d.cfg.node().RecordRole()))
+	endLife(d, over, why.Kind == membership.EndLeft)
 	awaitFlight(d)
 	d.large.fail()
 	// What loops and workers began after the first time.
@@ -122,10 +123,10 @@ func untakenOf(d *Driver, u *shard.Untaken) {
 }
 
 // stopThreads ends ticker, workers and the goroutines of entities. Handlers that do not return are left behind, so many
-// are returned. As long as one runs this process is not done with what it owns, and others must not take the port that
-// nobody has for proof that it is dead (ProcessDeathIsProof): left is closed when the last has returned. Nil: nothing
-// was left behind, or nobody takes it for proof.
-func (d *Driver) stopThreads() (behind int, left <-chan struct{}) {
+// are returned. As long as one runs this process is not done with what it owns, which over tells: it is closed when the
+// last has returned. And others must not take the port that nobody has for proof that it is dead (ProcessDeathIsProof):
+// left is closed likewise. Nil: nothing was left behind, or nobody takes it for proof.
+func (d *Driver) stopThreads() (behind int, left, over <-chan struct{}) {
 	close(d.tickerStop)
 	d.exec.StopWorkers()
 	joined := make(chan struct{})
@@ -149,11 +150,19 @@ func (d *Driver) stopThreads() (behind int, left <-chan struct{}) {
 	if behind > 0 {
 		d.log.Error("handlers do not return: the node ends without them", "handlers", behind)
 	}
-	if behind == 0 && d.exec.Busy() == 0 || !d.cfg.Sharding.ProcessDeathIsProof {
-		return behind, nil
-	}
-	d.log.Warn("the port stays taken until the last handler has returned", "node", d.self)
 	returned := make(chan struct{})
+	select {
+	case <-joined:
+		if behind == 0 && d.exec.Busy() == 0 {
+			close(returned)
+			return behind, nil, returned
+		}
+	default:
+	}
+	if d.cfg.Sharding.ProcessDeathIsProof && (behind > 0 || d.exec.Busy() > 0) {
+		d.log.Warn("the port stays taken until the last handler has returned", "node", d.self)
+		left = returned
+	}
 	go func() {
 		<-joined
 		<-stopped
@@ -162,7 +171,7 @@ func (d *Driver) stopThreads() (behind int, left <-chan struct{}) {
 		}
 		close(returned)
 	}()
-	return behind, returned
+	return behind, left, returned
 }
 
 // tellLast calls the embedder's hooks for the last time. One that does not return is left behind.

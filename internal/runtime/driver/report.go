@@ -17,6 +17,7 @@ import (
 	"github.com/kith-io/kith/internal/base/callback"
 	"github.com/kith-io/kith/internal/base/logs"
 	"github.com/kith-io/kith/internal/core/hello"
+	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/core/plane"
 	"github.com/kith-io/kith/internal/runtime/exec"
 	"github.com/kith-io/kith/internal/runtime/transport"
@@ -189,7 +190,7 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 		log.Error("this node gave up on most members and takes the fault for its own", "reason", e.Reason())
 	case membership.MemberDowned:
 		level := slog.LevelWarn
-		if e.Member.Cause == membership.CauseReplaced {
+		if node.Started(e.Member.Cause) {
 			level = slog.LevelInfo // its next process is here: nobody decided anything
 		}
 		log.Log(context.Background(), level, "member downed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(),

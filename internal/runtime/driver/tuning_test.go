@@ -18,7 +18,7 @@ import (
 // TestMembershipSettingsPass: what is given for the membership machine reaches it, but for the fields that Config has
 // itself and those of the driver (CARD-2).
 func TestMembershipSettingsPass(t *testing.T) {
-	own := strings.Fields("Roles AppVersion MinBirth JoinTimeout Records")
+	own := strings.Fields("Roles AppVersion MinBirth JoinTimeout Records NoLockProof")
 	var given membership.Config
 	v := reflect.ValueOf(&given).Elem()
 	for i := range v.NumField() {

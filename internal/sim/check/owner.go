@@ -149,8 +149,8 @@ func (c *Checker) tookOver(p *world.Process, o *ownership, f route.Fence, name s
 		// A cluster that was formed anew has lost nobody of the old one, so no time counts from that. Who forms it waits for
 		// the takeover time by its records; that the owner has stopped is what this time is for. Should it go on, delivers
 		// finds that the shard lives elsewhere.
-	case c.w.Config.ProcessDeathIsProof && !o.p.Alive:
-		// The host of the dead process has said so itself.
+	case provenDead(c, o.p.ID):
+		// The host of the dead process has said so itself, or the next process there has got its lock.
 	case !down:
 		c.Violate(p, "takeover", "%s starts here though %s neither stopped it nor is down", name, c.w.Name(o.p.ID))
 	case c.w.Now-since < least-least*time.Duration(c.w.Config.Drift)/millionths:
@@ -235,10 +235,11 @@ func (c *Checker) ready(p *world.Process, e *shard.Event) {
 	}
 }
 
-// provenDead reports whether a member's process is dead where that may be proven: its host says so.
+// provenDead reports whether a member's process is dead where that may be proven: its host says so, or the next process
+// there.
 func provenDead(c *Checker, id peer.ID) bool {
 	p := c.w.ProcessOf(id)
-	return c.w.Config.ProcessDeathIsProof && p != nil && !p.Alive
+	return p != nil && !p.Alive && (c.w.Config.ProcessDeathIsProof || c.w.Proven(id))
 }
 
 // seat: who is ready takes the seat of a type's coordinator, and nobody else sits there. A leaver that sent its leave

@@ -51,6 +51,7 @@ const (
 	OffPools       = "pools"       // a pool of workers, to which hosts send
 	OffZones       = "zones"       // members that name zones, and few that watch each
 	OffReplicas    = "replicated"  // replicated values
+	OffLocks       = "locks"       // processes that prove the last one at their address dead, and some that lie
 )
 
 // Draws returns everything that a storm can be run without.
@@ -58,7 +59,7 @@ func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
 		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog, OffZones,
-		OffPools, OffReplicas}
+		OffPools, OffReplicas, OffLocks}
 }
 
 // demanding is a part of a storm that demands something when all is well.
@@ -175,6 +176,19 @@ func drawZones(cfg *setup.Config, rng *rand.Rand) {
 	}
 }
 
+// falseClaim has a process at a host say, now and then, that one of another host is dead, which lives.
+func falseClaim(w *world.World, h *world.Host, rng *rand.Rand) uint64 {
+	if rng.IntN(4) > 0 {
+		return 0
+	}
+	for _, i := range rng.Perm(len(w.Hosts)) {
+		if p := w.Hosts[i].Process; w.Hosts[i] != h && p != nil && p.Alive {
+			return p.ID.Inc
+		}
+	}
+	return 0
+}
+
 // drawMany gives one type so many shards that what is known of them is made on demand, everywhere.
 func drawMany(s *storm) {
 	if rng, ok := s.draw(OffMany, 12); ok {
@@ -283,6 +297,9 @@ func (s *storm) planMore() {
 	}
 	s.waits.start()
 	s.replicas.start()
+	if rng, ok := s.draw(OffLocks, 2); ok {
+		s.w.False = func(h *world.Host) uint64 { return falseClaim(s.w, h, rng) }
+	}
 	if rng, ok := s.draw(OffMoves, 2); ok {
 		s.moves = rng
 		moveShards(s)

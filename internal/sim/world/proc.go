@@ -77,6 +77,7 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 	}
 	p.slewed.begin(p.clock())
 	mc := w.Config.Membership
+	mc.NoLockProof = w.Config.NoLockProof
 	if mc.MinBirth = h.birth; w.Config.Records {
 		mc.MinBirth = 0 // a record says what the birth of a new cluster must exceed, and hinders no join
 	}
@@ -101,12 +102,34 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 	h.Seeds = seeds
 	join := membership.JoinCommand{Seeds: seeds, WallMillis: wall, Record: h.recall(w)}
 	join.NeverForm, join.FormNew = w.forms.never, w.forms.anew
+	join.Dead = h.locks(w, p.ID)
 	p.memory = membership.NewMemory(join.Record, w.Node().RecordRole())
 	p.Do(join)
 	for i := range w.types {
 		p.register(w.types[i])
 	}
 	return p
+}
+
+// locks takes the lock of a host for a new process, and returns whose end it is proof of.
+func (h *Host) locks(w *World, id peer.ID) (dead uint64) {
+	if w.Config.NoLockProof {
+		return 0
+	}
+	dead, h.lock = h.lock, id.Inc
+	if w.False != nil {
+		if inc := w.False(h); inc != 0 {
+			return inc
+		}
+	}
+	h.proofs.Add(peer.ID{Addr: h.Addr, Inc: dead})
+	return dead
+}
+
+// Proven reports whether a process that has got the lock of its host said that the one of id is dead.
+func (w *World) Proven(id peer.ID) bool {
+	i, ok := w.IndexOf(id.Addr)
+	return ok && w.Hosts[i].proofs.Has(id)
 }
 
 // clock is the process's own monotonic time.

@@ -61,8 +61,10 @@ type World struct {
 	arena     []byte
 	Lease     LeaseKeeper
 	Leases    LeaseStore
-	forms     struct{ never, anew bool } // how processes are started now: JoinCommand.NeverForm and FormNew
-	turns     turns
+	// False returns another claim than a process at a host can prove, zero: none; nil: all tell the truth.
+	False func(h *Host) uint64
+	forms struct{ never, anew bool } // how processes are started now: JoinCommand.NeverForm and FormNew
+	turns turns
 }
 
 // Host is a machine: an address at which one process runs at a time.
@@ -74,6 +76,8 @@ type Host struct {
 	birth   uint64        // highest birth of a cluster that a process here was in: what a node keeps in its store
 	Wall    time.Duration // how far its wall clock was set off
 	record  membership.Record
+	proofs  peer.Set // of processes here that were proven dead by the next one
+	lock    uint64   // the incarnation that holds the lock here, or held it to its end; zero: none
 }
 
 // yields has the next process go back to an older cluster, whatever this one did in the younger.
