@@ -159,6 +159,10 @@ test-protobuf: ## vet and test the protobuf codec, a module of its own; needs it
 test-otel: ## vet and test the module for OpenTelemetry, a module of its own; needs its modules, from the network or the cache
 	@cd otel && $(GO) vet ./... && $(GO) test ./...
 
+.PHONY: test-stores
+test-stores: ## vet and test the stores of durable entities, modules of their own, against real engines; installs PostgreSQL if it may
+	@GO="$(GO)" .ci/test-stores
+
 alerts: build ## check the alert rules by promtool, and by a Prometheus server that scrapes real nodes; needs both installed
 	@.ci/alerts
 

@@ -49,8 +49,11 @@ var matrix = map[string]string{
 	"replicated":                "root driver internal/core/replica internal/runtime/replicas peer wire",
 	"topic":                     "root driver entity replicated route peer wire shard/strategy",
 	"replicated/replicatedtest": "replicated peer", // the suite for values; it may import testing
-	"sbr/leasetest":             "",                // the suite for leases; it may import testing
-	"fd/fdtest":                 "fd",              // the suite for detectors; it may import testing
+	// what durable entities need of a store, and the suite for engines; it may import testing
+	"store":           "route",
+	"store/storetest": "store route",
+	"sbr/leasetest":   "",   // the suite for leases; it may import testing
+	"fd/fdtest":       "fd", // the suite for detectors; it may import testing
 	// the suite for discovery; it may import testing
 	"discovery/discoverytest": "discovery",
 	"hello":                   "route peer wire",
@@ -171,7 +174,8 @@ var layers = []string{
 		"internal/base/files internal/base/callback internal/base/dues internal/base/logs/logstest",
 	"entity flow route peer cluster stats sparse shard/strategy internal/core/loads " +
 		"internal/core/partition",
-	"plane lifetime internal/core/leases transport fd fd/fdtest gossip courier internal/base/contract hello trust loop " +
+	"plane lifetime internal/core/leases store store/storetest transport fd fd/fdtest gossip courier " +
+		"internal/base/contract hello trust loop " +
 		"internal/core/replica",
 	"membership crdt members",
 	"shard shard/strategytest sbr sbr/leasetest singleton bootstrap/formation shutdown",

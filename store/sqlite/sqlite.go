@@ -1,0 +1,321 @@
+// The engine: two tables in one file, one writer at a time.
+
+// Package sqlite keeps the records of durable entities in one SQLite file, with a driver in pure Go. Processes of one
+// machine share the file. A commit that has returned survives a crash of the process, and, since the file is written
+// ahead with synchronous=FULL, a crash of the machine and a loss of power, as far as the disk keeps what it has
+// confirmed. It does not survive the loss of the disk. Not for network file systems: their locks do not hold.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"time"
+
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/store"
+
+	driver "modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+)
+
+// schema are the tables. wake is when a record is due, zero for at once because of its outbox, null for never: so that
+// one index has all that Due looks for.
+const schema = `
+create table if not exists kith_shard (
+	key integer primary key, type text not null, shard integer not null, fence blob not null, before blob not null,
+	unique (type, shard));
+create table if not exists kith_entity (
+	key integer not null, id blob not null, version integer not null, schema integer not null, state blob, outbox blob,
+	due integer, wake integer, nonce blob not null, primary key (key, id));
+create index if not exists kith_wake on kith_entity (key, wake) where wake is not null;`
+
+// busy is how long a call waits for another process that writes.
+const busy = 10 * time.Second
+
+// Store is a store.Store in a file. Close it.
+type Store struct {
+	write, read *sql.DB
+}
+
+// Open opens the store in a file, and makes it if it is not there.
+func Open(file string) (*Store, error) {
+	s := &Store{}
+	for _, part := range []struct {
+		db  **sql.DB
+		txs string
+	}{{&s.write, "immediate"}, {&s.read, "deferred"}} {
+		q := url.Values{"_txlock": {part.txs}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()),
+			"journal_mode(wal)", "synchronous(full)"}}
+		db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: url.PathEscape(file), RawQuery: q.Encode()}).String())
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		*part.db = db
+	}
+	s.write.SetMaxOpenConns(1) // of this process one writes at a time: the others wait here, not in the file
+	if err := s.begin(); err != nil {
+		return nil, errors.Join(fmt.Errorf("store/sqlite: %s: %w", file, err), s.Close())
+	}
+	return s, nil
+}
+
+// begin makes the tables.
+func (s *Store) begin() error {
+	var mode string
+	if err := s.write.QueryRow("pragma journal_mode").Scan(&mode); err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("the journal is %q, must be wal", mode)
+	}
+	_, err := s.write.Exec(schema)
+	return err
+}
+
+// Close closes the file. Calls under way end first.
+func (s *Store) Close() (err error) {
+	for _, db := range []*sql.DB{s.write, s.read} {
+		if db != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
+	return err
+}
+
+// told is an error as Store returns it: what is definite stays, all else is unknown.
+func told(err error) error {
+	var failed *driver.Error
+	switch {
+	case err == nil, errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrVersion),
+		errors.Is(err, store.ErrStoreWentBack):
+		return err
+	case errors.As(err, &failed) && failed.Code() == lib.SQLITE_TOOBIG:
+		return fmt.Errorf("%w: %w", store.ErrTooLarge, err)
+	}
+	return fmt.Errorf("%w: %w", store.ErrUnknown, err)
+}
+
+// Claim implements store.Store.
+func (s *Store) Claim(ctx context.Context, at store.Shard, f route.Fence) (last route.Fence, err error) {
+	if err := store.CheckShard(at, f); err != nil {
+		return last, err
+	}
+	err = s.within(ctx, s.write, func(tx *sql.Tx) error {
+		_, is, before, err := shardOf(ctx, tx, at)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			_, err = tx.ExecContext(ctx, "insert into kith_shard (type, shard, fence, before) values (?, ?, ?, ?)",
+				at.Type, at.N, f[:], last[:])
+			return err
+		case err != nil:
+			return err
+		}
+		switch is.Compare(f) {
+		case 1:
+			return store.ErrFenced
+		case 0:
+			last = before
+			return nil
+		}
+		last = is
+		_, err = tx.ExecContext(ctx, "update kith_shard set fence = ?, before = ? where type = ? and shard = ?", f[:],
+			is[:], at.Type, at.N)
+		return err
+	})
+	if err != nil {
+		return route.Fence{}, err
+	}
+	return last, nil
+}
+
+// within runs do in a transaction, and ends that.
+func (s *Store) within(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return told(err)
+	}
+	if err := do(tx); err != nil {
+		_ = tx.Rollback() // the error of do says more
+		return told(err)
+	}
+	return told(tx.Commit())
+}
+
+// shardOf reads the row of a shard.
+func shardOf(ctx context.Context, tx *sql.Tx, at store.Shard) (key int64, fence, before route.Fence, err error) {
+	var f, b []byte
+	err = tx.QueryRowContext(ctx, "select key, fence, before from kith_shard where type = ? and shard = ?", at.Type,
+		at.N).Scan(&key, &f, &b)
+	copy(fence[:], f)
+	copy(before[:], b)
+	return key, fence, before, err
+}
+
+// held returns the key of a shard that is claimed under a fence.
+func held(ctx context.Context, tx *sql.Tx, at store.Shard, f route.Fence) (key int64, err error) {
+	key, is, _, err := shardOf(ctx, tx, at)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && is.Compare(f) < 0:
+		return 0, store.ErrStoreWentBack
+	case err == nil && is != f:
+		return 0, store.ErrFenced
+	}
+	return key, err
+}
+
+// Load implements store.Store.
+func (s *Store) Load(ctx context.Context, at store.Shard, f route.Fence, ids ...string) (list []store.Record,
+	err error) {
+	if err := errors.Join(store.CheckShard(at, f), store.CheckIDs(ids)); err != nil {
+		return nil, err
+	}
+	err = s.within(ctx, s.read, func(tx *sql.Tx) error {
+		key, err := held(ctx, tx, at, f)
+		for i := 0; i < len(ids) && err == nil; i++ {
+			r := store.Record{ID: ids[i]}
+			err = tx.QueryRowContext(ctx, "select version, schema, state, outbox, due, nonce from kith_entity "+
+				"where key = ? and id = ?", key, []byte(ids[i])).Scan(&r.Version, &r.Schema, &r.State, &r.Outbox,
+				(*millis)(&r.Due), (*nonce)(&r.Nonce))
+			switch {
+			case err == nil:
+				list = append(list, r)
+			case errors.Is(err, sql.ErrNoRows):
+				err = nil
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// millis is a column with a time, or null.
+type millis time.Time
+
+// Scan implements sql.Scanner.
+func (m *millis) Scan(v any) error {
+	if n, ok := v.(int64); ok {
+		*m = millis(time.UnixMilli(n))
+	}
+	return nil
+}
+
+// nonce is a column with a nonce.
+type nonce [16]byte
+
+// Scan implements sql.Scanner.
+func (n *nonce) Scan(v any) error {
+	b, ok := v.([]byte)
+	if !ok || len(b) != len(n) {
+		return fmt.Errorf("a nonce of type %T, must be of %d bytes", v, len(n))
+	}
+	copy(n[:], b)
+	return nil
+}
+
+// Commit implements store.Store.
+func (s *Store) Commit(ctx context.Context, at store.Shard, f route.Fence, w ...store.Write) error {
+	if err := errors.Join(store.CheckShard(at, f), store.Check(w)); err != nil {
+		return err
+	}
+	return s.within(ctx, s.write, func(tx *sql.Tx) error { return commit(ctx, tx, at, f, w) })
+}
+
+// The statements of a commit.
+const (
+	insertNew = `insert into kith_entity (version, schema, state, outbox, due, wake, nonce, key, id)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (key, id)
+		do update set nonce = excluded.nonce where version = excluded.version and nonce = excluded.nonce`
+	updateOld = `update kith_entity set version = ?1, schema = ?2, state = ?3, outbox = ?4, due = ?5, wake = ?6, nonce = ?7
+		where key = ?8 and id = ?9 and (version = ?1 - 1 or version = ?1 and nonce = ?7)`
+	deleteOld = `delete from kith_entity where key = ? and id = ? and version = ?`
+	anyOf     = `select count(*) from kith_entity where key = ? and id = ?`
+)
+
+// commit writes all or fails.
+func commit(ctx context.Context, tx *sql.Tx, at store.Shard, f route.Fence, w []store.Write) error {
+	key, err := held(ctx, tx, at, f)
+	if err != nil {
+		return err
+	}
+	for i := range w {
+		n, err := writeOne(ctx, tx, key, &w[i])
+		if err != nil {
+			return err
+		}
+		if n != 1 {
+			return fmt.Errorf("%w: %.64q, of which %d was to be written", store.ErrVersion, w[i].ID, w[i].Version)
+		}
+	}
+	return nil
+}
+
+// writeOne makes one write and returns for how many records it stands: 0 if it may not take place.
+func writeOne(ctx context.Context, tx *sql.Tx, key int64, w *store.Write) (n int64, err error) {
+	id := []byte(w.ID)
+	if w.Delete {
+		if n, err = changed(tx.ExecContext(ctx, deleteOld, key, id, w.Version-1)); n == 0 && err == nil {
+			err = tx.QueryRowContext(ctx, anyOf, key, id).Scan(&n)
+			n = 1 - n
+		}
+		return n, err
+	}
+	statement := updateOld
+	if w.Version == 1 {
+		statement = insertNew
+	}
+	due, wake := times(&w.Record)
+	return changed(tx.ExecContext(ctx, statement, int64(w.Version), w.Schema, w.State, w.Outbox, due, wake, w.Nonce[:],
+		key, id))
+}
+
+// changed returns how many rows a statement has changed.
+func changed(r sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// times returns when a record is due, and when Due names it.
+func times(r *store.Record) (due, wake any) {
+	if !r.Due.IsZero() {
+		due = r.Due.UnixMilli()
+		wake = due
+	}
+	if len(r.Outbox) > 0 {
+		wake = int64(minWake)
+	}
+	return due, wake
+}
+
+// minWake is before all times: the record is due because of its outbox.
+const minWake = -1 << 63
+
+// Due implements store.Store.
+func (s *Store) Due(ctx context.Context, at store.Shard, by time.Time) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		rows, err := s.read.QueryContext(ctx, "select id from kith_entity where wake <= ? and "+
+			"key = (select key from kith_shard where type = ? and shard = ?)", by.UnixMilli(), at.Type, at.N)
+		if err != nil {
+			yield("", told(err))
+			return
+		}
+		defer func() { _ = rows.Close() }() // it was only read
+		for rows.Next() {
+			var id []byte
+			if err = rows.Scan(&id); err != nil || !yield(string(id), nil) {
+				break
+			}
+		}
+		if err = errors.Join(err, rows.Err()); err != nil {
+			yield("", told(err))
+		}
+	}
+}

@@ -1,0 +1,69 @@
+// Tests of the engine: the suite against a file, shared by several stores, and files that are none.
+
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/store"
+	"github.com/kith-io/kith/store/storetest"
+)
+
+func open(t testing.TB, file string) *Store {
+	s, err := Open(file)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// TestEngine: the suite, each store with connections of its own, as other processes of the machine have them.
+func TestEngine(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a file?#%.db")
+	storetest.Run(t, storetest.Engine{
+		Open: func(t *testing.T) store.Store { return open(t, file) },
+		Hold: func(t *testing.T, s store.Shard, f route.Fence, w ...store.Write) func() error {
+			other := open(t, file)
+			tx, err := other.write.Begin()
+			require.NoError(t, err)
+			require.NoError(t, commit(context.Background(), tx, s, f, w))
+			return tx.Commit
+		},
+		Again: func(t *testing.T) { // a copy of both files is what a crash leaves
+			for _, end := range []string{"", "-wal"} {
+				is, err := os.ReadFile(file + end)
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "crashed.db"+end), is, 0o600))
+			}
+			file = filepath.Join(dir, "crashed.db")
+		},
+	})
+}
+
+// TestFilesThatAreNone: what is no store, or cannot be made, is an error that names it.
+func TestFilesThatAreNone(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, bytes.Repeat([]byte("no database "), 100), 0o600))
+	for _, file := range []string{text, t.TempDir(), filepath.Join(t.TempDir(), "none", "x.db")} {
+		_, err := Open(file)
+		require.ErrorContains(t, err, file)
+	}
+}
+
+// TestSettings: what the promise rests on.
+func TestSettings(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "x.db"))
+	var mode string
+	var sync int
+	require.NoError(t, s.write.QueryRow("pragma journal_mode").Scan(&mode))
+	require.NoError(t, s.write.QueryRow("pragma synchronous").Scan(&sync))
+	require.Equal(t, "wal", mode)
+	require.Equal(t, 2, sync, "FULL")
+}

@@ -1,0 +1,167 @@
+// The contract: what a store of durable entities takes, gives and refuses.
+
+// Package store is what durable entities need of a store: records of one shard, written together under the fence of the
+// shard's owner. Memory is one for tests; the modules store/sqlite and store/postgres are for what must survive. The
+// suite store/storetest tells whether an engine of one's own keeps the contract: docs/durable.md.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/kith-io/kith/route"
+)
+
+// The bounds of one call; Check holds writes against them.
+const (
+	MaxWrites = 100     // writes of one Commit, and ids of one Load
+	MaxBytes  = 1 << 20 // of all writes of one Commit: Record.Size summed
+	Overhead  = 64      // bytes that Record.Size counts beside what is in the record
+	maxType   = 255     // bytes of Shard.Type
+	maxShard  = 1 << 20 // shards of a type
+	maxSchema = 1<<31 - 1
+)
+
+// What a store says. Test with errors.Is: engines add words.
+var (
+	// ErrFenced: the shard was claimed under a higher fence. This call wrote nothing and read nothing.
+	ErrFenced = errors.New("store: the shard was claimed under a higher fence")
+	// ErrVersion: a record is not of the version that a write follows. This call wrote nothing.
+	ErrVersion = errors.New("store: a record is of another version")
+	// ErrUnknown: whether the commit took place is not known. Call it again, with the same writes, until it is known.
+	ErrUnknown = errors.New("store: the outcome of a commit is not known")
+	// ErrStoreWentBack: the shard is not claimed under this fence, but under a lower one or none. If a Claim had returned
+	// nil, the store has lost it, as one that failed over to a replica that was behind: do not go on.
+	ErrStoreWentBack = errors.New("store: the shard's fence is lower than that of its owner: the store went back")
+	// ErrTooLarge: a bound of the call, or of the store, is exceeded, or a field has a value that cannot be. Nothing was
+	// written, and the same call will not succeed later.
+	ErrTooLarge = errors.New("store: out of bounds")
+)
+
+// Shard names one shard of a type.
+type Shard struct {
+	Type string // 1 to 255 bytes of UTF-8, none of them zero
+	N    route.ShardID
+}
+
+// Record is one entity as it is stored. What a store returns belongs to the caller.
+type Record struct {
+	// ID is the entity's id: 1 to route.MaxIDSize bytes.
+	ID string
+	// Version is 1 for the first write of a record, and one more with each.
+	Version uint64
+	// Schema says in which form State is, as its writer sees it: 0 to 2,147,483,647.
+	Schema uint32
+	// State and Outbox are the writer's; nil and empty are the same.
+	State, Outbox []byte
+	// Due is when something of the record is due, to the millisecond; zero: nothing is.
+	Due time.Time
+	// Nonce is that of the write that made this version: drawn anew for each write, but not for its repeats.
+	Nonce [16]byte
+}
+
+// Size returns for how many bytes a record counts against MaxBytes.
+func (r *Record) Size() int { return Overhead + len(r.ID) + len(r.State) + len(r.Outbox) }
+
+// Write is one record as it is to be. Its Version is that which it makes: it is written if what is stored has the
+// version before, 0 meaning that there is none; and it is taken as written if what is stored has this version and this
+// Nonce.
+type Write struct {
+	Record
+	// Delete takes the record away in the place of writing it; that there is none already is as good. Schema, State,
+	// Outbox and Due are not looked at.
+	Delete bool
+}
+
+// Store keeps records. Its methods are safe for concurrent use, of many shards and many processes. An error that is
+// none of this package's says that the store does not answer: a Commit that returns one must mean by it what ErrUnknown
+// does, the other methods may be called again. Contexts that end are such errors.
+type Store interface {
+	// Claim makes f the fence of a shard. When it has returned nil no Commit under a lower fence takes place any more,
+	// also none that is on its way. It returns the fence under which the shard was claimed before f, zero for none: nobody
+	// else has written since whoever had that. A repeat returns the same. A fence lower than the shard's is ErrFenced.
+	Claim(ctx context.Context, s Shard, f route.Fence) (last route.Fence, err error)
+	// Load returns those of the records that exist, in any order, at most MaxWrites ids at a time: what all commits have
+	// left that had returned. ErrFenced, ErrStoreWentBack and ErrTooLarge as for Commit.
+	Load(ctx context.Context, s Shard, f route.Fence, ids ...string) ([]Record, error)
+	// Commit writes all or none, in one round trip and one flush, as the shard's owner under f. When it has returned nil
+	// the writes survive what the engine promises to survive. No id stands in it twice. Errors: ErrFenced, ErrVersion,
+	// ErrUnknown, ErrStoreWentBack, ErrTooLarge. The store keeps nothing of w after it has returned.
+	Commit(ctx context.Context, s Shard, f route.Fence, w ...Write) error
+	// Due yields the ids of records whose Outbox is not empty, or that are due by a time, in any order. It asks for no
+	// fence. An error is the last that it yields, with an empty id. What is written meanwhile may be left out.
+	Due(ctx context.Context, s Shard, by time.Time) iter.Seq2[string, error]
+}
+
+// CheckShard returns an ErrTooLarge that says what is wrong with a shard and a fence, or nil. Engines call it first.
+func CheckShard(s Shard, f route.Fence) error {
+	switch {
+	case s.Type == "" || len(s.Type) > maxType:
+		return fmt.Errorf("%w: Type of the shard has %d bytes, must have 1 to %d", ErrTooLarge, len(s.Type), maxType)
+	case !utf8.ValidString(s.Type) || strings.IndexByte(s.Type, 0) >= 0:
+		return fmt.Errorf("%w: Type of the shard is %.64q, must be UTF-8 without a zero byte", ErrTooLarge, s.Type)
+	case s.N >= maxShard:
+		return fmt.Errorf("%w: shard %d, must be below %d", ErrTooLarge, s.N, maxShard)
+	case f.IsZero():
+		return fmt.Errorf("%w: the fence is zero", ErrTooLarge)
+	}
+	return nil
+}
+
+// CheckIDs returns an ErrTooLarge that says what is wrong with the ids of a Load, or nil.
+func CheckIDs(ids []string) error {
+	if len(ids) > MaxWrites {
+		return fmt.Errorf("%w: %d ids, must be at most %d", ErrTooLarge, len(ids), MaxWrites)
+	}
+	for _, id := range ids {
+		if err := route.CheckID(id); err != nil {
+			return fmt.Errorf("%w: %w", ErrTooLarge, err)
+		}
+	}
+	return nil
+}
+
+// Check returns an ErrTooLarge that says what is wrong with the writes of a Commit, or nil. Engines call it first.
+func Check(writes []Write) error {
+	if len(writes) == 0 || len(writes) > MaxWrites {
+		return fmt.Errorf("%w: %d writes, must be 1 to %d", ErrTooLarge, len(writes), MaxWrites)
+	}
+	size := 0
+	seen := make(map[string]struct{}, len(writes))
+	for i := range writes {
+		w := &writes[i]
+		if err := checkOne(w); err != nil {
+			return err
+		}
+		if _, twice := seen[w.ID]; twice {
+			return fmt.Errorf("%w: two writes of %.64q", ErrTooLarge, w.ID)
+		}
+		seen[w.ID] = struct{}{}
+		size += w.Size()
+	}
+	if size > MaxBytes {
+		return fmt.Errorf("%w: %d bytes, must be at most %d", ErrTooLarge, size, MaxBytes)
+	}
+	return nil
+}
+
+// checkOne checks one write.
+func checkOne(w *Write) error {
+	if err := route.CheckID(w.ID); err != nil {
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	}
+	switch {
+	case w.Version == 0 || w.Version > 1<<62:
+		return fmt.Errorf("%w: Version %d of %.64q, must be 1 to 2^62", ErrTooLarge, w.Version, w.ID)
+	case w.Schema > maxSchema:
+		return fmt.Errorf("%w: Schema %d of %.64q, must be at most %d", ErrTooLarge, w.Schema, w.ID, maxSchema)
+	case w.Nonce == [16]byte{}:
+		return fmt.Errorf("%w: Nonce of %.64q is zero", ErrTooLarge, w.ID)
+	}
+	return nil
+}
