@@ -42,7 +42,8 @@ const (
 	MemberQuarantined           = membership.MemberQuarantined // unreachable for good, as Event.By says
 	LeaderChanged               = membership.LeaderChanged
 	RoleLeaderChanged           = membership.RoleLeaderChanged
-	MetadataChanged             = membership.MetadataChanged // some key of View.Metadata was set or deleted
+	MetadataChanged             = membership.MetadataChanged   // some key of View.Metadata was set or deleted
+	PartitionsChanged           = membership.PartitionsChanged // View.Partitions is another one
 
 	MemberPreparingForShutdown = membership.MemberPreparingForShutdown
 	MemberReadyForShutdown     = membership.MemberReadyForShutdown

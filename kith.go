@@ -200,6 +200,7 @@ type (
 	//	Accusations, Quarantined,
 	//	QuarantinedBy                           which member does not hear which
 	//	Metadata, MetadataValue                 the application's own keys
+	//	Partitions                              paths, how many instances each has, and where they are
 	//	Converged, Hash, Seq                    whether all have seen this state; its digest; its number here
 	//	ClusterID, Birth                        which cluster
 	//

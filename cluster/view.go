@@ -59,6 +59,7 @@ type View struct {
 	Accusations []Accusation // which member accuses which, sorted by observer then subject
 	Leader      peer.ID      // zero when there is none
 	Metadata    []Metadata   // the application's own, sorted by key; deleted keys are absent
+	Partitions  []Partition  // the partition table, sorted by path; deleted ones are absent when all instances ended
 	Converged   bool         // this node can prove that all members have seen this state
 }
 

@@ -162,6 +162,9 @@ func (a *admission) refuses(j *joinBody) (refusal, string) {
 	if t, dead := a.st.Tomb(j.id); dead {
 		return refuseRemoved, fmt.Sprintf("incarnation %s was removed when %s and never comes back", j.id, t.Last)
 	}
+	if st == cluster.Removed && len(a.st.Parts) > 0 && slices.Contains(a.older, j.id) {
+		return refuseSetting, "the cluster has partitions, which the wire version of the joining node does not know"
+	}
 	if lost, most := a.lostJoiners(); st == cluster.Removed && lost >= most {
 		return refuseBusy, fmt.Sprintf("%d members are joining that nobody hears", lost)
 	}

@@ -45,6 +45,8 @@ type core struct {
 	stale bool // state, seen set or phase changed since the last view was made
 	push  bool // the state is worth an eager push
 
+	older []peer.ID // who speak a wire version without partitions, the last maxOlder that were told
+
 	timers [timerCount]timer
 	arena  peer.Arena
 	mail   []peer.Mail
@@ -116,6 +118,22 @@ func (c *core) install(s *members.State, push bool) {
 
 // sawMore notes that the seen set grew.
 func (c *core) sawMore() { c.dirty, c.stale = true, true }
+
+// maxOlder bounds core.older.
+const maxOlder = 1024
+
+// noteOlder remembers who speaks a wire version without partitions.
+func (c *core) noteOlder(id peer.ID) {
+	for _, known := range c.older {
+		if known == id {
+			return
+		}
+	}
+	if len(c.older) >= maxOlder {
+		c.older = c.older[1:]
+	}
+	c.older = append(c.older, id)
+}
 
 // end is the end: no deadline, no further mail. The last view has this node removed, or Down.
 func (c *core) end(kind EndKind, by peer.ID, reason string) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/core/members"
+	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -26,8 +27,8 @@ func (m *Machine) nextView() *cluster.View {
 	}
 	v := m.st.TakeView()
 	*v = cluster.View{Self: m.self, Seq: seq, ClusterID: m.st.Cluster, Birth: m.st.Birth, Hash: uint64(m.st.Digest),
-		Members: m.st.Members, Metadata: m.st.Live, Unreachable: m.st.Unreachable, Accusations: m.st.Accused,
-		Converged: now}
+		Members: m.st.Members, Metadata: m.st.Live, Partitions: m.st.Placed,
+		Unreachable: m.st.Unreachable, Accusations: m.st.Accused, Converged: now}
 	if v.Unreachable.Has(m.self) {
 		v.Unreachable = v.Unreachable.Clone()
 		v.Unreachable.Remove(m.self)
@@ -71,8 +72,8 @@ func sameSlice[S ~[]T, T any](a, b S) bool {
 }
 
 // diff appends the events from old (nil: nothing) to next: removed members, then members that are new or changed, by
-// their present status, then unreachable, reachable, leader, metadata, role leaders; each group in address order. A
-// removed member's event has status Removed and the last status known here; nothing is said of this node's
+// their present status, then unreachable, reachable, leader, metadata, partitions, role leaders; each group in address
+// order. A removed member's event has status Removed and the last status known here; nothing is said of this node's
 // reachability.
 func diff(events []Event, old, next *cluster.View) []Event {
 	if old == nil {
@@ -87,6 +88,9 @@ func diff(events []Event, old, next *cluster.View) []Event {
 	}
 	if !sameMetadata(old.Metadata, next.Metadata) {
 		events = append(events, Event{Kind: MetadataChanged})
+	}
+	if !partition.Equal(old.Partitions, next.Partitions) {
+		events = append(events, Event{Kind: PartitionsChanged})
 	}
 	if sameSlice(old.Members, next.Members) && slices.Equal(old.Unreachable, next.Unreachable) {
 		return events // leaders follow from these

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/core/members"
+	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -26,6 +28,10 @@ type leading struct {
 	stuckUntil time.Duration // when leading without convergence lets members in weakly; 0: no such stretch
 	recorded   Record        // what the runtime has written down
 	unnamed    time.Duration // when members are let in that it does not name; 0: none waits
+
+	planned   gossip.Digest             // the version whose partition table is as it should be
+	completed []cluster.PartitionChange // that this node has handed over, while the table has them
+	gaveUp    bool                      // this node leaves and has waited long enough: it says so of all it hosts
 }
 
 // leaderTick looks at the duties again, which change with time only for tombstones, and at the node's own isolation.
@@ -66,7 +72,8 @@ func (l *leading) duties() {
 	var removed []cluster.Member
 	if members.Converged(l.st, l.self, l.exited) {
 		l.unstuck()
-		if !l.st.AllUp || len(l.st.Tombs) > 0 {
+		if !l.st.AllUp || len(l.st.Tombs) > 0 || len(l.st.Parts) > 0 && l.planned != l.st.Digest {
+			l.planned = l.st.Digest
 			letIn := l.named() && l.cfg.minimums().met(l.st.Members)
 			next, removed = members.Lead(l.st, l.self, l.exited, l.ages.expiry(l.cfg.TombstoneRetention, l.now), letIn)
 		}
@@ -207,6 +214,105 @@ func (l *leading) pruneClock() *members.State {
 		return nil
 	}
 	return l.st.PruneEntries(gone, l.self)
+}
+
+// DefineCommand defines a partition, or defines it anew: how many instances it has, who may host one, and how one is
+// handed over. The last writer wins. The leader does the rest when all members have seen it. Errors: ErrNotMember,
+// ErrOldMember, and those of package cluster: ErrBadPath, ErrBadCount, ErrBadHandoff, ErrBadDefinition,
+// ErrPartitionsFull.
+type DefineCommand struct{ Definition cluster.PartitionDefinition }
+
+// UndefineCommand takes the definition of a partition back; its instances end. Errors: ErrNotMember,
+// cluster.ErrUnknownPartition.
+type UndefineCommand struct{ Path string }
+
+// MoveInstanceCommand asks the leader to have one instance handed over to another member. Errors: ErrNotMember, and
+// those of package cluster: ErrUnknownPartition, ErrBadDefinition, ErrMovePending.
+type MoveInstanceCommand struct {
+	Path string
+	Slot int
+	To   peer.ID
+}
+
+// CompleteCommand says that this node, which is the change's From, has handed the instance over. A change that the
+// table does not have (any more) is ignored. It is said again by itself when a later version of the table has the
+// change pending. Errors: ErrNotMember, ErrBadCommand for a change of another node.
+type CompleteCommand struct{ Change cluster.PartitionChange }
+
+// OldWireCommand says that ID speaks a wire version that knows no partition table. While it is a member nothing is
+// defined here, and it is not admitted once something is.
+type OldWireCommand struct{ ID peer.ID }
+
+func (DefineCommand) command()       {}
+func (UndefineCommand) command()     {}
+func (MoveInstanceCommand) command() {}
+func (CompleteCommand) command()     {}
+func (OldWireCommand) command()      {}
+
+// ErrOldMember is returned by a DefineCommand while a member speaks a wire version without partitions.
+var ErrOldMember = errors.New("membership: a member speaks an older wire version, which knows no partitions")
+
+// changeTable carries out one of the commands for the partition table.
+func (m *Machine) changeTable(cmd Command) (err error) {
+	if m.phase != member {
+		return ErrNotMember
+	}
+	t := m.st.Parts
+	switch c := cmd.(type) {
+	case DefineCommand:
+		for _, id := range m.older {
+			if m.st.Has(id) {
+				return fmt.Errorf("%w: %s", ErrOldMember, id)
+			}
+		}
+		t, err = t.Define(c.Definition, m.self)
+	case UndefineCommand:
+		t, err = t.Undefine(c.Path, m.self)
+	case MoveInstanceCommand:
+		t, err = t.Move(c.Path, c.Slot, c.To, m.self)
+	case CompleteCommand:
+		if c.Change.From != m.self {
+			return fmt.Errorf("%w: a change of %s", ErrBadCommand, c.Change.From)
+		}
+		m.leading.completed = append(m.leading.completed, c.Change)
+		m.dirty = true // follow completes it
+	}
+	if next := m.st.WithPartitions(t, m.self); err == nil && next != nil {
+		m.install(next, true)
+	}
+	return err
+}
+
+// complete marks in the table what this node has handed over. A leader that had not heard of it may have written a
+// later version of the table, and a merge takes that; so it is looked at whenever the state has changed.
+func (l *leading) complete() {
+	if len(l.completed) == 0 && !l.gaveUp {
+		return
+	}
+	kept, t := l.completed[:0], l.st.Parts
+	for i := range t {
+		for _, c := range t[i].Changes {
+			if c.From != l.self {
+				continue
+			}
+			done := l.gaveUp
+			for _, is := range l.completed {
+				done = done || partition.SameChange(is, c)
+			}
+			if done {
+				kept = append(kept, c)
+			}
+		}
+	}
+	for _, c := range kept {
+		t = t.Complete(c)
+	}
+	if l.completed = kept; len(kept) == 0 {
+		l.completed = nil
+	}
+	if next := l.st.WithPartitions(t, l.self); next != nil {
+		l.install(next, true)
+	}
 }
 
 // SetMetadataCommand sets one key of the metadata that the cluster's state carries; an empty value deletes it. The last

@@ -36,6 +36,8 @@ const (
 
 	MemberQuarantined EventKind = 15 // unreachable for good, as By says; after the reachable (FD-4)
 
+	PartitionsChanged EventKind = 16 // View.Partitions is another one; after the metadata
+
 	// Without a change of the view:
 
 	ConvergenceBlocked  EventKind = 32 // no convergence for 20 s, and again each 60 s; Convergence says why
@@ -60,8 +62,8 @@ const (
 var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", "member-left", "member-exited",
 	"member-downed", "unreachable-member", "reachable-member", "leader-changed", "role-leader-changed",
 	"member-weakly-up", "member-preparing-for-shutdown", "member-ready-for-shutdown", "metadata-changed",
-	"member-quarantined", 32: "convergence-blocked", "convergence-restored", "self-indicted", "twin-cluster",
-	"settings-differ", 40: "forming-held", "split-cluster", "not-up-yet", "node-suspended", "node-resumed",
+	"member-quarantined", "partitions-changed", 32: "convergence-blocked", "convergence-restored", "self-indicted",
+	"twin-cluster", "settings-differ", 40: "forming-held", "split-cluster", "not-up-yet", "node-suspended", "node-resumed",
 	"cluster-formed", "join-put-off"}
 
 // OfView reports whether the kind tells a difference between two views. Others come without a new view.
@@ -161,7 +163,7 @@ func why(last cluster.Status, cause cluster.Cause, by peer.ID) string {
 // String prints the event as one line.
 func (e Event) String() string {
 	switch e.Kind {
-	case MetadataChanged:
+	case MetadataChanged, PartitionsChanged:
 		return e.Kind.String()
 	case MemberQuarantined, SelfSuspected:
 		return fmt.Sprintf("%s %s (%s)", e.Kind, e.Member.ID, e.Reason())

@@ -34,8 +34,19 @@ func (l *leaving) leave() {
 			d := l.st.Draft()
 			d.SetStatus(l.self, cluster.Leaving)
 			l.install(d.Commit(l.self), true)
+			l.in(timerExitEnd, l.cfg.ExitTimeout) // what it hosts has so long to be handed over
 		}
 	}
+}
+
+// exitEnd: the time is over in which this node was to be told that it was removed, or, while it is Leaving, in which
+// what it hosts was to be handed over: then it says of all of it that it is.
+func (l *leaving) exitEnd() {
+	if l.exiting {
+		l.end(EndLeft, l.self, "no member confirmed the removal in time")
+		return
+	}
+	l.leading.gaveUp, l.dirty = true, true
 }
 
 // startExit: this node knows that its leaving is known to all. What it hosted was given back before it left, so it

@@ -90,7 +90,7 @@ func replay(t *testing.T, a *actor) {
 			delete(unreachable, e.Member.ID)
 		case LeaderChanged:
 			leader = e.Leader
-		case RoleLeaderChanged, MetadataChanged:
+		case RoleLeaderChanged, MetadataChanged, PartitionsChanged:
 		default:
 			if e.Kind.OfView() {
 				members[e.Member.ID] = e.Member

@@ -207,6 +207,10 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.downAll(c.IDs, c.Cause)
 	case SetMetadataCommand:
 		err = m.setMetadata(c)
+	case DefineCommand, UndefineCommand, MoveInstanceCommand, CompleteCommand:
+		err = m.changeTable(cmd)
+	case OldWireCommand:
+		m.noteOlder(c.ID)
 	case LinkLostCommand:
 		m.watch.linkLost(c)
 	case QuarantineCommand:
@@ -292,6 +296,7 @@ func (m *Machine) follow() {
 			m.dirty = false
 			m.leading.forgetExits()
 			if m.noticeSelf(); m.phase == member {
+				m.leading.complete()
 				m.leading.duties()
 			}
 		}

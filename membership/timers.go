@@ -59,7 +59,7 @@ func (m *Machine) fire(i int) {
 	case timerOrphan:
 		m.end(EndIsolated, m.self, "all who had been up in the cluster that this node joined have been downed")
 	case timerExitEnd:
-		m.end(EndLeft, m.self, "no member confirmed the removal in time")
+		m.leaving.exitEnd()
 	case timerSeedCheck:
 		m.others.askSeed()
 	case timerAdmit:

@@ -11,7 +11,7 @@ import (
 // A node speaks its own version and those before, so that a cluster can be upgraded node by node. What changed from
 // one version to the next stands in docs/contributing/wire.md.
 const (
-	Version       = 8 // of this build
+	Version       = 9 // of this build
 	OldestVersion = 1 // that this build still speaks
 )
 

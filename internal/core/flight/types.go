@@ -48,6 +48,8 @@ var commands = []any{
 	shard.LeaveCommand{}, shard.DrainCommand{}, shard.SuspendCommand{}, shard.DeathCommand{}, shard.MoveCommand{},
 	shard.AskMoveCommand{}, shard.ReadyCommand{}, shard.WishesCommand{}, shard.LoadsCommand{}, shard.MarkedCommand{},
 	shard.MarkAgainCommand{}, shard.HandOverCommand{}, shard.EndCommand{}, node.OlderCommand{},
+	membership.DefineCommand{}, membership.UndefineCommand{}, membership.MoveInstanceCommand{},
+	membership.CompleteCommand{}, membership.OldWireCommand{},
 }
 
 // boxed are the other types that are met behind an interface.

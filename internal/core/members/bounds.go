@@ -68,7 +68,7 @@ func (v *Version) Plausible(o *Version) bool {
 			return false
 		}
 	}
-	return true
+	return v.Parts.Plausible(o.Parts)
 }
 
 // consume takes n up-numbers that nobody gets; they end at the highest.

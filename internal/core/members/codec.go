@@ -7,18 +7,21 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
 const (
 	stateFormat   = 3
+	partsFormat   = 4    // with a partition table; nodes before wire version 9 cannot read it
 	maxDictionary = 4096 // distinct roles of one state
 )
 
 // appendCore appends a version, all of a state but the seen set, and returns how much of it comes before the clock:
 //
-//	u8 format; u64 cluster; u64 birth; varint highest up-number; varint prunings, if any: u64 digest pruned from
+//	u8 format, 4 with a partition table, else 3; u64 cluster; u64 birth
+//	varint highest up-number; varint prunings, if any: u64 digest pruned from
 //	roles:    count, strings, sorted
 //	profiles: count, then each: count and positions of roles, version as string; sorted, distinct
 //	deciders: count, identities as columns
@@ -26,6 +29,7 @@ const (
 //	tombs:    count; columns: addresses, incarnations, u8 last statuses; verdicts of the Down ones
 //	rows:     count, then each: observer, varint version, count, then each record: subject, varint age, u8 kind
 //	meta:     count, then each: key, value, varint count, id of the writer; sorted by key
+//	parts:    format 4 only: a table that is not empty, as partition.Append writes it
 //	clock:    count; columns: members, varint counters
 //
 // Identities are an address column (peer.AppendAddrAfter) and a column of u64. An up-number is the zigzag difference
@@ -37,7 +41,7 @@ func appendCore(b []byte, v *Version) ([]byte, int) { return new(work).appendCor
 
 func (w *work) appendCore(b []byte, v *Version) ([]byte, int) {
 	at := len(b)
-	b = wire.AppendU64(wire.AppendU64(append(b, stateFormat), v.Cluster), v.Birth)
+	b = wire.AppendU64(wire.AppendU64(append(b, v.format()), v.Cluster), v.Birth)
 	b = appendPruned(wire.AppendUvarint(b, uint64(v.HighestUp)), v)
 	d := &w.words
 	d.gather(v)
@@ -50,6 +54,9 @@ func (w *work) appendCore(b []byte, v *Version) ([]byte, int) {
 		b, observer = v.appendRow(b, observer, &v.Reach[i])
 	}
 	b = appendMeta(b, v.meta)
+	if len(v.Parts) > 0 {
+		b = partition.Append(b, v.Parts, v.Members)
+	}
 	content := len(b) - at
 	b = wire.AppendUvarint(b, uint64(len(v.Clock)))
 	next := 0
@@ -60,6 +67,15 @@ func (w *work) appendCore(b []byte, v *Version) ([]byte, int) {
 		b = wire.AppendUvarint(b, v.Clock[i].N)
 	}
 	return b, content
+}
+
+// format is that of a state without a partition table for as long as there is none: then it costs nothing, and nodes of
+// older wire versions read it.
+func (v *Version) format() byte {
+	if len(v.Parts) > 0 {
+		return partsFormat
+	}
+	return stateFormat
 }
 
 func appendMembers(b []byte, v *Version, d *dictionary) []byte {
@@ -135,7 +151,8 @@ func (v *Version) appendMember(b []byte, next int, id peer.ID) ([]byte, int) {
 // is always written: equal versions have equal bytes.
 func (w *work) readCore(kind wire.Kind, b []byte) (*Version, error) {
 	r := wire.NewReader(kind, b)
-	if r.U8() != stateFormat {
+	format := r.U8()
+	if format != stateFormat && format != partsFormat {
 		r.Fail(wire.ErrBadWire)
 	}
 	v := &Version{Cluster: r.U64(), Birth: r.U64(), HighestUp: readUpNumber(&r)}
@@ -146,6 +163,9 @@ func (w *work) readCore(kind wire.Kind, b []byte) (*Version, error) {
 	readTombs(&r, v, &d)
 	readReach(&r, v)
 	v.meta = readMeta(&r)
+	if format == partsFormat {
+		v.Parts = partition.Read(&r, v.Members)
+	}
 	readClock(&r, v)
 	if err := r.Done(); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/base/spent"
+	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -65,6 +66,60 @@ func TestStateGoldenBytes(t *testing.T) {
 	require.Equal(t, uint64(3), got.Reach.VersionOf(ip(2)))
 	require.True(t, got.Reach.Quarantines(ip(2), ip(3)))
 	require.Equal(t, s.meta, got.meta)
+}
+
+// goldenParted is a state of format 4: the table stands before the clock. Formats without one stay as they were.
+const goldenParted = "04110000000000000022000000000000000500020264620377656203000002000100010103312e320201040a00" +
+	"0001bb1c18010000000000000007000000000000000301040a000001bb1c040401000000000000000200000000" +
+	"000000030000000000000001000400030601020003010201040a000004bb1c0404000000000000000500000000" +
+	"000000030401020200010102000000030102000101016b017601040a000001bb1c010000000000000001000361" +
+	"2f62100104040a000004bb1c04000000000000000002050202020500020104040a000004bb1c04000000000000" +
+	"00010004040a000005bb1c05000000000000000002020000ad0201"
+
+// TestPartedGoldenBytes: with a partition table a state has its own format, in which identities are ordinals; without
+// one it costs nothing (PRT-1, GOS-8).
+func TestPartedGoldenBytes(t *testing.T) {
+	s := parted()
+	b := payload(s)
+	require.Equal(t, goldenParted, hex.EncodeToString(b))
+	got, err := readState(wire.KindGossip, b)
+	require.NoError(t, err)
+	require.Equal(t, s.Parts, got.Parts)
+	require.Equal(t, s.Placed, got.Placed)
+	b[0] = stateFormat
+	_, err = readState(wire.KindGossip, b)
+	require.Error(t, err)
+	empty := payload(sample())
+	require.EqualValues(t, stateFormat, empty[0])
+	empty[0] = partsFormat
+	_, err = readState(wire.KindGossip, empty)
+	require.Error(t, err, "a table that is empty is not written")
+}
+
+// TestPartitionsCost says what a state and its packed form cost with so many paths, for docs and releases (PRT-1).
+func TestPartitionsCost(t *testing.T) {
+	for _, n := range []int{0, 100, cluster.MaxPartitions} {
+		s := bigState(100).Draft()
+		for i := range n {
+			d := cluster.PartitionDefinition{Path: fmt.Sprintf("market/prices/%04d", i*7919%n), Count: partition.Exactly(3)}
+			s.Parts, _ = s.Parts.Define(d, s.Members[i%100].ID)
+		}
+		s.Parts = s.Parts.Plan(s.Members, 1, nil)
+		s.Commit(s.Members[0].ID)
+		next := s.Draft()
+		if n > 0 {
+			next.Members[50].Status = cluster.Leaving
+			next.Parts = next.Parts.Plan(next.Members, 1, nil)
+		}
+		next.Commit(s.Members[0].ID)
+		changes, ok := appendDelta(nil, s.Version, next.Version)
+		require.True(t, ok)
+		plain, packed := len(payload(s)), len((&coder{above: 1024}).packOf(s.Version).bytes)
+		t.Logf("%d paths, 100 members: %d bytes, %d packed; %d changes: a delta of %d", n, plain, packed,
+			next.Parts.Pending(), len(changes))
+		require.LessOrEqual(t, plain-len(payload(bigState(100))), 32*n+64)
+		require.LessOrEqual(t, len(changes), 48*next.Parts.Pending()+32)
+	}
 }
 
 func TestHostileStates(t *testing.T) {

@@ -4,9 +4,11 @@ package members
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -20,7 +22,8 @@ import (
 //	         up-number, verdict); new (count, then each: id, u8 status, varint up-number, verdict, roles, version)
 //	tombs:   gone; put (count, then each: id, u8 last status, verdict)
 //	rows:    gone; put (count, then each: observer in to, varint version, count, then each record as in the core)
-//	meta:    u8 1 and all of it when it changed, else u8 0
+//	meta:    u8 with 1 and all of it when it changed
+//	parts:   when that u8 has 2: gone; put (count, then each as in the core)
 //	clock:   gone; put (count, then each: member in to, varint counter)
 //
 // A verdict is empty but for Down: u8 cause, id of the decider.
@@ -44,11 +47,7 @@ func appendDelta(b []byte, from, to *Version) ([]byte, bool) {
 	for _, i := range put {
 		b, next = to.appendRow(b, next, &to.Reach[i])
 	}
-	if slices.Equal(from.meta, to.meta) {
-		b = append(b, 0)
-	} else {
-		b = appendMeta(append(b, 1), to.meta)
-	}
+	b = appendTables(b, from, to)
 	b, put = appendGone(b, from.Clock, to.Clock, compareEntries, func(x, y *gossip.Entry) bool { return x.N == y.N })
 	b = wire.AppendUvarint(b, uint64(len(put)))
 	next = 0
@@ -58,6 +57,54 @@ func appendDelta(b []byte, from, to *Version) ([]byte, bool) {
 	}
 	return b, true
 }
+
+// What of the tables of programmers a delta holds.
+const (
+	deltaMeta  = 1 << 0
+	deltaParts = 1 << 1
+)
+
+// appendTables appends what changed of the metadata and of the partition table.
+func appendTables(b []byte, from, to *Version) []byte {
+	at := len(b)
+	b = append(b, 0)
+	if !slices.Equal(from.meta, to.meta) {
+		b[at] |= deltaMeta
+		b = appendMeta(b, to.meta)
+	}
+	if partition.Equal(from.Parts, to.Parts) {
+		return b
+	}
+	b[at] |= deltaParts
+	b, put := appendGone(b, from.Parts, to.Parts, comparePaths, partition.Same)
+	b = wire.AppendUvarint(b, uint64(len(put)))
+	last := ""
+	for _, i := range put {
+		b = partition.AppendOne(b, &to.Parts[i], last, to.Members)
+		last = to.Parts[i].Path
+	}
+	return b
+}
+
+// readTables reads what appendTables wrote.
+func readTables(r *wire.Reader, from, v *Version) {
+	v.meta, v.Parts = from.meta, from.Parts
+	has := r.U8()
+	check(r, has <= deltaMeta|deltaParts, true)
+	if has&deltaMeta != 0 {
+		v.meta = readMeta(r)
+	}
+	if has&deltaParts != 0 {
+		last := ""
+		v.Parts = patch(r, from.Parts, cluster.MaxPartitions, partition.LeastSize, comparePaths, func() cluster.Partition {
+			p := partition.ReadOne(r, last, v.Members)
+			last = p.Path
+			return p
+		})
+	}
+}
+
+func comparePaths(x, y *cluster.Partition) int { return strings.Compare(x.Path, y.Path) }
 
 func compareEntries(x, y *gossip.Entry) int {
 	if x.ID == y.ID {
@@ -165,10 +212,7 @@ func (w *work) readDelta(kind wire.Kind, from *Version, b []byte) (*Version, err
 	})
 	next := 0
 	v.Reach = patch(&r, from.Reach, len(v.Members), 3, compareRows, func() row { return readRow(&r, v, &next) })
-	v.meta = from.meta
-	if r.Bool() {
-		v.meta = readMeta(&r)
-	}
+	readTables(&r, from, v)
 	next = 0
 	v.Clock = patch(&r, from.Clock, len(v.Members), 2, compareEntries, func() gossip.Entry {
 		e := gossip.Entry{ID: readMember(&r, v, &next), N: readChanges(&r)}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -105,9 +106,52 @@ func anyState() *rapid.Generator[*State] {
 				s.meta, _ = s.meta.with(k, v, nid(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "writer")))
 			}
 		}
+		s.Parts = anyTable(t, s.Members)
 		s.Seen = gossip.NewSeen(len(s.Members))
 		return s.Seal()
 	})
+}
+
+// anyTable draws a partition table that may name those who are no members any more.
+func anyTable(t *rapid.T, now []cluster.Member) (table partition.Table) {
+	var all []cluster.Member
+	for i, n := range []string{"a", "b", "c", "d", "e"} {
+		all = append(all, cluster.Member{ID: nid(n), Status: cluster.Up, UpNumber: uint32(i + 1)})
+	}
+	for range rapid.IntRange(0, 5).Draw(t, "table") {
+		path := rapid.SampledFrom([]string{"p", "p/q"}).Draw(t, "path")
+		by := nid(rapid.SampledFrom([]string{"a", "z"}).Draw(t, "by"))
+		switch rapid.IntRange(0, 4).Draw(t, "op") {
+		case 0, 1:
+			d := cluster.PartitionDefinition{Path: path, Count: partition.Exactly(rapid.IntRange(1, 3).Draw(t, "n"))}
+			table, _ = table.Define(d, by)
+		case 2:
+			table, _ = table.Undefine(path, by)
+		case 3:
+			table = table.Plan(rapid.SampledFrom([][]cluster.Member{all, all[1:], now}).Draw(t, "who"),
+				uint32(rapid.IntRange(1, 2).Draw(t, "writer")), nil)
+		case 4:
+			for i := range table {
+				for _, c := range table[i].Changes {
+					table = table.Complete(c)
+				}
+			}
+		}
+	}
+	return table
+}
+
+// parted is the sample with a partition table: two instances, of which one is being handed over to a joined member, and
+// one on a node that is no member any more.
+func parted() *State {
+	s := sample().Draft()
+	was := []cluster.Member{{ID: ip(1), Status: cluster.Up}, {ID: ip(4), Status: cluster.Up}}
+	d := cluster.PartitionDefinition{Path: "a/b", Count: partition.Exactly(2), Handoff: cluster.Ordered}
+	s.Parts, _ = s.Parts.Define(d, ip(4))
+	s.Parts = s.Parts.Plan(was, 1, nil)
+	was[0].Status = cluster.Leaving
+	s.Parts = s.Parts.Plan(append(was, cluster.Member{ID: ip(5), Status: cluster.Up}), 2, nil)
+	return s.Commit(ip(1))
 }
 
 func anyVerdict(t *rapid.T, st cluster.Status) (cluster.Cause, peer.ID) {

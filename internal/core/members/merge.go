@@ -8,6 +8,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -51,6 +52,7 @@ func (w *work) merge(a, b *State) *State {
 	v.Members = union(a.Members, b.Members, compareMembers, sameMembers, mergeMembers)
 	v.Reach = union(a.Reach, b.Reach, compareRows, sameRows, joinRows)
 	v.meta = a.meta.merge(b.meta)
+	v.Parts = partition.Merge(a.Parts, b.Parts)
 	v.Clock = a.Clock.Merge(b.Clock)
 	if len(v.Tombs) != len(a.Tombs) || len(v.Tombs) != len(b.Tombs) { // else neither has one that the other lacks
 		if alive := bury(v.Members, v.Tombs); len(alive) < len(v.Members) {

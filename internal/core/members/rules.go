@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -19,9 +20,10 @@ func (s *State) Leader(self peer.ID) peer.ID {
 // incarnation, which proves the old one dead; Exiting ones that confirmed or are unreachable; self last of all. Each
 // removed member that was never seen Up consumes an up-number, because a leader on the far side of a cut may have
 // given it one, and after a loss so does each one that has none; then joining members get theirs in address order, and
-// leaving ones become exiting. Tombstones for which expired says true are forgotten. While the cluster prepares for a
-// full shutdown nobody is let in, who is Up prepares too, and who prepares becomes ready; without letIn nobody is let
-// in either, nor before all joining members have seen this version.
+// leaving ones become exiting, unless the partition table names them, which is then planned. Tombstones for which
+// expired says true are forgotten. While the cluster prepares for a full shutdown nobody is let in, who is Up prepares
+// too, and who prepares becomes ready; without letIn nobody is let in either, nor before all joining members have seen
+// this version.
 func Lead(s *State, self peer.ID, exited peer.Set, expired func(peer.ID) bool, letIn bool) (next *State,
 	removed []cluster.Member) {
 	d := s.Draft()
@@ -51,6 +53,9 @@ func Lead(s *State, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 		skip = 0
 	}
 	changed := d.promote(letIn && s.seenByJoiners(removed), skip) || len(removed) > 0
+	if parts := d.Parts.Plan(d.Members, d.numberOf(self), nil); !partition.Equal(parts, d.Parts) {
+		d.Parts, changed = parts, true
+	}
 	if kept := keepTombs(d.Tombs, expired); len(kept) < len(d.Tombs) {
 		d.Tombs, changed = kept, true
 	}
@@ -58,6 +63,24 @@ func Lead(s *State, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 		return nil, nil
 	}
 	return d.Commit(self), removed
+}
+
+// numberOf returns the up-number of a member, 0 for one who has none.
+func (s *Version) numberOf(id peer.ID) uint32 {
+	if i := s.Index(id); i >= 0 {
+		return s.Members[i].UpNumber
+	}
+	return 0
+}
+
+// WithPartitions returns the next version, in which by has changed the partition table, or nil when it is the same.
+func (s *State) WithPartitions(t partition.Table, by peer.ID) *State {
+	if partition.Equal(s.Parts, t) {
+		return nil
+	}
+	d := s.Draft()
+	d.Parts = t
+	return d.Commit(by)
 }
 
 // Orphaned reports whether all who were ever up are Down, as cluster.Orphaned says of a list of members.
@@ -106,7 +129,7 @@ func (s *State) promote(letIn bool, skip uint32) (changed bool) {
 			m.Status = cluster.PreparingForShutdown
 		case was == cluster.PreparingForShutdown:
 			m.Status = cluster.ReadyForShutdown
-		case was == cluster.Leaving:
+		case was == cluster.Leaving && (stopping || !s.Parts.Names(m.ID)):
 			m.Status = cluster.Exiting
 		}
 		changed = changed || m.Status != was

@@ -8,6 +8,7 @@ import (
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -33,7 +34,8 @@ type Version struct {
 	Tombs     []Tombstone      // sorted by id
 	Reach     Reachability     // who holds whom unreachable
 	meta      metadata
-	Clock     gossip.Clock // how many changes of each member it holds
+	Parts     partition.Table // instances and changes of it may name nodes that are no members any more
+	Clock     gossip.Clock    // how many changes of each member it holds
 
 	// Derived by Seal.
 	Digest      gossip.Digest        // of the canonical bytes
@@ -41,6 +43,7 @@ type Version struct {
 	Unreachable peer.Set             // by observers that are not Down
 	Accused     []cluster.Accusation // all records of Reach
 	Live        []cluster.Metadata   // what a view shows of meta
+	Placed      []cluster.Partition  // what a view shows of Parts
 	AnyDown     bool                 // some member is Down
 	AllUp       bool                 // nothing to do for a leader but to forget tombstones
 
@@ -164,6 +167,11 @@ func (v *Version) sealIn(w *work, a, b *Version) {
 	} else {
 		v.Live = v.meta.live()
 	}
+	if v.Placed = nil; a != nil && partition.Shared(a.Parts, v.Parts) {
+		v.Placed = a.Placed
+	} else {
+		v.Placed = v.Parts.Live()
+	}
 	if len(v.Reach) == 0 {
 		return
 	}
@@ -210,7 +218,7 @@ func (s *State) TakeView() *cluster.View {
 func (s *State) Draft() *State {
 	d := NewState(Version{Cluster: s.Cluster, Birth: s.Birth, HighestUp: s.HighestUp, Prunes: s.Prunes,
 		Pruned: s.Pruned, Members: slices.Clone(s.Members), Tombs: s.Tombs, Reach: s.Reach, meta: s.meta,
-		Clock: s.Clock})
+		Parts: s.Parts, Clock: s.Clock})
 	d.Floor = s.Floor
 	return d
 }

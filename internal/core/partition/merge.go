@@ -16,7 +16,7 @@ import (
 // because two sides filled the table without each other, the first in order stay: every node drops the same ones. The
 // result is a or b itself where it equals it.
 func Merge(a, b Table) Table {
-	if len(b) == 0 || same(a, b) {
+	if len(b) == 0 || Shared(a, b) {
 		return a
 	}
 	if len(a) == 0 {
@@ -60,11 +60,12 @@ func Merge(a, b Table) Table {
 	return out
 }
 
-func same(a, b Table) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+// Shared reports whether a and b are one and the same list.
+func Shared(a, b Table) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // Equal reports whether two tables are the same in everything.
 func Equal(a, b Table) bool {
-	if same(a, b) {
+	if Shared(a, b) {
 		return true
 	}
 	for i := range a {
@@ -142,4 +143,25 @@ func comparePlacements(a, b *cluster.Partition) int {
 			return cmp.Or(cmp.Compare(x.Slot, y.Slot), x.From.Compare(y.From), x.To.Compare(y.To),
 				cmp.Compare(x.Epoch, y.Epoch), cmp.Compare(x.Writer, y.Writer))
 		}))
+}
+
+// changeLeap is how far ahead of ours each number of a table may be that others sent. No cluster comes so far while a
+// member is away: somebody has made it up, and the next honest change must not find the end.
+const changeLeap = 1 << 40
+
+// Plausible reports whether a table of others may follow on t: no number leaps.
+func (t Table) Plausible(o Table) bool {
+	if Shared(t, o) {
+		return true
+	}
+	for i := range o {
+		epoch, version := uint64(changeLeap), uint64(changeLeap)
+		if k, ok := t.Find(o[i].Path); ok {
+			epoch, version = epoch+t[k].Epoch, version+t[k].Version
+		}
+		if o[i].Epoch > epoch || o[i].Version > version {
+			return false
+		}
+	}
+	return true
 }

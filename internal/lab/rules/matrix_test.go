@@ -64,8 +64,8 @@ var matrix = map[string]string{
 	"cluster": "peer",
 	// the partition table as a value
 	"internal/core/partition": "cluster peer wire",
-	"members":                 "cluster gossip fd peer wire",
-	"membership":              "gossip fd peer wire cluster members",
+	"members":                 "cluster gossip fd peer wire internal/core/partition",
+	"membership":              "gossip fd peer wire cluster members internal/core/partition",
 	"crdt":                    "gossip peer wire",
 	"sbr":                     "membership peer",
 	"singleton":               "membership peer wire",
@@ -92,7 +92,7 @@ var matrix = map[string]string{
 	"internal/lab/bootruns": "",
 	// starts of nodes that know nobody, simulated
 	"internal/sim/starts": "bootstrap/formation peer wire",
-	"driver": "internal/core/replica internal/runtime/replicas " +
+	"driver": "internal/core/replica internal/runtime/replicas internal/core/partition " +
 		"node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
 		"internal/core/flight internal/core/leases stats wire ringbuf internal/base/feed internal/core/survey " +
 		"shard/strategy internal/base/logs " +

@@ -6,16 +6,19 @@ package driver
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"time"
 
 	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/internal/core/plane"
 	"github.com/kith-io/kith/internal/core/replica"
 	"github.com/kith-io/kith/internal/core/survey"
 	"github.com/kith-io/kith/internal/runtime/exec"
 	"github.com/kith-io/kith/internal/runtime/replicas"
 	"github.com/kith-io/kith/internal/runtime/transport"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -124,6 +127,31 @@ func Replicas(d *Driver) *replicas.Office { return d.replicas }
 // Of returns the driver behind a node of the root package, which sets it: packages above it that need more than
 // embedders are given get at it so.
 var Of func(node any) *Driver
+
+// Partitions is the partition table as package partition gets at it. Its methods are safe for concurrent use.
+type Partitions struct{ d *Driver }
+
+// PartitionsOf returns the partition table of a node of the root package.
+func PartitionsOf(node any) Partitions { return Partitions{Of(node)} }
+
+// Table returns what this node knows of the partitions: one atomic load. It is immutable.
+func (p Partitions) Table() partition.Table { return p.d.View().Partitions }
+
+// Views yields the view of now, and each later one that has another table; a slow reader may miss some, never the last.
+// It ends with ctx or with the node.
+func (p Partitions) Views(ctx context.Context) iter.Seq[*membership.View] {
+	return func(yield func(*membership.View) bool) {
+		for e := range p.d.Events(ctx) {
+			if (e.Kind == Snapshot || e.Kind == membership.PartitionsChanged) && !yield(e.View) {
+				return
+			}
+		}
+	}
+}
+
+// Do has the node carry out a membership.DefineCommand, UndefineCommand, MoveInstanceCommand or CompleteCommand and
+// returns its error, why the node has ended, or the context's: then it may still be carried out.
+func (p Partitions) Do(ctx context.Context, cmd membership.Command) error { return p.d.call(ctx, cmd) }
 
 // serveBeside runs surveys and replicated values until the node's goroutines end.
 func serveBeside(d *Driver) {

@@ -26,13 +26,22 @@ func (t *links) LinkUp(id peer.ID, lane wire.Lane, number int) {
 	switch {
 	case lane == wire.LaneData:
 		t.inbox.post(func() { _ = t.command(shard.MarkAgainCommand{To: id}) }) // the last one may have lost markers
-	case lane == wire.LaneControl && transport.VersionOf(t.wires, id) < exitingSince:
-		t.inbox.post(func() { _ = t.command(node.OlderCommand{ID: id}) })
+	case lane == wire.LaneControl:
+		version := transport.VersionOf(t.wires, id)
+		if version < exitingSince {
+			t.inbox.post(func() { _ = t.command(node.OlderCommand{ID: id}) })
+		}
+		if version < partitionsSince {
+			t.inbox.post(func() { _ = t.command(membership.OldWireCommand{ID: id}) })
+		}
 	}
 }
 
 // exitingSince is the wire version since which a member that exits counts for the side that may hold it for leaving.
 const exitingSince = 7
+
+// partitionsSince is the wire version since which a state may hold a partition table.
+const partitionsSince = 9
 
 // moves reports whether a peer is known to understand moves of shards.
 func (t *links) moves(id peer.ID) bool { return transport.VersionOf(t.wires, id) >= movesSince }

@@ -178,14 +178,15 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 		log.Info("leader changed", "leader", leaderName(e.Leader), "view", v.Seq)
 	case membership.MetadataChanged:
 		log.Debug("metadata changed", "keys", len(v.Metadata), "view", v.Seq)
+	case membership.PartitionsChanged:
+		log.Debug("partitions changed", "partitions", len(v.Partitions), "view", v.Seq)
 	case membership.RoleLeaderChanged:
 		log.Debug("role leader changed", "role", e.Role, "leader", e.Leader, "view", v.Seq)
 	case membership.UnreachableMember:
 		log.Warn("member unreachable", "member", e.Member.ID, "status", e.Member.Status, "by", accusers(v, e.Member.ID),
 			"view", v.Seq)
 	case membership.MemberQuarantined:
-		log.Warn("member quarantined", "member", e.Member.ID, "status", e.Member.Status, "reason", e.Reason(), "view",
-			v.Seq)
+		log.Warn("member quarantined", "member", e.Member.ID, "status", e.Member.Status, "reason", e.Reason(), "view", v.Seq)
 	case membership.SelfSuspected:
 		log.Error("this node gave up on most members and takes the fault for its own", "reason", e.Reason())
 	case membership.MemberDowned:

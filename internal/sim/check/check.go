@@ -332,7 +332,8 @@ func (c *Checker) Event(p *world.Process, e *membership.Event) {
 		return
 	}
 	switch e.Kind {
-	case membership.LeaderChanged, membership.RoleLeaderChanged, membership.MetadataChanged:
+	case membership.LeaderChanged, membership.RoleLeaderChanged, membership.MetadataChanged,
+		membership.PartitionsChanged:
 		return
 	case membership.MemberRemoved:
 		if _, ok := p.View.Member(e.Member.ID); ok {

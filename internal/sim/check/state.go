@@ -86,7 +86,7 @@ func (c *Checker) Replay(p *world.Process, old, next *membership.View, events []
 			own()
 			unreachable.Remove(e.Member.ID)
 			members = slices.DeleteFunc(members, func(m membership.Member) bool { return m.ID == e.Member.ID })
-		case membership.RoleLeaderChanged, membership.MetadataChanged:
+		case membership.RoleLeaderChanged, membership.MetadataChanged, membership.PartitionsChanged:
 		default:
 			if !e.Kind.OfView() {
 				continue

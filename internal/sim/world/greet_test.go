@@ -23,7 +23,7 @@ func TestConnectionsAreJudgedByTheHello(t *testing.T) {
 		reason hello.Refusal
 	}{
 		"settings": {func(a *hello.Acceptor) { a.Terms = other(a.Terms) }, hello.RefusedSetting},
-		"versions": {func(a *hello.Acceptor) { a.Speaks = wire.Versions{Newest: 10, Oldest: 9} }, hello.RefusedVersion},
+		"versions": {func(a *hello.Acceptor) { a.Speaks = wire.Versions{Newest: 11, Oldest: 10} }, hello.RefusedVersion},
 		"name":     {func(a *hello.Acceptor) { a.Name = "another" }, hello.RefusedName},
 		"cluster":  {func(a *hello.Acceptor) { a.ClusterID++ }, hello.RefusedCluster},
 		"window":   {func(a *hello.Acceptor) { a.Window = 1 }, hello.RefusedSetting},

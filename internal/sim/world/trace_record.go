@@ -75,7 +75,7 @@ func (w *World) EventText(e *membership.Event) string {
 	case membership.SettingsDiffer, membership.FormingHeld, membership.ClusterFormed,
 		membership.JoinPutOff:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
-	case membership.MetadataChanged, membership.ConvergenceRestored:
+	case membership.MetadataChanged, membership.PartitionsChanged, membership.ConvergenceRestored:
 		return e.Kind.String()
 	case membership.MemberQuarantined:
 		return fmt.Sprintf("%s %s by %s", e.Kind, w.Name(e.Member.ID), w.Name(e.By)) + because(e.Why)
