@@ -20,7 +20,8 @@ var (
 	ErrNotOwner      = route.ErrNotOwner      // the receiver does not own the shard any more
 	ErrNotRegistered = route.ErrNotRegistered // the receiver has not registered the type
 	ErrMailboxFull   = route.ErrMailboxFull   // the entity's mailbox is full (Type.MailboxBytes)
-	ErrHandler       = route.ErrHandler       // Receive returned an error, whose text is wrapped
+	ErrHandler       = route.ErrHandler       // Receive returned an error, whose text is wrapped; see Error
+	ErrHandlerNamed  = route.ErrHandlerNamed  // that error has an identity; matches ErrHandler too
 	ErrPanic         = route.ErrPanic         // Receive panicked
 	ErrTimeout       = route.ErrTimeout       // no answer in time
 	ErrPeerLost      = route.ErrPeerLost      // the connection or the node was lost before an answer came
@@ -52,6 +53,39 @@ var (
 // error must not be joined to that of another message; wrapping it is fine.
 func MayHaveRun(err error) bool {
 	return route.MayHaveRun(err) && !errors.Is(err, ErrWouldBlock) && !errors.Is(err, ErrSettingsDiffer)
+}
+
+// Error is an error with an identity that reaches an asker on another node. Declare it once, where both sides see it:
+//
+//	var ErrClosed = kith.NewError("account-closed", kith.KindConflict, "the account is closed")
+//
+// The handler returns it, or an error that wraps it; at the asker errors.Is(err, ErrClosed) holds, and errors.As gives
+// an *Error with the code, the kind and the text of what was returned. To a node of a wire version before 9 only the
+// text goes.
+//
+// A handler that returns the error of an ask of its own hands that on too: its asker matches it, and MayHaveRun says of
+// it what it said to the handler.
+type Error = route.Error
+
+// ErrorKind says what an asker can do about an Error, whatever its code.
+type ErrorKind = route.ErrorKind
+
+// The kinds of an Error.
+const (
+	KindUnknown     = route.KindUnknown     // nothing is said
+	KindInvalid     = route.KindInvalid     // the message is wrong, and stays wrong
+	KindNotFound    = route.KindNotFound    // what it is about does not exist
+	KindConflict    = route.KindConflict    // the entity's state forbids it
+	KindDenied      = route.KindDenied      // the asker may not
+	KindUnavailable = route.KindUnavailable // not now: later it may do
+	KindExhausted   = route.KindExhausted   // a bound is reached
+	KindInternal    = route.KindInternal    // a fault of the handler
+)
+
+// NewError returns an Error. The code has 1 to 64 bytes of text and stands for the error in the whole cluster, so it
+// does not change; one that breaks this is cut.
+func NewError(code string, kind ErrorKind, text string) *Error {
+	return route.NewError(code, kind, text)
 }
 
 // Errors that a Context returns beside those of delivery.

@@ -45,7 +45,7 @@ func (c *Context) outcome(err error, text []byte) {
 		}
 	case err != nil:
 		c.tally.Failed++
-		c.answer(failure(err), errorText(err))
+		c.answer(failure(err))
 	case c.from != nil && !c.answered && !c.detached:
 		if c.failed != nil {
 			c.answer(route.ReasonOf(c.failed), errorText(fmt.Errorf("the reply: %w", c.failed)))
@@ -388,10 +388,24 @@ type badPayload struct{ error }
 // Unwrap returns what it is, and why.
 func (b *badPayload) Unwrap() []error { return []error{route.ErrBadPayload, b.error} }
 
-// failure is why an ask failed whose Receive returned err.
-func failure(err error) route.Reason {
+// failure is how an ask is answered whose Receive returned err.
+func failure(err error) (why route.Reason, payload []byte) {
+	text := errorText(err)
 	if _, ok := err.(*badPayload); ok { // wrapped it may be about another message
-		return route.BadPayload
+		return route.BadPayload, text
 	}
-	return route.HandlerFailed
+	if payload, ok := named(err, text); ok {
+		return route.HandlerNamed, payload
+	}
+	return route.HandlerFailed, text
+}
+
+// named is route.Named of an error whose methods may panic.
+func named(err error, text []byte) (payload []byte, ok bool) {
+	defer func() {
+		if recover() != nil {
+			payload, ok = nil, false
+		}
+	}()
+	return route.Named(err, text)
 }

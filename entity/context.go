@@ -313,9 +313,9 @@ type ReplyToken struct {
 // error says why the answer did not go out, and Reply may be tried again.
 func (t *ReplyToken) Reply(b []byte) error { return t.answer(route.OK, b) }
 
-// Fail answers with the text of err, at most MaxErrorText bytes of it, which the caller gets wrapped in
-// route.ErrHandler.
-func (t *ReplyToken) Fail(err error) error { return t.answer(route.HandlerFailed, errorText(err)) }
+// Fail answers with err, as Receive does that returns it: the caller gets its text, at most MaxErrorText bytes of it,
+// wrapped in route.ErrHandler, and its identity (route.Error).
+func (t *ReplyToken) Fail(err error) error { return t.answer(failure(err)) }
 
 func (t *ReplyToken) answer(reason route.Reason, b []byte) error {
 	if t.used {

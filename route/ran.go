@@ -7,7 +7,7 @@ import "errors"
 // mayHave are the reasons after which a handler may have been called for the message. After all others none was, and
 // none will be.
 var mayHave = [reasonCount]bool{
-	HandlerFailed: true, HandlerPanic: true, NoReply: true, // it was
+	HandlerFailed: true, HandlerPanic: true, NoReply: true, HandlerNamed: true, // it was
 	TimedOut: true, PeerLost: true, Stopped: true, LostInFlight: true, // nobody knows
 }
 

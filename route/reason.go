@@ -42,7 +42,8 @@ const (
 	Abandoned     Reason = 24 // it waited on a node that ended, or lost the shard; since wire version 4
 	LostInFlight  Reason = 25 // its connection broke or its owner was lost: handled or not; since wire version 4
 	NewFailed     Reason = 26 // New or Open made no handler, so nothing was handled; since wire version 4
-	reasonCount          = 27
+	HandlerNamed  Reason = 27 // HandlerFailed with an identity: its payload is that of Named; since wire version 9
+	reasonCount          = 28
 )
 
 // One error per reason; match with errors.Is. What is returned wraps them with the peer, the bound or the id.
@@ -76,6 +77,8 @@ var (
 	ErrExpired      = fmt.Errorf("%w: expired before it was handled", ErrTimeout)
 	ErrAbandoned    = fmt.Errorf("%w: abandoned before it was handled", ErrStopped)
 	ErrLostInFlight = fmt.Errorf("%w: lost in flight, handled or not", ErrPeerLost)
+	// ErrHandlerNamed matches ErrHandler too.
+	ErrHandlerNamed = fmt.Errorf("%w with an identity", ErrHandler)
 )
 
 var reasonErrs = [reasonCount]error{
@@ -85,7 +88,7 @@ var reasonErrs = [reasonCount]error{
 	BadPayload: ErrBadPayload, ShardStopping: ErrShardStopping, AsksFull: ErrAsksFull, Crashed: ErrCrashed,
 	BudgetFull: ErrBudgetFull, TableFull: ErrTableFull, QueueFull: ErrQueueFull,
 	Expired: ErrExpired, NoHost: ErrNoHost, Abandoned: ErrAbandoned, LostInFlight: ErrLostInFlight,
-	NewFailed: ErrNewFailed,
+	NewFailed: ErrNewFailed, HandlerNamed: ErrHandlerNamed,
 }
 
 var reasonNames = [reasonCount]string{
@@ -95,7 +98,7 @@ var reasonNames = [reasonCount]string{
 	NoReply: "no-reply", Suspended: "suspended", BadPayload: "bad-payload", ShardStopping: "shard-stopping",
 	AsksFull: "asks-full", Crashed: "crashed", BudgetFull: "budget-full", TableFull: "table-full",
 	QueueFull: "queue-full", Expired: "expired", NoHost: "no-host", Abandoned: "abandoned",
-	LostInFlight: "lost-in-flight", NewFailed: "new-failed",
+	LostInFlight: "lost-in-flight", NewFailed: "new-failed", HandlerNamed: "handler-named",
 }
 
 // Reasons is how many reasons there are, OK included: the size of a table by reason.
@@ -105,7 +108,13 @@ const Reasons = int(reasonCount)
 // there. Version zero, not known yet, counts as ours: peers of another one are rare, and an answer that they do not
 // understand runs into its caller's time limit.
 func (r Reason) Spoken(version uint16) Reason {
-	if version == 0 || version >= 4 {
+	if version == 0 || version >= 9 {
+		return r
+	}
+	if r == HandlerNamed {
+		return HandlerFailed // whose payload is NamedText
+	}
+	if version >= 4 {
 		return r
 	}
 	switch r {
@@ -148,15 +157,6 @@ func (r Reason) Err() error {
 		return reasonErrs[r]
 	}
 	return fmt.Errorf("kith: unknown delivery reason %d", uint16(r))
-}
-
-// ReplyError returns the error of an answer with reason r and text, which may be empty.
-func ReplyError(r Reason, text []byte) error {
-	err := r.Err()
-	if err == nil || len(text) == 0 {
-		return err
-	}
-	return fmt.Errorf("%w: %s", err, text)
 }
 
 // ReasonOf returns the reason whose sentinel err wraps (the highest number, if several: later ones tell more), or OK

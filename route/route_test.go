@@ -140,6 +140,7 @@ var frozenReasons = []string{
 	"ok", "not-owner", "not-registered", "mailbox-full", "handler-failed", "handler-panic", "timed-out", "peer-lost",
 	"link-full", "park-full", "stopped", "too-large", "bad-id", "no-reply", "suspended", "bad-payload",
 	"shard-stopping", "asks-full", "crashed", "budget-full", "table-full", "queue-full",
+	"expired", "no-host", "abandoned", "lost-in-flight", "new-failed", "handler-named",
 }
 
 // TestReasonsFrozen holds numbers and names, and that every reason but OK has an error of its own which leads back.
@@ -166,10 +167,12 @@ func TestReasonsFrozen(t *testing.T) {
 		require.Equal(t, r, ReasonOf(fmt.Errorf("sending to 10.0.0.1:80: %w", r.Err())))
 	}
 	for r := range Reason(reasonCount) {
-		require.Equal(t, r, r.Spoken(4))
+		require.Equal(t, r, r.Spoken(9))
+		require.Equal(t, r != HandlerNamed, r.Spoken(8) == r)
+		require.Equal(t, r.Spoken(8), r.Spoken(4))
 		require.Equal(t, r.Spoken(3), r.Spoken(2))
 		require.Less(t, int(r.Spoken(3)), 22, "version 3 knew 22 reasons")
-		require.Equal(t, r < Expired, r.Spoken(3) == r)
+		require.Equal(t, r < Expired, r.Spoken(3) == r, r)
 		old := r.Spoken(1)
 		require.Less(t, int(old), 18, "version 1 knew 18 reasons")
 		require.Equal(t, r == OK, old == OK)

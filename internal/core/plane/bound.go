@@ -106,6 +106,7 @@ func Ran(why route.Reason, went bool, text []byte, err error) error {
 	switch {
 	case !went:
 		return route.NotRun(err)
+	case why == route.HandlerNamed: // it says so itself
 	case why != route.NewFailed && why != route.BadPayload && len(text) > 0 && ParseLimit(text) == 0:
 		return route.Ran(err)
 	}

@@ -93,14 +93,14 @@ func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
 func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error {
 	l := r.link
 	l.Lock()
+	if reason != route.OK {
+		reason, payload = reason.SpokenWith(l.Version(), payload)
+	}
 	b, err := l.Reserve(wire.ReplySize + len(payload))
 	if err != nil {
 		l.Unlock()
 		r.d.counts.repliesLost.Add(1)
 		return err
-	}
-	if reason != route.OK {
-		reason = reason.Spoken(l.Version())
 	}
 	wire.PutReply(b, uint16(reason), corr, payload)
 	l.Hurry()

@@ -252,7 +252,7 @@ func (o origin) Reply(corr uint64, why route.Reason, payload []byte) error {
 		return nil
 	}
 	if p.World.Config.Data.OldCredit {
-		why = why.Spoken(1)
+		why, payload = why.SpokenWith(1, payload)
 	}
 	l := p.linkOf(o.to, uint32(corr)) // an answer may take any
 	room, err := l.flow.Reserve(wire.ReplySize + len(payload))
