@@ -108,7 +108,7 @@ func TestEveryFieldAgreesOrMayDiffer(t *testing.T) {
 		MailboxBudget DataLoops DataConnections PollFor Workers MaxAsks AskTimeout Undelivered Incident Latency LatencyEvery
 		Resolver.LeaseTimeout Resolver.LeaseHold
 		Sharding.ParkBytes Sharding.ParkTime Sharding.RebalanceInterval Sharding.MaxMoves Sharding.MarkTime
-		Sharding.DrainTime Sharding.MaxHandOver
+		Sharding.DrainTime Sharding.MaxHandOver Sharding.NoLockProof
 		Membership.LenientSettings Membership.SeedTimeout Membership.ProbeInterval Membership.JoinRetryAfter
 		Membership.SeedCheckInterval Membership.GossipInterval Membership.GossipTimeToLive
 		Membership.DifferentViewProbability Membership.ReduceDifferentViewAbove Membership.PushInterval
