@@ -80,9 +80,9 @@ var matrix = map[string]string{
 	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow " +
 		"bootstrap/formation sparse " +
 		"internal/core/flight internal/core/leases internal/core/replica route peer wire stats shard/strategy",
-	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
-	"storm": "sim/setup world check node sparse membership shard shard/strategy plane entity flow route peer wire " +
-		"internal/core/leases internal/core/replica",
+	"check": "internal/core/partition sim/setup world node sbr membership courier shard plane route peer wire",
+	"storm": "internal/core/partition cluster sim/setup world check node sparse membership shard shard/strategy plane " +
+		"entity flow route peer wire internal/core/leases internal/core/replica",
 	"sim":   "sim/setup world check membership lifetime entity route",
 	"exec":  "transport loop plane lifetime entity sparse route peer wire internal/base/callback internal/base/dues",
 	"scale": "membership members peer wire",

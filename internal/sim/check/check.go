@@ -166,6 +166,7 @@ func (c *Checker) View(p *world.Process, v *membership.View) {
 		c.gossiped(p, m, lost)
 	}
 	c.distinct(p, v)
+	tables(v, c, p)
 	c.compare(p, v, removed, lost)
 	c.birth(p, v)
 	c.laws(p)

@@ -5,6 +5,7 @@ package check
 import (
 	"slices"
 
+	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -100,4 +101,26 @@ func (c *Checker) saidByTheLost(p *world.Process, m *membership.Member) bool {
 		theirs, _ := q.View.Member(m.ID)
 		return ours && theirs.UpNumber == m.UpNumber
 	})
+}
+
+// tables: the partition table of a process never goes back, and no node hosts two instances of a partition.
+func tables(v *membership.View, c *Checker, p *world.Process) {
+	last := c.checked[p]
+	for i := range v.Partitions {
+		is := &v.Partitions[i]
+		for slot, id := range is.Instances {
+			if !id.IsZero() && is.SlotOf(id) != slot {
+				c.Violate(p, "partition-twice", "%q is on %s twice", is.Path, c.w.Name(id))
+			}
+		}
+		if last == nil {
+			continue
+		}
+		if was := partition.Table(last.Partitions); len(was) > 0 {
+			if k, ok := was.Find(is.Path); ok && (was[k].Epoch > is.Epoch || was[k].Version > is.Version) {
+				c.Violate(p, "partition-back", "%q goes from epoch %d, version %d back to %d, %d", is.Path, was[k].Epoch,
+					was[k].Version, is.Epoch, is.Version)
+			}
+		}
+	}
 }

@@ -52,6 +52,7 @@ func (s *storm) calm() {
 		s.crew.demand()
 	}
 	s.replicas.demandAlike()
+	demandPartitions(partitionsBound, s)
 	s.demandRoom()
 	moveBesideBacklogs(s)
 	leaveBesidePauses(s)

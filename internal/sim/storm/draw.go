@@ -52,6 +52,7 @@ const (
 	OffZones       = "zones"       // members that name zones, and few that watch each
 	OffReplicas    = "replicated"  // replicated values
 	OffLocks       = "locks"       // processes that prove the last one at their address dead, and some that lie
+	OffPartitions  = "partitions"  // partitions that are defined, moved and handed over
 )
 
 // Draws returns everything that a storm can be run without.
@@ -59,7 +60,7 @@ func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
 		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog, OffZones,
-		OffPools, OffReplicas, OffLocks}
+		OffPools, OffReplicas, OffLocks, OffPartitions}
 }
 
 // demanding is a part of a storm that demands something when all is well.
@@ -306,6 +307,9 @@ func (s *storm) planMore() {
 	}
 	if s.drains != nil {
 		drainNodes(s)
+	}
+	if rng, ok := s.draw(OffPartitions, 3); ok {
+		planPartitions(rng, s)
 	}
 	planLeaves(s)
 	s.backlogs.plan()
