@@ -65,6 +65,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"scale --nodes=10001", "--nodes must be 2 to 10000"},
 		{"scale --parts=join,tea", "no part \"tea\""},
 		{"scale --crashes=-1", "--crashes must be"},
+		{"scale --paths=1025", "--paths must be 0 to 1024"},
 		{"kill-test --nodes=1", "--nodes must be 2 to 64"},
 		{"kill-test --rounds=0", "--rounds must be 1 to 1000"},
 		{"chaos --minutes=0", "--minutes must be"},

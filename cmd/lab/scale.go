@@ -25,6 +25,7 @@ type scaleCmd struct {
 	Build      bool     `help:"${build_help}"`
 	Hours      float64  `default:"1" help:"${hours_help}"`
 	Rounds     int      `default:"10" help:"${rounds_help}"`
+	Paths      int      `default:"0" help:"Partitions of three instances that are defined first, 0 to 1024."`
 	Progress   bool     `help:"Show progress although stderr is not a terminal."`
 	CPUProfile string   `name:"cpuprofile" type:"path" help:"Write a profile of the processor's time to this file."`
 }
@@ -35,6 +36,7 @@ func (c *scaleCmd) Validate() error {
 	errs.Must(c.Nodes >= 2 && c.Nodes <= scale.MaxNodes, "--nodes must be 2 to %d", scale.MaxNodes)
 	errs.Must(c.Crashes >= 0 && c.Crashes <= 100_000, "--crashes must be 0 to 100000")
 	errs.Must(c.Hours > 0 && c.Hours <= 1000, "--hours must be more than 0 and at most 1000")
+	errs.Must(c.Paths >= 0 && c.Paths <= 1024, "--paths must be 0 to 1024")
 	errs.Must(c.Rounds >= 1 && c.Rounds <= 100_000, "--rounds must be 1 to 100000")
 	for _, p := range c.Parts {
 		errs.Must(slices.Contains(scale.Parts(), p), "--parts: no part %q, there are %s", p, strings.Join(scale.Parts(), ","))
@@ -58,7 +60,7 @@ func (c *scaleCmd) Run(e *env.Env) error {
 	progress := cli.NewProgress(e.Stderr, c.Progress)
 	shown := time.Time{}
 	result, err := scale.Run(scale.Config{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes,
-		Hours: c.Hours, Rounds: c.Rounds, Build: c.Build,
+		Hours: c.Hours, Rounds: c.Rounds, Build: c.Build, Paths: c.Paths,
 		Progress: func(line string) {
 			if time.Since(shown) >= stormEvery {
 				shown = time.Now()

@@ -85,7 +85,7 @@ var matrix = map[string]string{
 		"entity flow route peer wire internal/core/leases internal/core/replica",
 	"sim":   "sim/setup world check membership lifetime entity route",
 	"exec":  "transport loop plane lifetime entity sparse route peer wire internal/base/callback internal/base/dues",
-	"scale": "membership members peer wire",
+	"scale": "cluster membership members peer wire",
 	"proof": "sbr membership peer",
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
 	// real nodes that find each other by DNS

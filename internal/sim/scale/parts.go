@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -132,4 +133,33 @@ func (r *scaleRun) quiet() error {
 	beats := float64(c.sent.bytes[wire.KindHeartbeat]+c.sent.bytes[wire.KindHeartbeatAck]) / per
 	r.out.StatusBytes, r.out.GossipRate, r.out.HeartbeatRate = &status, &rate, &beats
 	return nil
+}
+
+// define has one node define all partitions at once, and waits until all nodes show them placed and nothing moves.
+func (r *scaleRun) define() error {
+	if r.cfg.Paths == 0 || r.c == nil {
+		return nil
+	}
+	c := r.c
+	began := c.now
+	for k := range r.cfg.Paths {
+		c.do(0, membership.DefineCommand{Definition: cluster.PartitionDefinition{Path: fmt.Sprintf("market/prices/%04d", k),
+			Count: cluster.Count{Kind: cluster.CountExactly, N: 3}}})
+	}
+	placed := func() bool {
+		if c.steps%1024 != 0 {
+			return false
+		}
+		for _, s := range c.nodes {
+			if s.alive && (len(s.view.Partitions) != r.cfg.Paths || s.view.Partitions[r.cfg.Paths-1].Epoch == 0) {
+				return false
+			}
+		}
+		return true
+	}
+	if !c.until(scaleLimit, placed) {
+		return fmt.Errorf("%w: not all nodes show %d partitions after %v", ErrRun, r.cfg.Paths, scaleLimit)
+	}
+	r.out.Paths, r.out.PlacedS = r.cfg.Paths, seconds(c.now-began)
+	return r.awaitQuiet()
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/membership"
 )
 
@@ -20,6 +21,7 @@ type Config struct {
 	Rounds  int      // how often an eighth of them freezes in the part "frozen"; zero means 10
 	Build   bool     // make the cluster at once instead of by joining; above 3,000 nodes it is unless "join" is asked for
 	Crashes int      // how many the parts "crash" and "kill" measure each; zero: 100, above 300 nodes 50, above 3,000 one
+	Paths   int      // partitions of three instances that are defined before anything is measured
 	// Progress, when it is set, is told in words how far the run is.
 	Progress func(string)
 }
@@ -39,9 +41,9 @@ type Result struct {
 	CrashAllP50   *float64 `json:"crash_all_p50_s,omitempty"` // until all have published it
 	CrashAllP99   *float64 `json:"crash_all_p99_s,omitempty"`
 	CrashSpread   *float64 `json:"crash_spread_max_s,omitempty"` // the longest from the first to all
-	Kills         int      `json:"kills,omitempty"`              // how many the next two are about
-	KillAllP50    *float64 `json:"kill_all_p50_s,omitempty"`     // a process dies, its host lives: until all have said so
-	KillAllP99    *float64 `json:"kill_all_p99_s,omitempty"`
+	Killed
+	Paths         int      `json:"paths,omitempty"`        // partitions that are there
+	PlacedS       *float64 `json:"placed_s,omitempty"`     // defined on one node: until all showed all placed
 	StateBytes    *int     `json:"state_bytes,omitempty"`  // the full state as one welcome carries it
 	StatusBytes   *int     `json:"status_bytes,omitempty"` // the largest status message
 	GossipRate    *float64 `json:"gossip_bytes_per_node_s,omitempty"`
@@ -54,6 +56,13 @@ type Result struct {
 	WallSeconds float64 `json:"wall_seconds"`
 	RssMB       int     `json:"rss_mb"`
 	Steps       uint64  `json:"steps"`
+}
+
+// Killed is what the part "kill" found.
+type Killed struct {
+	Kills      int      `json:"kills,omitempty"`          // how many the next two are about
+	KillAllP50 *float64 `json:"kill_all_p50_s,omitempty"` // a process dies, its host lives: until all have said so
+	KillAllP99 *float64 `json:"kill_all_p99_s,omitempty"`
 }
 
 // scalePart is one measurement. Above most nodes it runs only when it is asked for; one that is alone brings a cluster
@@ -103,6 +112,9 @@ func Run(cfg Config) (Result, error) {
 		if !slices.Contains(Parts(), p) {
 			return Result{}, fmt.Errorf("%w: no part %q, there are %v", ErrRun, p, Parts())
 		}
+	}
+	if cfg.Paths < 0 || cfg.Paths > cluster.MaxPartitions {
+		return Result{}, fmt.Errorf("%w: %d paths, must be from 0 to %d", ErrRun, cfg.Paths, cluster.MaxPartitions)
 	}
 	if cfg.Hours == 0 {
 		cfg.Hours = 1
@@ -157,6 +169,9 @@ func (r *scaleRun) found() error {
 
 func (r *scaleRun) run() error {
 	if err := r.found(); err != nil {
+		return err
+	}
+	if err := r.define(); err != nil {
 		return err
 	}
 	for _, part := range r.parts() {

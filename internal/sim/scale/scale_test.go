@@ -52,6 +52,18 @@ func TestScaleHealth(t *testing.T) {
 	require.Positive(t, worse.FalseUnreachable, "the measurement can find something")
 }
 
+// TestScaleWithPartitions: a table of partitions is placed within seconds and costs nothing at rest (PRT-1, GOS-4).
+func TestScaleWithPartitions(t *testing.T) {
+	r, err := Run(Config{Nodes: 30, Seed: 7, Paths: 200, Parts: []string{"quiet", "one"}})
+	require.NoError(t, err)
+	require.Equal(t, 200, r.Paths)
+	require.Less(t, *r.PlacedS, 5.0)
+	require.InDelta(t, *r.GossipRate, float64(*r.StatusBytes), 1, "one status a second and nothing else")
+	require.Less(t, *r.StateBytes, 30*40+200*20)
+	_, err = Run(Config{Nodes: 30, Paths: 1025})
+	require.ErrorIs(t, err, ErrRun)
+}
+
 // TestScaleBuilt: a cluster that was made at once gives the same figures as one that was joined.
 func TestScaleBuilt(t *testing.T) {
 	r, err := Run(Config{Nodes: 40, Seed: 7, Crashes: 10, Build: true, Parts: []string{"quiet", "one", "crash"}})
