@@ -24,7 +24,7 @@ ARGS     ?=
 VERSION  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards scale-out rolling planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf test-otel idle-entities pressure doors alerts page-test site check build clean
+.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards scale-out rolling partitions planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf test-otel idle-entities pressure doors alerts page-test site check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ scale-out: build ## nodes join 3 real processes under 20,000 messages a second: 
 
 rolling: build ## restart NODES=5 real processes in turn, ROUNDS=20 times, under 20,000 tells and asks a second: nothing lost
 	@$(BIN)/lab rolling --nodes=$(NODES) --rounds=$(ROUNDS) $(ARGS)
+
+partitions: build ## instances of partitions on NODES=5 real processes: moves, a join, a leave, a kill under traffic; ARGS="--moves=100"
+	@$(BIN)/lab partitions --nodes=$(NODES) $(ARGS)
 
 planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
 	@$(GO) run ./internal/lab/planted $(ARGS)

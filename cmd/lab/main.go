@@ -30,6 +30,7 @@ type commands struct {
 	Failover      failoverCmd      `cmd:"" group:"real" help:"Kill owners and coordinators; say where each second goes."`
 	Kill          killCmd          `cmd:"" group:"real" name:"kill-test" help:"Kill one of several nodes; measure when others say so."`
 	Partition     partitionCmd     `cmd:"" group:"real" name:"partition-test" help:"${partition_help}"`
+	Partitions    partitionsCmd    `cmd:"" group:"real" help:"Move, join, leave and kill under partitions of each hand-off."`
 	BootstrapTest bootstrapTestCmd `cmd:"" group:"real" help:"Start nodes that find each other by a DNS server that lies."`
 	Timers        timersCmd        `cmd:"" group:"real" help:"Set very many timers; count the early, measure the late."`
 
@@ -43,6 +44,7 @@ type children struct {
 	Chaos   chaosChildCmd       `cmd:"" name:"chaos-child" hidden:"" help:"Be a node process of chaos: answer calls on stdin."`
 	Kill    killChildCmd        `cmd:"" name:"kill-child" hidden:"" help:"Be a node process of kill-test: answer calls on stdin."`
 	Rolling rollingChildCmd     `cmd:"" name:"rolling-child" hidden:"" help:"Be a node process of rolling: answer calls on stdin."`
+	Parts   partitionsChildCmd  `cmd:"" name:"partitions-child" hidden:"" help:"Be a node process of partitions: answer calls on stdin."`
 	Shards  scaleShardsChildCmd `cmd:"" name:"shards-child" hidden:"" help:"Be a node process of scale-shards: answer calls on stdin."`
 }
 

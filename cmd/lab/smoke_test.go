@@ -13,6 +13,7 @@ import (
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/env/envtest"
 	"github.com/kith-io/kith/internal/lab/bootruns"
+	"github.com/kith-io/kith/internal/lab/instances"
 	"github.com/kith-io/kith/internal/lab/rolling"
 	"github.com/kith-io/kith/internal/lab/shardscale"
 )
@@ -41,6 +42,18 @@ func TestScaleShardsWithProcesses(t *testing.T) {
 	require.Less(t, *r.ProxyHeap, 4096.0, "a place for each shard would be 22 MB")
 	require.GreaterOrEqual(t, *r.ProxyRSS, 0.0, "where the system tells it, of the whole process")
 	require.Contains(t, errs, "proxy: 100000 shards, 100 of them used")
+}
+
+// Instances of each hand-off are moved between real processes, one of which joins, and one leaves: nothing is lost, and
+// what is ordered stays so (PRT-4).
+func TestPartitionsWithProcesses(t *testing.T) {
+	r, _, errs := envtest.Line[instances.Result](t, program, "partitions", "partitions", "--nodes=3", "--instances=1",
+		"--moves=2", "--no-kill", "--progress")
+	for path, a := range r.Handoffs { // each on its own: the order does not show
+		require.Positive(t, a.Handled, path)
+		require.GreaterOrEqual(t, a.Lives, 4, path)
+	}
+	require.Contains(t, errs, "left in")
 }
 
 // A bound that is missed is an exit code, and the line is printed all the same.

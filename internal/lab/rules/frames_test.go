@@ -28,7 +28,7 @@ var byOffset = map[string]string{
 
 // Nor are files of a form of their own: flight records.
 var unboundPackages = strings.Fields(`wire bench internal/cli/command cmd/loadgen internal/lab/chaos
-	internal/lab/rolling internal/cli/fleet
+	internal/lab/rolling internal/lab/instances internal/cli/fleet
 	internal/lab/hostile internal/cli internal/lab/shardscale internal/core/flight`)
 
 // offsets judges one file: it does not import encoding/binary, and takes no kind from a byte.

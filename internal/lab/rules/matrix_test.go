@@ -48,6 +48,8 @@ var matrix = map[string]string{
 	"internal/runtime/replicas": "internal/core/replica internal/base/callback cluster peer stats wire",
 	"replicated":                "root driver internal/core/replica internal/runtime/replicas peer wire",
 	"topic":                     "root driver entity replicated route peer wire shard/strategy",
+	"partition": "root driver membership entity cluster internal/core/partition plane route peer wire " +
+		"shard/strategy",
 	"replicated/replicatedtest": "replicated peer", // the suite for values; it may import testing
 	// what durable entities need of a store, and the suite for engines; it may import testing
 	"store":           "route",
@@ -100,7 +102,7 @@ var matrix = map[string]string{
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
 		"internal/core/leases",
 	"admin":    "root latency internal/base/localname internal/base/logs internal/base/refuse internal/base/door",
-	"examples": "root replicated topic",
+	"examples": "root replicated topic partition",
 	"latency":  root,
 	"metrics":  "root stats",
 	"bootstrap": "root discovery bootstrap/formation peer wire internal/base/localname " +
@@ -118,7 +120,7 @@ var matrix = map[string]string{
 		"internal/base/logs internal/base/files",
 	// the laboratory: what proves and measures
 	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/cli/fleet internal/lab/chaos " +
-		"internal/lab/rolling internal/lab/shardscale internal/sim/starts internal/lab/bootruns",
+		"internal/lab/rolling internal/lab/shardscale internal/sim/starts internal/lab/bootruns internal/lab/instances",
 
 	"internal/cli/env/envtest": "internal/cli internal/cli/env", // what tests of a program of commands share
 
@@ -133,6 +135,7 @@ var matrix = map[string]string{
 	// names that are dialled, and what is remembered of them
 	"internal/base/names":     "",
 	"internal/lab/shardscale": "root internal/cli internal/cli/fleet",
+	"internal/lab/instances":  "root partition internal/cli internal/cli/fleet", // partitions on real processes
 	// rolling restarts
 	"internal/lab/rolling": "root internal/lab/chaos internal/cli internal/cli/ledger internal/cli/fleet " +
 		"internal/base/port",
@@ -183,9 +186,10 @@ var layers = []string{
 	"driver sim/setup world check storm sim scale proof model internal/sim/starts",
 	root,
 	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program replicated " +
-		"replicated/replicatedtest topic",
+		"replicated/replicatedtest topic partition",
 	"internal/cli internal/cli/env internal/cli/env/envtest internal/cli/fleet internal/lab/bootruns " +
 		"internal/cli/ledger internal/lab/chaos internal/lab/rolling internal/lab/shardscale internal/cli/operate " +
+		"internal/lab/instances " +
 		"internal/cli/settings internal/cli/command cmd/kith cmd/node cmd/lab cmd/loadgen " +
 		"bench/gate",
 }

@@ -195,3 +195,39 @@ func (p *Pool) Workers() map[peer.ID]int {
 
 // Region returns the region of the pool's type.
 func (p *Pool) Region() *Region { return p.r }
+
+// ShardAt returns a shard of the pool's type on a node, this one included, always the same one while it is there;
+// false: this node knows none there yet, or cannot reach it.
+func (p *Pool) ShardAt(node peer.ID) (route.ShardID, bool) {
+	c := p.crew.Load()
+	if node == p.r.d.self {
+		if len(c.Here) == 0 {
+			return 0, false
+		}
+		return c.Here[0].Shard, true
+	}
+	at := c.team(node)
+	if at < 0 {
+		return 0, false
+	}
+	return c.There[at].Workers[0].Shard, true
+}
+
+// Load returns how many bytes wait here for the node, 0 for this one, and more than any link holds where none leads.
+func (p *Pool) Load(node peer.ID) int {
+	if node == p.r.d.self {
+		return 0
+	}
+	s, ok := p.ShardAt(node)
+	if !ok {
+		return shyLoad
+	}
+	l := p.r.cells.Find(s).link.Load()
+	if l == nil {
+		return 0
+	}
+	l.Lock()
+	defer l.Unlock()
+	_, all := l.Backlog()
+	return all
+}

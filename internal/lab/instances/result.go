@@ -1,0 +1,122 @@
+// The account: what was sent, held against what came.
+
+package instances
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ErrFailed is wrapped by the error of a run whose result says what must not be.
+var ErrFailed = errors.New("instances")
+
+// Result is the last line. Per hand-off; all but the last two are of what was planned: moves, a join, a leave.
+type Result struct {
+	Nodes     int                 `json:"nodes"`
+	Instances int                 `json:"instances"` // of each partition
+	Moves     int                 `json:"moves"`     // by hand, of each partition
+	Handoffs  map[string]*Account `json:"handoffs"`
+	Seconds   float64             `json:"seconds"`
+}
+
+// Account is that of one hand-off.
+type Account struct {
+	Sent      uint64  `json:"sent"`        // accepted
+	Handled   uint64  `json:"handled"`     // once at least
+	Returned  uint64  `json:"returned"`    // came back to the sender's program
+	Lost      uint64  `json:"lost"`        // neither
+	Doubled   uint64  `json:"doubled"`     // handled again
+	Reordered uint64  `json:"reordered"`   // handled behind a later one of the same sender
+	Lives     int     `json:"lives"`       // of instances that got messages
+	Overlap   float64 `json:"overlap_ms"`  // longest time that two of one slot got messages
+	Gap       float64 `json:"gap_ms"`      // longest time from the last message of one to the first of the next
+	KillLost  uint64  `json:"kill_lost"`   // while a node was killed: of all instances; neither handled by one that lives
+	KillGap   float64 `json:"kill_gap_ms"` // from the kill until each instance that was killed got messages elsewhere
+}
+
+// account holds the reports of all processes against each other.
+func account(path string, reports []report) *Account {
+	a := &Account{}
+	slots := map[int][]life{}
+	for _, r := range reports {
+		for _, l := range r.Lives {
+			if l.Path == path && len(l.Got) > 0 {
+				slots[l.Slot] = append(slots[l.Slot], l)
+				a.Lives++
+			}
+		}
+	}
+	for slot, lives := range slots { // sums and maxima: the order does not show
+		slices.SortFunc(lives, func(x, y life) int { return cmp.Compare(x.First, y.First) })
+		for i := range lives[1:] {
+			between := lives[i+1].First - lives[i].Last
+			a.Gap, a.Overlap = max(a.Gap, millis(between)), max(a.Overlap, millis(-between))
+		}
+		got := map[int][]numbers{}
+		for _, l := range lives {
+			for _, g := range l.Got {
+				got[g.Sender] = append(got[g.Sender], g)
+			}
+		}
+		for sender, r := range reports {
+			a.add(got[sender], r.Back[key(path, slot)], r.Sent[key(path, slot)])
+		}
+	}
+	return a
+}
+
+// add holds what one sender has sent to one slot against what came.
+func (a *Account) add(got []numbers, back []uint32, sent uint32) {
+	slices.SortStableFunc(got, func(x, y numbers) int { return cmp.Compare(x.At, y.At) })
+	times := make([]uint8, sent+1)
+	most := uint32(0)
+	for _, g := range got {
+		for n := g.From; n <= g.To && n <= sent; n++ {
+			if times[n] > 0 {
+				a.Doubled++
+			} else {
+				a.Handled++
+			}
+			times[n] = 1
+		}
+		if g.From < most {
+			a.Reordered += uint64(min(g.To, most) - g.From + 1)
+		}
+		most = max(most, g.To)
+	}
+	for _, n := range back {
+		if n <= sent && times[n] == 0 {
+			a.Returned++
+			times[n] = 2
+		}
+	}
+	a.Sent += uint64(sent)
+	for n := uint32(1); n <= sent; n++ {
+		if times[n] == 0 {
+			a.Lost++
+		}
+	}
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// verdict says what must not be.
+func (r *Result) verdict() error {
+	var errs []error
+	for path, a := range r.Handoffs { // joined: the order does not matter
+		if a.Sent == 0 || a.Lost+a.Doubled > 0 {
+			errs = append(errs, fmt.Errorf("%w: %s: %d sent, %d lost, %d doubled", ErrFailed, path, a.Sent, a.Lost, a.Doubled))
+		}
+	}
+	if a := r.Handoffs["ordered"]; a.Reordered+a.Returned > 0 || a.Overlap > 0 {
+		errs = append(errs, fmt.Errorf("%w: ordered: %d reordered, %d came back, overlap %.3f ms", ErrFailed, a.Reordered,
+			a.Returned, a.Overlap))
+	}
+	if a := r.Handoffs["stateless"]; a.Returned > 0 {
+		errs = append(errs, fmt.Errorf("%w: stateless: %d came back", ErrFailed, a.Returned))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,230 @@
+// Ears: the entities by which messages come to the instances of a node, one for each path and slot, of a type that has
+// a shard on every node. Of hand-offs that do not buffer.
+
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/runtime/driver"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
+)
+
+// earType is the type of all ears, maxNodes the number of its shards: of nodes that host instances.
+const (
+	earType  = "kith.partitions"
+	maxNodes = 1024
+)
+
+// earsOf is the type of ears of a node.
+func earsOf(h *hub) entity.Type {
+	by := func(id string) route.ShardID {
+		if shard, _, _, ok := parseEar(id); ok {
+			return shard
+		}
+		return route.NoShard
+	}
+	return entity.Type{Name: earType, Shards: maxNodes, ShardBy: entity.ShardBy{Name: "node", Of: by},
+		Strategy: strategy.LeastShards{Absolute: maxNodes, Percent: 100},
+		New: func(id string, _ route.Fence) entity.Handler {
+			_, slot, path, _ := parseEar(id)
+			return &ear{h, slot, path}
+		}}
+}
+
+// ear takes what comes for the instance of a slot.
+type ear struct {
+	hub  *hub
+	slot int
+	path string
+}
+
+// Receive implements Handler.
+func (e *ear) Receive(c *entity.Context, payload []byte) error {
+	p := e.hub.find(e.path)
+	defer func() {
+		if p == nil || p.held.lives(e.slot) == nil {
+			c.Passivate()
+		}
+	}()
+	raw := c.Headers()
+	if _, timer := c.Timer(); timer || len(raw) == 0 {
+		return e.alone(c, p, payload)
+	}
+	f, err := parseFrame(raw)
+	if err != nil {
+		e.hub.stray.Add(1)
+		return err
+	}
+	switch {
+	case p == nil && f.kind == isMessage:
+		return refuse(e.hub, c, e.path, e.slot, &f, notOpen, payload)
+	case p == nil:
+		e.hub.stray.Add(1)
+		return fmt.Errorf("%q: %w", e.path, ErrNotOpen)
+	case f.kind == isMessage:
+		return p.receive(c, e.slot, &f, payload)
+	case f.kind == isInit:
+		return p.prepare(c, e.slot, &f)
+	case f.kind == isEnd:
+		p.finish(c, e.slot, f.at)
+	case f.kind == isBack:
+		p.returned(e.slot, &f, payload)
+	}
+	return nil
+}
+
+// alone is a message without a frame: of a timer that the instance has set.
+func (e *ear) alone(c *entity.Context, p *Partition, payload []byte) error {
+	if p != nil {
+		if i := p.held.lives(e.slot); i != nil {
+			return i.receive(c, payload)
+		}
+	}
+	e.hub.stray.Add(1)
+	return errFrame
+}
+
+// Stop implements Handler. An instance stays where its node is when the shard of its ear moves.
+func (e *ear) Stop(c *entity.Context) {
+	p := e.hub.find(e.path)
+	if p == nil {
+		return
+	}
+	i := p.held.lives(e.slot)
+	switch why := c.StopReason(); {
+	case i == nil:
+	case why == entity.StopPassivated: // the handler wanted it: the next message makes another one
+		i.stop(c, false)
+	case why == entity.StopLeaving && p.hub.left.Load():
+		p.held.drop(i)
+		i.stop(c, true)
+	}
+}
+
+// receive deals with a message.
+func (p *Partition) receive(c *entity.Context, slot int, f *frame, payload []byte) error {
+	for range maxHops { // an instance may end meanwhile
+		row := p.row.Load()
+		what, to, why := judge(&row.State, p.hub.self, slot, f.at, p.held.isOver(&row.State, slot))
+		switch what {
+		case refuses:
+			return refuse(p.hub, c, p.path, slot, f, why, payload)
+		case goes:
+			return p.forward(c, slot, f, to, payload)
+		}
+		at := stampOf(&row.State)
+		if f.at.above(at) {
+			at = f.at
+		}
+		switch err := p.instance(slot, at).receive(c, payload); {
+		case errors.Is(err, errOver):
+			continue
+		case errors.Is(err, ErrNotMade):
+			p.hub.log.Error("an instance of a partition could not be made", "event", "partition-not-made", "path", p.path,
+				"slot", slot, "error", err)
+			return refuse(p.hub, c, p.path, slot, f, notMade, payload)
+		default:
+			return err
+		}
+	}
+	return refuse(p.hub, c, p.path, slot, f, noInstance, payload)
+}
+
+// forward sends a message on.
+func (p *Partition) forward(c *entity.Context, slot int, f *frame, to kith.ID, payload []byte) error {
+	next := *f
+	next.hops++
+	next.at = stampOf(&p.row.Load().State)
+	if f.at.above(next.at) {
+		next.at = f.at
+	}
+	id, ok := p.hub.ear(to, slot, p.path)
+	switch {
+	case f.hops >= maxHops, to == p.hub.self:
+		return refuse(p.hub, c, p.path, slot, f, astray, payload)
+	case !ok:
+		return refuse(p.hub, c, p.path, slot, f, unreachable, payload)
+	}
+	p.count.forwarded.Add(1)
+	h := &driver.Headers{B: appendFrame(nil, &next)}
+	if !c.Asked() {
+		if p.hub.pool.Region().TellWith(h, id, payload) != nil {
+			return refuse(p.hub, c, p.path, slot, f, unreachable, payload)
+		}
+		return nil
+	}
+	limit := p.hub.askTimeout
+	if by, ok := c.Context().Deadline(); ok {
+		limit = time.Until(by)
+	}
+	token := c.Detach()
+	answer := func(b []byte, err error) {
+		if err != nil {
+			_ = token.Fail(err) // who asked is told by its time limit
+			return
+		}
+		_ = token.Reply(b)
+	}
+	if err := p.hub.pool.Region().AskFuncWith(limit, h, id, payload, answer); err != nil {
+		answer(nil, fmt.Errorf("%w: %w", err, ErrUnreachable))
+	}
+	return nil
+}
+
+// refuse refuses a message: who asked gets the reason, who told gets the message back.
+func refuse(h *hub, c *entity.Context, path string, slot int, f *frame, why reason, payload []byte) error {
+	p := h.find(path)
+	if p != nil {
+		p.count.refused.Add(1)
+	}
+	if c.Asked() {
+		return fmt.Errorf("partition: %q: instance %d at %v: %w", path, slot, h.self, reasonErrs[why])
+	}
+	back := frame{kind: isBack, why: why, at: f.at, from: h.self}
+	if f.from == h.self && p != nil {
+		p.returned(slot, &back, payload)
+		return nil
+	}
+	id, ok := h.ear(f.from, slot, path)
+	if !ok || h.pool.Region().TellWith(&driver.Headers{B: appendFrame(nil, &back)}, id, payload) != nil {
+		h.unreported.Add(1)
+	}
+	return nil
+}
+
+// returned tells the program of a message that came back.
+func (p *Partition) returned(slot int, f *frame, payload []byte) {
+	p.count.returned.Add(1)
+	if p.cfg.Refused != nil {
+		p.cfg.Refused(Refused{p.path, slot, f.from, reasonErrs[f.why], payload})
+	}
+}
+
+// prepare makes the instance that the old node hands over, and answers that it is ready.
+func (p *Partition) prepare(c *entity.Context, slot int, f *frame) error {
+	row := p.row.Load()
+	if ch, ok := row.Change(slot); !f.at.above(stampOf(&row.State)) &&
+		!(ok && ch.To == p.hub.self && changeOf(&ch) == f.at) {
+		return fmt.Errorf("partition: %q: instance %d: %w", p.path, slot, ErrMoved) // it was given up
+	}
+	if err := p.instance(slot, f.at).begin(); err != nil {
+		return fmt.Errorf("partition: %q: instance %d: %w", p.path, slot, err)
+	}
+	return c.Reply(nil)
+}
+
+// finish ends an instance: a message from this node to itself, for Stop wants a Context.
+func (p *Partition) finish(c *entity.Context, slot int, at stamp) {
+	i := p.held.lives(slot)
+	if i == nil || i.at != at || !p.held.drop(i) {
+		return
+	}
+	i.stop(c, true)
+	p.hub.ping()
+}

@@ -1,0 +1,107 @@
+// Leave: a node that leaves, or drains, gives its instances away while messages still come to it.
+
+package partition
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith"
+	table "github.com/kith-io/kith/internal/core/partition"
+	"github.com/kith-io/kith/internal/runtime/driver"
+)
+
+// leave hands over what is hosted here while this node is a full member: its shards are given back afterwards, and
+// with them the way to it.
+func (h *hub) leave(ctx context.Context) error {
+	defer h.left.Store(true)
+	h.settle(ctx) // what others have placed here lately
+	for moved := false; ; moved = true {
+		if h.evacuate(ctx) == 0 {
+			// Senders that have not heard of it still send here, and what is sent on comes back as long as the tables of
+			// others say so.
+			if moved {
+				h.settle(ctx)
+			}
+			return nil
+		}
+		h.ping()
+		if !pause(ctx, lookBusy/2) {
+			return ctx.Err()
+		}
+	}
+}
+
+// settle waits, within bounds, until all members have seen one state.
+func (h *hub) settle(ctx context.Context) {
+	for began := time.Now(); time.Since(began) < seenByAll; {
+		if c, err := driver.Of(h.node).Convergence(ctx); err != nil || c.Converged || !pause(ctx, lookBusy/2) {
+			return
+		}
+	}
+}
+
+// seenByAll is how long a node that leaves waits for that.
+const seenByAll = time.Second
+
+// pause waits, and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// evacuate asks for each instance here to be moved to the member that has the fewest. It returns how many are here that
+// somebody may take.
+func (h *hub) evacuate(ctx context.Context) (here int) {
+	rows := table.Table(h.door.Table())
+	for i := range rows {
+		p := &rows[i]
+		slot := p.SlotOf(h.self)
+		if slot < 0 || p.Deleted {
+			continue
+		}
+		if c, pending := p.Change(slot); pending {
+			if !c.Complete {
+				here++
+			}
+			continue
+		}
+		if to := h.fewest(rows, p); !to.IsZero() {
+			here++
+			_ = h.door.Move(ctx, p.Path, slot, to) // it is tried again
+		}
+	}
+	return here
+}
+
+// fewest returns the member that may take an instance of a partition and has the fewest of all, zero for none.
+func (h *hub) fewest(rows table.Table, p *State) (best kith.ID) {
+	v, least := h.node.View(), 0
+	for _, m := range v.Members {
+		if m.ID == h.self || m.Status != kith.Up || !m.HasRole(p.Role) || !v.Reachable(m.ID) || names(p, m.ID) {
+			continue
+		}
+		has := 0
+		for i := range rows {
+			if names(&rows[i], m.ID) {
+				has++
+			}
+		}
+		if best.IsZero() || has < least {
+			best, least = m.ID, has
+		}
+	}
+	return best
+}
+
+// names reports whether an instance of a partition, or a change of it, names a node.
+func names(p *State, id kith.ID) bool {
+	return p.SlotOf(id) >= 0 || slices.ContainsFunc(p.Changes, func(c Change) bool { return c.To == id })
+}

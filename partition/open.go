@@ -1,0 +1,150 @@
+// Open: a partition is made known on a node.
+
+package partition
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/runtime/driver"
+)
+
+// hubs are those of the nodes of this process.
+var hubs registry
+
+type registry struct {
+	mu sync.Mutex
+	of map[*driver.Driver]*hub
+}
+
+// hubOf returns the hub of a node, made if need be.
+func hubOf(node *kith.Node, of func(*kith.Node) door) (*hub, error) {
+	d := driver.Of(node)
+	hubs.mu.Lock()
+	h := hubs.of[d]
+	hubs.mu.Unlock()
+	if h != nil {
+		return h, nil
+	}
+	cfg := d.Config()
+	h = &hub{node: node, self: node.ID(), log: cfg.Logger, askTimeout: cfg.AskTimeout, began: time.Now(),
+		wake: make(chan struct{}, 1), open: map[string]*Partition{}}
+	h.pool = driver.NewPool(earsOf(h), 1)
+	if err := h.pool.Register(d); err != nil { // also of two that begin at a time
+		return nil, fmt.Errorf("partition: %w", err)
+	}
+	h.door = of(node)
+	if err := node.OnShutdown(kith.PhaseBeforeClusterShutdown, "hand partitions over", h.leave); err != nil {
+		return nil, fmt.Errorf("partition: %w", err)
+	}
+	hubs.mu.Lock()
+	if hubs.of == nil {
+		hubs.of = map[*driver.Driver]*hub{}
+	}
+	hubs.of[d] = h
+	hubs.mu.Unlock()
+	ctx, end := context.WithCancel(context.Background())
+	go func() {
+		<-node.Done()
+		end()
+		hubs.mu.Lock()
+		delete(hubs.of, d)
+		hubs.mu.Unlock()
+	}()
+	go h.follow(ctx)
+	go h.run(ctx)
+	return h, nil
+}
+
+// Open makes a partition known on this node, which may host an instance of it from then on and sends messages to all.
+// Every node of the cluster that sends, or may host, opens it. It does not wait: Known does. The node, once it is Up,
+// defines the partition for the cluster as cfg says. It stays open as long as the node runs. Errors: those of
+// Config.Validate, ErrOpen, ErrTooMany, and why the node has ended.
+func Open(node *kith.Node, cfg Config) (*Partition, error) {
+	return open(node, cfg, doorOf)
+}
+
+func open(node *kith.Node, cfg Config, of func(*kith.Node) door) (*Partition, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if err := node.Err(); err != nil {
+		return nil, err
+	}
+	h, err := hubOf(node, of)
+	if err != nil {
+		return nil, err
+	}
+	p := &Partition{hub: h, path: cfg.Path, cfg: cfg, tasks: tasks{busy: map[task]bool{}},
+		held: held{here: map[int]*instance{}, known: known{over: map[int]stamp{}, seen: map[int]seen{}}}}
+	p.row.Store(&row{})
+	if err := h.add(p); err != nil {
+		return nil, err
+	}
+	h.ping()
+	return p, nil
+}
+
+func (h *hub) add(p *Partition) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.open[p.path] != nil:
+		return fmt.Errorf("%w: %q", ErrOpen, p.path)
+	case len(h.open) >= MaxOpen:
+		return fmt.Errorf("%w: %d", ErrTooMany, MaxOpen)
+	}
+	h.open[p.path] = p
+	return nil
+}
+
+// Path returns the path.
+func (p *Partition) Path() string { return p.path }
+
+// Table returns the partition as this node's table has it; false: nobody has defined it, as far as this node knows.
+// State.Wanted above State.Has says that too few nodes may host it. The lists must not be changed.
+func (p *Partition) Table() (State, bool) {
+	r := p.row.Load()
+	return r.State, r.ok
+}
+
+// Err returns why the partition is not as this node has defined it: a *DiffersError, ErrNoRules, ErrUndefined, what its
+// definition was refused for, or nil.
+func (p *Partition) Err() error {
+	if e := p.err.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// Undefine takes the definition of the partition back: its instances end, on all nodes. It stays open, and messages to
+// it are refused.
+func (p *Partition) Undefine(ctx context.Context) error { return p.hub.door.Undefine(ctx, p.path) }
+
+// Stats are what a node has done with one partition.
+type Stats struct {
+	Sent      uint64 // messages and asks that were accepted here
+	Handled   uint64 // calls of instances here, of hand-offs that do not buffer
+	Forwarded uint64 // sent on from here, since the instance is elsewhere
+	Refused   uint64 // refused here, whoever sent them
+	Returned  uint64 // of this node's own that came back: Config.Refused
+	Moved     uint64 // instances that this node has handed over
+	Instances int    // here
+}
+
+// Stats returns the counters of this partition on this node.
+func (p *Partition) Stats() Stats {
+	c := &p.count
+	n := 0
+	p.held.mu.Lock()
+	n = len(p.held.here)
+	p.held.mu.Unlock()
+	if r := p.room.Load(); r != nil {
+		n += r.living()
+	}
+	return Stats{c.sent.Load(), c.handled.Load(), c.forwarded.Load(), c.refused.Load(), c.returned.Load(),
+		c.moved.Load(), n}
+}

@@ -1,0 +1,274 @@
+// Tests of partitions on real nodes.
+
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/cluster"
+)
+
+// Messages go to one instance, to that of a key, to a slot, to all; so do asks (PRT-4).
+func TestSends(t *testing.T) {
+	for _, h := range []Handoff{Stateless, Ordered} {
+		t.Run(h.String(), func(t *testing.T) {
+			t.Parallel()
+			o := opens(t, 3, Config{Path: "market/prices", Instances: Exactly(2), Handoff: h})
+			sent := 0
+			for i, p := range o.parts {
+				for n := range uint32(10) {
+					require.NoError(t, p.TellAny(numbered(byte(i), n+1)))
+					sent++
+				}
+			}
+			o.b.same(t, sent)
+			slots := map[string]string{}
+			for i := range 20 {
+				key := fmt.Sprint("key", i)
+				for _, p := range o.parts {
+					a, err := p.Ask(within(t), key, numbered(9, 1))
+					require.NoError(t, err)
+					require.Contains(t, []string{"", string(a)}, slots[key])
+					slots[key] = string(a)
+				}
+			}
+			for slot := range 2 {
+				a, err := o.parts[2].AskAt(within(t), slot, numbered(9, 1))
+				require.NoError(t, err)
+				require.Equal(t, fmt.Sprint(slot), string(a))
+			}
+			_, err := o.parts[0].AskAny(within(t), numbered(9, 1))
+			require.NoError(t, err)
+			require.NoError(t, o.parts[1].TellAll(numbered(8, 1)))
+			s, ok := o.parts[0].Table()
+			require.True(t, ok)
+			require.Equal(t, 2, s.Has())
+			answers := 0
+			for from, a := range o.parts[2].AskAll(within(t), 2, numbered(9, 1)) {
+				require.NoError(t, a.Err)
+				require.Equal(t, fmt.Sprint(from.Slot), string(a.Payload))
+				require.Equal(t, s.Instances[from.Slot], from.Node)
+				answers++
+			}
+			require.Equal(t, 2, answers)
+			var last Answer
+			for _, last = range o.parts[2].AskAll(within(t), 3, numbered(9, 1)) {
+			}
+			var partial *PartialError
+			require.ErrorAs(t, last.Err, &partial)
+			require.Equal(t, 3, partial.Least)
+			for _, slot := range []int{-1, 2, 99} {
+				require.ErrorIs(t, o.parts[0].TellAt(slot, nil), ErrNoInstance)
+			}
+			here := 0
+			for _, p := range o.parts {
+				here += p.Stats().Instances
+			}
+			require.Equal(t, 2, here)
+		})
+	}
+}
+
+// An instance that panics is made again; one that lets itself go, too (PRT-4).
+func TestPanics(t *testing.T) {
+	for _, h := range []Handoff{Stateless, Ordered} {
+		o := opens(t, 1, Config{Path: "a", Instances: Exactly(1), Handoff: h})
+		p := o.parts[0]
+		_, err := p.AskAny(within(t), nil)
+		require.ErrorIs(t, err, kith.ErrPanic)
+		_, err = p.AskAny(within(t), numbered(1, 1))
+		require.NoError(t, err)
+		o.b.mu.Lock()
+		require.Len(t, o.b.fences, 2)
+		o.b.mu.Unlock()
+		require.NoError(t, p.Undefine(within(t)))
+		require.Eventually(t, func() bool { return p.Stats().Instances == 0 && p.row.Load().Has() == 0 }, time.Minute,
+			time.Millisecond)
+	}
+}
+
+// Nodes that join move nothing; one that leaves hands its instance over first; of one that is killed the instance comes
+// back elsewhere (PRT-4).
+func TestNodesThatComeAndGo(t *testing.T) {
+	for _, h := range []Handoff{Stateless, Ordered, Lossy} {
+		t.Run(h.String(), func(t *testing.T) {
+			t.Parallel()
+			cfg := Config{Path: "a", Instances: Exactly(2), Handoff: h}
+			o := opensWith(t, nil, 3, cfg)
+			before, _ := o.parts[0].Table()
+			end := o.send([]int{0, 1}, func(p *Partition, b []byte) error { return p.Tell(string(b[1:2]), b) })
+			o.add(t, cfg)
+			require.NoError(t, o.parts[3].Known(within(t)))
+			after, _ := o.parts[0].Table()
+			require.Equal(t, before.Instances, after.Instances, "a join moves nothing")
+
+			leaver := 2
+			if o.host(o.parts[0], 0) != 2 && o.host(o.parts[0], 1) != 2 {
+				require.NoError(t, o.parts[0].Move(within(t), 1, o.nodes[2].ID()))
+			}
+			require.NoError(t, o.nodes[leaver].Leave(within(t)))
+			require.Eventually(t, func() bool {
+				after, _ = o.parts[0].Table()
+				return after.SlotOf(o.nodes[leaver].ID()) < 0 && len(after.Changes) == 0
+			}, time.Minute, time.Millisecond)
+			require.Equal(t, 2, after.Has())
+			sent := end()
+			o.b.same(t, sent)
+			o.b.mu.Lock()
+			why := map[string]int{}
+			for _, err := range o.b.back {
+				why[err.Error()]++
+			}
+			t.Logf("sent %d, came back %v, out of order %d", sent, why, o.b.order)
+			if h != Lossy {
+				require.Empty(t, why)
+			}
+			if h == Ordered {
+				require.Zero(t, o.b.order)
+				require.Equal(t, 1, o.b.most)
+			}
+			o.b.mu.Unlock()
+
+			if after.SlotOf(o.nodes[3].ID()) < 0 {
+				require.NoError(t, o.parts[1].Move(within(t), 0, o.nodes[3].ID()))
+			}
+			require.NoError(t, o.nodes[3].Close())
+			require.NoError(t, o.nodes[0].Down(within(t), o.nodes[3].Addr().String()))
+			require.Eventually(t, func() bool {
+				s, _ := o.parts[0].Table()
+				return s.SlotOf(o.nodes[3].ID()) < 0
+			}, time.Minute, time.Millisecond)
+			s, _ := o.parts[0].Table()
+			require.Equal(t, 2, s.Wanted)
+			require.Equal(t, 2, s.Has(), "on the two that are left")
+			require.NoError(t, o.parts[0].Known(within(t)))
+			for slot := range 2 {
+				require.Eventually(t, func() bool {
+					_, err := o.parts[0].AskAt(within(t), slot, numbered(9, 1))
+					return err == nil
+				}, time.Minute, time.Millisecond)
+			}
+		})
+	}
+}
+
+// Two nodes define one path differently: the later wins, both are told, and nobody fights (PRT-2).
+func TestDefinitionsThatDiffer(t *testing.T) {
+	o := opens(t, 2, Config{Path: "a", Instances: Exactly(1)})
+	o.add(t, Config{Path: "a", Instances: Exactly(2), Handoff: Ordered})
+	require.NoError(t, o.parts[2].Known(within(t)))
+	require.Eventually(t, func() bool {
+		s, _ := o.parts[0].Table()
+		return o.parts[0].Err() != nil && o.parts[1].Err() != nil && s.Has() == 2 && s.InForce == Ordered
+	}, time.Minute, time.Millisecond)
+	var differs *DiffersError
+	require.ErrorAs(t, o.parts[0].Err(), &differs)
+	require.Equal(t, o.nodes[2].ID(), differs.By)
+	require.Equal(t, Exactly(2), differs.Theirs.Count)
+	require.NoError(t, o.parts[2].Err())
+	for _, p := range o.parts { // all have gone over to the other kind of hand-off
+		_, err := p.AskAt(within(t), 1, numbered(1, 1))
+		require.NoError(t, err)
+	}
+	require.NoError(t, o.parts[1].Undefine(within(t)))
+	require.Eventually(t, func() bool {
+		err := o.parts[0].TellAny(numbered(1, 1))
+		return errors.Is(err, ErrNotPlaced) || errors.Is(err, ErrNoInstance)
+	}, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(o.parts[2].Err(), ErrUndefined) }, time.Minute, time.Millisecond)
+}
+
+// A partition below another follows its point's rules unless it has its own (PRT-1).
+func TestNestedPaths(t *testing.T) {
+	o := opens(t, 1, Config{Path: "a", Instances: Exactly(1), Role: ""})
+	again := func(cfg Config) (*Partition, error) {
+		cfg.New = o.b.made
+		return Open(o.nodes[0], cfg)
+	}
+	below, err := again(Config{Path: "a/b/c"})
+	require.NoError(t, err)
+	require.NoError(t, below.Known(within(t)))
+	own, err := again(Config{Path: "a/d", Instances: Exactly(3), Handoff: Lossy})
+	require.NoError(t, err)
+	require.NoError(t, own.Known(within(t)))
+	s, _ := own.Table()
+	require.Equal(t, 3, s.Wanted)
+	require.Equal(t, 1, s.Has(), "more are wanted than there are nodes")
+	require.NoError(t, o.w.doors[0].Define(within(t), Definition{Path: "a", Count: Survives(4), Handoff: Ordered}))
+	require.Eventually(t, func() bool {
+		s, _ := below.Table()
+		return s.Count == Survives(4) && s.Handoff == Ordered && s.InForce == Ordered
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, below.Err())
+	alone, err := again(Config{Path: "x/y"})
+	require.NoError(t, err)
+	require.ErrorIs(t, alone.Known(within(t)), ErrNoRules)
+	require.ErrorIs(t, alone.Tell("k", nil), ErrNotPlaced)
+}
+
+// A host that has not opened the partition refuses, and says so; what goes away from it is complete (PRT-4).
+func TestHostThatHasNotOpened(t *testing.T) {
+	o := opens(t, 1, Config{Path: "a", Instances: Exactly(1)})
+	other := begin(t, kith.Config{}, o.nodes...)
+	p, err := open(other, Config{Path: "other", Instances: Exactly(1), New: o.b.made}, o.w.door())
+	require.NoError(t, err)
+	require.NoError(t, p.Known(within(t)))
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, o.parts[0].Move(ctx, 0, other.ID()), context.DeadlineExceeded, "it waits for the new node")
+	_, err = o.parts[0].AskAny(within(t), numbered(1, 1))
+	require.NoError(t, err, "and serves meanwhile")
+	c, _ := o.parts[0].Table()
+	require.Len(t, c.Changes, 1)
+	require.NoError(t, o.w.doors[0].Complete(within(t), c.Changes[0]))
+	require.Eventually(t, func() bool {
+		_, err = o.parts[0].AskAny(within(t), numbered(1, 1))
+		return errors.Is(err, ErrNotOpen)
+	}, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return o.host(o.parts[0], 0) == -1 }, time.Minute, time.Millisecond)
+	require.False(t, kith.MayHaveRun(err))
+	require.NoError(t, o.parts[0].TellAny(numbered(1, 2)))
+	require.Eventually(t, func() bool { _, back := o.b.sums(); return back == 1 }, time.Minute, time.Millisecond)
+	require.EqualValues(t, 1, o.parts[0].Stats().Returned)
+	require.NoError(t, o.parts[0].Move(within(t), 0, o.nodes[0].ID()))
+	_, err = o.parts[0].AskAny(within(t), numbered(1, 1))
+	require.NoError(t, err)
+}
+
+// What no partition can be is refused and changes nothing (PRT-1).
+func TestBadInput(t *testing.T) {
+	o := opens(t, 1, Config{Path: "a", Instances: Exactly(1)})
+	try := func(cfg Config) error {
+		cfg.New = o.b.made
+		_, err := Open(o.nodes[0], cfg)
+		return err
+	}
+	long, deep := strings.Repeat("a", 256), strings.Repeat("a/", 16)+"a"
+	for _, path := range []string{"", "/a", "a/", "a//b", long, deep, "a\x00"} {
+		require.ErrorIs(t, try(Config{Path: path, Instances: Exactly(1)}), ErrBadPath, path)
+		require.ErrorIs(t, try(Config{Path: path}), ErrBadPath, path)
+	}
+	require.ErrorIs(t, try(Config{Path: "b", Instances: Exactly(33)}), ErrBadCount)
+	never := Handoff{New: cluster.NewBuffers, Late: cluster.LateDrops}
+	require.ErrorIs(t, try(Config{Path: "b", Instances: Exactly(1), Handoff: never}), ErrBadHandoff)
+	require.ErrorIs(t, try(Config{Path: "b", Role: "x"}), ErrBadConfig)
+	_, err := Open(o.nodes[0], Config{Path: "b", Instances: Exactly(1)})
+	require.ErrorIs(t, err, ErrBadConfig)
+	require.ErrorIs(t, try(Config{Path: "a", Instances: Exactly(1)}), ErrOpen)
+	for i := range MaxOpen - 1 {
+		require.NoError(t, try(Config{Path: fmt.Sprint("b", i)}))
+	}
+	require.ErrorIs(t, try(Config{Path: "c", Instances: Exactly(1)}), ErrTooMany)
+	require.ErrorIs(t, o.parts[0].TellAny(make([]byte, 1<<30)), kith.ErrTooLarge)
+	require.ErrorIs(t, o.parts[0].Move(within(t), 0, node(9)), ErrNotMoved)
+	require.NoError(t, o.nodes[0].Close())
+	require.Error(t, try(Config{Path: "c", Instances: Exactly(1)}))
+}

@@ -1,0 +1,268 @@
+// Room: the instances of hand-offs that buffer. Each is the one entity of a shard of a hidden type, whose homes follow
+// the table: moves of shards keep the order of each sender, one instance at a time, and its state.
+
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/runtime/driver"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
+)
+
+// roomType begins the name of the type of a path.
+const roomType = "kith.partition:"
+
+// nameOf is the name of a path's type.
+func nameOf(path string) string {
+	if len(roomType)+len(path) <= route.MaxTypeName {
+		return roomType + path
+	}
+	h := fnv.New128a()
+	_, _ = h.Write([]byte(path))
+	return roomType + path[:route.MaxTypeName-len(roomType)-33] + fmt.Sprintf("~%x", h.Sum(nil))
+}
+
+// slotShard is the shard of an entity of a room: its id is the slot.
+func slotShard(id string) route.ShardID {
+	n, err := strconv.Atoi(id)
+	if err != nil || n < 0 || n >= cluster.MaxInstances {
+		return route.NoShard
+	}
+	return route.ShardID(n)
+}
+
+// newRoom makes the type known on this node.
+func newRoom(p *Partition) (*room, error) {
+	r := &room{p: p}
+	r.pool = driver.NewPool(entity.Type{Name: nameOf(p.path), Shards: cluster.MaxInstances,
+		ShardBy: entity.ShardBy{Name: "slot", Of: slotShard}, Strategy: strategy.NewExternal(cluster.MaxInstances),
+		New: func(id string, f route.Fence) entity.Handler {
+			return &ordered{r: r, slot: int(slotShard(id)), fence: f}
+		}}, 1)
+	if err := r.pool.Register(driver.Of(p.hub.node)); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// ordered is the entity of a slot. It makes the handler when there is something for it.
+type ordered struct {
+	r     *room
+	slot  int
+	fence kith.Fence
+	h     kith.Handler
+}
+
+func (o *ordered) make() error {
+	if o.h != nil {
+		return nil
+	}
+	if o.h = o.r.p.cfg.New(o.slot, o.fence); o.h == nil {
+		return ErrNotMade
+	}
+	o.r.lives[o.slot].Store(true)
+	return nil
+}
+
+// Receive implements Handler.
+func (o *ordered) Receive(c *entity.Context, payload []byte) error {
+	f, p := frame{kind: isMessage}, o.r.p
+	raw := c.Headers()
+	if len(raw) > 0 { // else it is of a timer, or of another instance's Context
+		var err error
+		if f, err = parseFrame(raw); err != nil {
+			p.hub.stray.Add(1)
+			return err
+		}
+	}
+	switch {
+	case f.kind == isEnd:
+		p.held.note(o.slot, f.at)
+		c.Passivate()
+		p.hub.ping()
+		return nil
+	case f.kind == isBegin:
+		return o.make()
+	case o.h == nil && o.ended():
+		c.Passivate()
+		return refuse(p.hub, c, p.path, o.slot, &f, noInstance, payload)
+	}
+	if err := o.make(); err != nil {
+		return err
+	}
+	return plain(o.h.Receive(c, payload))
+}
+
+// ended reports whether the slot has no instance by the table of this node, or the one that ends has ended.
+func (o *ordered) ended() bool {
+	p := o.r.p
+	s := &p.row.Load().State
+	c, pending := s.Change(o.slot)
+	return s.Epoch > 0 && target(s, o.slot).IsZero() || pending && c.To.IsZero() && p.held.isOver(s, o.slot)
+}
+
+// Stop implements Handler.
+func (o *ordered) Stop(c *entity.Context) {
+	o.r.lives[o.slot].Store(false) // also of an instance that a panic ended
+	if o.h != nil {
+		o.h.Stop(c)
+	}
+}
+
+// HandOver implements Stateful.
+func (o *ordered) HandOver(c *entity.Context) ([]byte, error) {
+	if s, is := o.h.(entity.Stateful); is {
+		return s.HandOver(c)
+	}
+	return nil, nil
+}
+
+// errNoState refuses a state for an instance that takes none.
+var errNoState = errors.New("partition: the instance is not Stateful")
+
+// TakeUp implements Stateful.
+func (o *ordered) TakeUp(c *entity.Context, state []byte) error {
+	if err := o.make(); err != nil {
+		return err
+	}
+	if s, is := o.h.(entity.Stateful); is {
+		return s.TakeUp(c, state)
+	}
+	return errNoState
+}
+
+// wished returns the node on which the instance of a slot is to live, zero for none.
+func wished(s *State, slot int) kith.ID {
+	if c, ok := s.Change(slot); ok {
+		return c.To
+	}
+	if slot < len(s.Instances) {
+		return s.Instances[slot]
+	}
+	return kith.ID{}
+}
+
+// buffered does what there is to do of a hand-off that buffers, and reports whether nothing is left.
+func (p *Partition) buffered(ctx context.Context, row *row) (settled bool) {
+	r := p.room.Load()
+	if r == nil {
+		made, err := newRoom(p)
+		if err != nil {
+			p.fail(err)
+			return false
+		}
+		p.room.Store(made)
+		r = made
+	}
+	if err := r.region().Refused(); err != nil {
+		p.fail(err)
+	}
+	settled = r.wish(ctx, &row.State)
+	for slot := range cluster.MaxInstances {
+		settled = r.tend(ctx, &row.State, slot) && settled
+	}
+	return settled
+}
+
+// wish says where the shards are to live, when that is another place than before.
+func (r *room) wish(ctx context.Context, s *State) bool {
+	var list []strategy.Wish
+	now := r.wishes
+	for slot := range now {
+		if at := wished(s, slot).Addr; at != now[slot] {
+			now[slot] = at
+			list = append(list, strategy.Wish{Shard: route.ShardID(slot), Home: at})
+		}
+	}
+	if len(list) == 0 {
+		return true
+	}
+	if driver.SetHomes(ctx, r.region(), r.version+1, list) != nil {
+		return false
+	}
+	r.version, r.wishes = r.version+1, now
+	return true
+}
+
+// tend does what there is to do for a slot, and reports whether nothing is left.
+func (r *room) tend(ctx context.Context, s *State, slot int) bool {
+	self, want := r.p.hub.self, wished(s, slot)
+	home, known := r.region().Home(route.ShardID(slot))
+	here := known && home == self
+	c, pending := s.Change(slot)
+	if pending && c.From == self && !c.Complete {
+		r.give(ctx, &c, home, known)
+		return false
+	}
+	switch {
+	case want == self && here && !r.lives[slot].Load():
+		_ = r.region().TellWith(r.frame(isBegin, stampOf(s)), strconv.Itoa(slot), nil) // it is tried again
+		return false
+	case want == self && known && !here:
+		r.pull(ctx, slot)
+		return false
+	case want.IsZero() && here && r.lives[slot].Load():
+		_ = r.region().TellWith(r.frame(isEnd, stampOf(s)), strconv.Itoa(slot), nil)
+		return false
+	}
+	return want != self || here
+}
+
+func (r *room) frame(k kind, at stamp) *driver.Headers {
+	return &driver.Headers{B: appendFrame(nil, &frame{kind: k, at: at, from: r.p.hub.self})}
+}
+
+// pull has a shard move here.
+func (r *room) pull(ctx context.Context, slot int) {
+	r.p.tasks.start(task{begins, slot}, func() {
+		limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		if driver.Move(limited, r.region(), route.ShardID(slot), r.p.hub.self) == nil {
+			r.p.hub.ping()
+		}
+	})
+}
+
+// give is what the old node does: it completes the change once the shard lives at the new one, or the instance has
+// ended.
+func (r *room) give(ctx context.Context, c *Change, home kith.ID, known bool) {
+	self := r.p.hub.self
+	m, _ := r.p.hub.node.View().SelfMember()
+	switch {
+	case c.To.IsZero() && known && home == self && r.lives[c.Slot].Load():
+		if r.ending(c) {
+			_ = r.region().TellWith(r.frame(isEnd, changeOf(c)), strconv.Itoa(c.Slot), nil)
+		}
+		return
+	case c.To.IsZero():
+	case known && home == c.To:
+	case m.Status == kith.Leaving && known && home != self: // the new one gets it from whoever has it
+	default:
+		return
+	}
+	if r.p.hub.door.Complete(ctx, *c) == nil && !c.To.IsZero() {
+		r.p.count.moved.Add(1)
+	}
+}
+
+// ending reports whether an instance that goes nowhere has handled what came for long enough.
+func (r *room) ending(c *Change) bool {
+	now := time.Since(r.p.hub.began)
+	r.p.held.mu.Lock()
+	defer r.p.held.mu.Unlock()
+	k := r.p.held.known.seen
+	if v, ok := k[c.Slot]; !ok || v.change != changeOf(c) {
+		k[c.Slot] = seen{changeOf(c), now}
+	}
+	return now >= k[c.Slot].at+endGrace
+}

@@ -1,0 +1,108 @@
+// Step: what a node does for one partition, when the table or the members have changed.
+
+package partition
+
+import (
+	"context"
+	"time"
+
+	"github.com/kith-io/kith"
+	table "github.com/kith-io/kith/internal/core/partition"
+	"github.com/kith-io/kith/internal/runtime/driver"
+)
+
+// duties is what there is to do for the instances here.
+func (h *held) duties(s *State, of *hub) ([]duty, time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known.here = make(map[int]stamp, len(h.here))
+	for slot, i := range h.here { // into another map: the order does not show
+		h.known.here[slot] = i.at
+	}
+	return duties(s, of.self, &h.known, time.Since(of.began))
+}
+
+// step does what there is to do now, and returns when to look again.
+func (p *Partition) step(ctx context.Context, rows table.Table) time.Duration {
+	r := &row{}
+	if i, ok := rows.Find(p.path); ok {
+		r = &row{rows[i], true}
+	}
+	p.row.Store(r)
+	wait := time.Duration(lookIdle)
+	if !p.define(ctx, rows, r) {
+		wait = lookBusy
+	}
+	if len(r.Changes) > 0 {
+		wait = lookBusy
+	}
+	list, soon := p.held.duties(&r.State, p.hub)
+	if soon > 0 {
+		wait = min(wait, soon)
+	}
+	for _, d := range list {
+		wait = lookBusy
+		p.carryOut(ctx, r, d)
+	}
+	if r.ok && r.InForce.New == NewBuffers && r.Epoch > 0 && !p.buffered(ctx, r) {
+		wait = lookBusy
+	}
+	return wait
+}
+
+// carryOut does one thing for the instance of a slot. What fails is tried again.
+func (p *Partition) carryOut(ctx context.Context, r *row, d duty) {
+	switch d.act {
+	case begins:
+		p.tasks.start(task{begins, d.slot}, func() {
+			if err := p.instance(d.slot, stampOf(&r.State)).begin(); err != nil {
+				p.hub.log.Error("an instance of a partition could not be made", "event", "partition-not-made", "path", p.path,
+					"slot", d.slot, "error", err)
+			}
+		})
+	case asks:
+		p.tasks.start(task{asks, d.slot}, func() { p.handOver(ctx, d.change) })
+	case completes:
+		if p.hub.door.Complete(ctx, d.change) == nil {
+			p.held.note(d.slot, changeOf(&d.change))
+		}
+	case ends:
+		p.end(d.slot)
+		if d.change.To.IsZero() && !d.change.From.IsZero() {
+			p.held.note(d.slot, changeOf(&d.change))
+		}
+	}
+}
+
+// handOver asks the new node to make the instance; once that is ready the change is over here.
+func (p *Partition) handOver(ctx context.Context, c Change) {
+	limited, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	id, ok := p.hub.ear(c.To, c.Slot, p.path)
+	if !ok {
+		return
+	}
+	f := frame{kind: isInit, at: changeOf(&c), from: p.hub.self}
+	if _, err := p.hub.pool.Region().AskWith(limited, &driver.Headers{B: appendFrame(nil, &f)}, id, nil); err != nil {
+		return
+	}
+	p.held.note(c.Slot, changeOf(&c))
+	p.count.moved.Add(1)
+	p.hub.ping()
+}
+
+// end ends the instance of a slot here.
+func (p *Partition) end(slot int) {
+	i := p.held.lives(slot)
+	if i == nil {
+		return
+	}
+	f := frame{kind: isEnd, at: i.at, from: p.hub.self}
+	id, ok := p.hub.ear(p.hub.self, slot, p.path)
+	if ok && p.hub.pool.Region().TellWith(&driver.Headers{B: appendFrame(nil, &f)}, id, nil) == nil {
+		return
+	}
+	if p.held.drop(i) { // nothing comes here any more
+		p.tasks.start(task{ends, slot}, func() { i.stop(&kith.Context{}, true) })
+	}
+}
