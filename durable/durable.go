@@ -1,0 +1,247 @@
+// Types of durable entities: what a user declares, and what asks and tells them.
+
+// Package durable runs entities whose state survives their owner: what a handler leaves is committed to a store under
+// the fence of the shard's owner, and whoever asked hears of it when that has taken place, not before: docs/durable.md.
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/store"
+)
+
+// Defaults and bounds of a Type.
+const (
+	DefaultMaxWaiting = 4096
+	DefaultPatience   = 5 * time.Second
+	maxPatience       = time.Hour
+	// MaxState is the most bytes that a state has when it is encoded.
+	MaxState = store.MaxBytes - store.Overhead - route.MaxIDSize
+)
+
+// Type declares a type of durable entities. Name, Store and Handle are needed. Name, Shards and Role must agree on all
+// nodes, and so must Schema and the codecs but for what they can read of each other; Store is the same data for all.
+type Type[S, M, R any] struct {
+	// Name names the type in the cluster and in the store: 1 to 255 bytes of UTF-8, none of them zero.
+	Name string
+	// Store keeps the entities.
+	Store store.Store
+	// Handle handles one message: it changes tx.State, and what it leaves there is committed before the R answers the ask.
+	// An error answers the ask and writes nothing of this message; a panic does too, and is one as in any handler. It may
+	// block, as a Blocking handler; messages of one entity come one at a time. What it does beside tx.State, as a message
+	// to another entity, is done at once, whatever becomes of the commit.
+	Handle func(tx *Tx[S], m *M) (R, error)
+	// State, Message and Reply encode and decode; nil: as JSON.
+	State   kith.Codec[S]
+	Message kith.Codec[M]
+	Reply   kith.Codec[R]
+	// Schema numbers the form of S: 0 to 2,147,483,647. Records that are written have it. One of a higher number is not
+	// read: the ask gets ErrRecord.
+	Schema uint32
+	// Upgrade makes a state of Schema of one that an earlier schema has encoded; nil: State reads it as it is. It is
+	// written with the entity's next change. It is a pure function, called by any goroutine.
+	Upgrade func(schema uint32, state []byte) ([]byte, error)
+	// Shards, Role, ShardBy, IdleAfter, MaxActive and MailboxBytes are those of kith.EntityType.
+	Shards       uint32
+	Role         string
+	ShardBy      kith.ShardBy
+	IdleAfter    time.Duration
+	MaxActive    int
+	MailboxBytes int
+	// MaxWaiting is how many messages of one shard wait for their commit, at most; further ones wait in the mailboxes of
+	// their entities, those of asks as long as somebody waits for the answer. Zero means 4096.
+	MaxWaiting int
+	// Patience is how long one call of the store may take before it is given up and called again. Zero means 5 s; at most
+	// an hour.
+	Patience time.Duration
+}
+
+// Entities asks and tells the entities of a type, and shows what is stored of those that live here. Its methods are
+// safe for concurrent use.
+type Entities[M, R any] struct {
+	region  *kith.Region
+	message kith.Codec[M]
+	reply   kith.Codec[R]
+	desk    *desk
+}
+
+// Register makes a type known to a node. The node does not close the store. Errors: kith.ErrBadConfig with all faults
+// of t, and those of kith.Node.Register.
+func Register[S, M, R any](node *kith.Node, t Type[S, M, R]) (*Entities[M, R], error) {
+	t = t.withDefaults()
+	if err := t.validate(); err != nil {
+		return nil, fmt.Errorf("%w: durable type %q: %w", kith.ErrBadConfig, t.Name, err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	d := &desk{ctx: ctx, store: t.Store, name: t.Name, most: t.MaxWaiting, patience: t.Patience,
+		keepers: map[kith.ShardID]*keeper{}}
+	region, err := node.Register(t.entityType(d))
+	if err != nil {
+		end()
+		return nil, err
+	}
+	go func() {
+		<-node.Done()
+		end()
+	}()
+	return &Entities[M, R]{region, t.Message, t.Reply, d}, nil
+}
+
+// withDefaults returns t with zero fields replaced by their defaults.
+func (t Type[S, M, R]) withDefaults() Type[S, M, R] {
+	if t.State == nil {
+		t.State = kith.JSON[S]()
+	}
+	if t.Message == nil {
+		t.Message = kith.JSON[M]()
+	}
+	if t.Reply == nil {
+		t.Reply = kith.JSON[R]()
+	}
+	if t.MaxWaiting == 0 {
+		t.MaxWaiting = DefaultMaxWaiting
+	}
+	if t.Patience == 0 {
+		t.Patience = DefaultPatience
+	}
+	return t
+}
+
+// validate returns all faults of t joined that kith.EntityType.Validate does not find.
+func (t Type[S, M, R]) validate() error {
+	var errs []error
+	if !utf8.ValidString(t.Name) {
+		errs = append(errs, errors.New("Name is no UTF-8"))
+	}
+	if err := store.CheckShard(store.Shard{Type: t.Name}, route.MakeFence(1, 1, 1)); err != nil {
+		errs = append(errs, err)
+	}
+	if t.Store == nil {
+		errs = append(errs, errors.New("Store is nil"))
+	}
+	if t.Handle == nil {
+		errs = append(errs, errors.New("Handle is nil"))
+	}
+	if t.Schema > 1<<31-1 {
+		errs = append(errs, fmt.Errorf("Schema is %d, must be at most 2147483647", t.Schema))
+	}
+	if t.MaxWaiting < 1 {
+		errs = append(errs, fmt.Errorf("MaxWaiting is %d, must be at least 1", t.MaxWaiting))
+	}
+	if t.Patience < 0 || t.Patience > maxPatience {
+		errs = append(errs, fmt.Errorf("Patience is %v, must be at most %v", t.Patience, maxPatience))
+	}
+	return errors.Join(errs...)
+}
+
+// entityType is the type that durable entities are of.
+func (t Type[S, M, R]) entityType(d *desk) kith.EntityType {
+	return kith.EntityType{Name: t.Name, Shards: t.Shards, Role: t.Role, ShardBy: t.ShardBy, IdleAfter: t.IdleAfter,
+		MaxActive: t.MaxActive, MailboxBytes: t.MailboxBytes, MaxState: MaxState + handedMost,
+		New: func(string, kith.Fence) kith.Handler { return &instance[S, M, R]{t: &t, d: d} }}
+}
+
+// Ask sends m to an entity and waits for what its handler returns, which comes when what the handler left is committed.
+// kith.MayHaveRun says of an error whether the message may have had its effect. Errors, beside those of Region.Ask:
+//
+//   - ErrRejected: the handler returned an error, whose text it has. Nothing of the message was written.
+//   - ErrLost: the shard has another owner by now.
+//   - ErrBusy: too many messages of the shard wait for the store.
+//   - ErrAway: the store does not answer, so the entity could not begin.
+//   - ErrRecord: what is stored cannot be read.
+//   - ErrTooLarge: the state that the handler left has more than MaxState bytes. Nothing was written.
+//   - store.ErrStoreWentBack: the store has lost what it had told as written: the type is stopped (Err).
+func (e *Entities[M, R]) Ask(ctx context.Context, id string, m *M) (r R, err error) {
+	b, err := e.message.Append(nil, m)
+	if err != nil {
+		return r, route.NotRun(fmt.Errorf("%w: %w", kith.ErrBadPayload, err))
+	}
+	if b, err = e.region.Ask(ctx, id, b); err != nil {
+		return r, err
+	}
+	b, err = answered(b)
+	if err != nil {
+		return r, err
+	}
+	if err := e.reply.ParseInto(b, &r); err != nil {
+		return r, route.Ran(fmt.Errorf("%w: %w", kith.ErrBadPayload, err))
+	}
+	return r, nil
+}
+
+// Tell sends m to an entity, as kith.Region.Tell does: at most once, and nobody hears what comes of it.
+func (e *Entities[M, R]) Tell(id string, m *M) error {
+	b, err := e.message.Append(nil, m)
+	if err != nil {
+		return route.NotRun(fmt.Errorf("%w: %w", kith.ErrBadPayload, err))
+	}
+	return e.region.Tell(id, b)
+}
+
+// Region returns the region of the entities, whose messages are bytes.
+func (e *Entities[M, R]) Region() *kith.Region { return e.region }
+
+// Err returns why this node has stopped the type for good, or nil: store.ErrStoreWentBack. All its messages get that
+// error here until the process begins anew, when somebody has looked at the store.
+func (e *Entities[M, R]) Err() error {
+	if err := e.desk.stopped.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Stats are figures of a type on this node since it was registered.
+type Stats struct {
+	Commits  uint64 // that succeeded
+	Writes   uint64 // of them: records
+	Messages uint64 // whose effect they had
+	Unknown  uint64 // calls of Commit whose outcome was not known: each was called again
+	Fenced   uint64 // shards that were found to have another owner
+}
+
+// Stats returns the figures.
+func (e *Entities[M, R]) Stats() Stats {
+	d := e.desk
+	return Stats{d.commits.Load(), d.writes.Load(), d.messages.Load(), d.unknown.Load(), d.fenced.Load()}
+}
+
+// desk is what the shards of one type on one node share.
+type desk struct {
+	ctx      context.Context // ends with the node
+	store    store.Store
+	name     string
+	most     int
+	patience time.Duration
+	stopped  atomic.Pointer[error]
+
+	commits, writes, messages, unknown, fenced atomic.Uint64
+
+	mu      sync.Mutex
+	keepers map[kith.ShardID]*keeper
+}
+
+// keeper returns that of a shard under a fence.
+func (d *desk) keeper(s kith.ShardID, f kith.Fence) *keeper {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := d.keepers[s]
+	if k == nil || k.fence.Compare(f) < 0 || k.fence == f && k.over() {
+		k = newKeeper(d, store.Shard{Type: d.name, N: s}, f)
+		d.keepers[s] = k
+	}
+	if k.fence != f { // this instance lives on beside its successor's shard
+		return nil
+	}
+	return k
+}
+
+// stop stops the type.
+func (d *desk) stop(err error) { d.stopped.CompareAndSwap(nil, &err) }

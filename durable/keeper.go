@@ -1,0 +1,380 @@
+// Keepers: one shard under one fence: its claim, and its commits, one under way while the next one gathers.
+
+package durable
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/store"
+)
+
+const (
+	backoffFirst = 10 * time.Millisecond // before a call of the store that failed is made again; it doubles
+	backoffMost  = time.Second
+)
+
+// reply is what somebody is told when a write is known; nobody when it answers no ask.
+type reply struct {
+	ask   bool
+	token kith.ReplyToken
+	b     []byte
+}
+
+// leaves tells it.
+func (r *reply) leaves() {
+	if !r.ask {
+		return
+	}
+	if err := r.token.Reply(r.b); err != nil { // it is too large, or who asked is gone, who needs no second word
+		_ = r.token.Fail(err)
+	}
+}
+
+// pending is one write that is not known yet, of one entity, with all that waits for it.
+type pending struct {
+	store.Write
+	taken   bool // it is on its way, or over: nothing joins its content any more
+	known   bool
+	replies []reply
+	ch      chan struct{} // closed when it is known; nil: nobody waits
+}
+
+// head is what an instance knows of its last write. The keeper's lock guards it.
+type head struct {
+	base uint64   // the version behind which the first write comes: 0, there is no record
+	last *pending // nil: none was made
+}
+
+// version returns that which the next write follows, if that may not join the last one.
+func (h *head) version() uint64 {
+	switch {
+	case h.last == nil:
+		return h.base
+	case h.last.Delete:
+		return 0
+	}
+	return h.last.Version
+}
+
+// keeper commits what the entities of one shard leave. Methods are safe for concurrent use.
+type keeper struct {
+	d     *desk
+	shard store.Shard
+	fence kith.Fence
+	claim chan bool // holds one value: whether the shard is claimed
+	prior kith.Fence
+
+	mu      sync.Mutex
+	queue   []*pending // that are not taken, in order
+	pending map[string]*pending
+	waiting int // messages whose write is not known
+	sending bool
+	room    chan struct{} // closed when there is room; nil: nobody waits for it
+	dead    *failure      // nothing is committed any more; its code is that of what was not sent
+	again   bool          // another keeper may take the place of a dead one, under the same fence
+}
+
+func newKeeper(d *desk, s store.Shard, f kith.Fence) *keeper {
+	k := &keeper{d: d, shard: s, fence: f, claim: make(chan bool, 1), pending: map[string]*pending{}}
+	k.claim <- false
+	return k
+}
+
+// over reports whether another keeper may take its place under the same fence.
+func (k *keeper) over() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.dead != nil && k.again
+}
+
+// died returns why nothing is committed any more, nil when it is.
+func (k *keeper) died() *failure {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.dead
+}
+
+// claims has the shard claimed, once, and returns the fence of the owner before.
+func (k *keeper) claims(ctx context.Context) (kith.Fence, *failure) {
+	var claimed bool
+	select {
+	case claimed = <-k.claim:
+	case <-ctx.Done():
+		return kith.Fence{}, fails(codeAway, context.Cause(ctx))
+	}
+	defer func() { k.claim <- claimed }()
+	if claimed {
+		return k.prior, k.died()
+	}
+	short, cancel := context.WithTimeout(ctx, k.d.patience)
+	defer cancel()
+	prior, err := k.d.store.Claim(short, k.shard, k.fence)
+	if err != nil {
+		return kith.Fence{}, k.judge(err)
+	}
+	k.prior, claimed = prior, true
+	return prior, nil
+}
+
+// judge returns what a message gets whose call of the store failed before anything was written, and ends the keeper if
+// that is for good.
+func (k *keeper) judge(err error) *failure {
+	switch {
+	case errors.Is(err, store.ErrFenced):
+		k.die(nil, fails(codeLost, nil), false)
+		return fails(codeLost, nil)
+	case errors.Is(err, store.ErrStoreWentBack):
+		k.d.stop(err)
+		k.die(nil, fails(codeWentBack, nil), false)
+		return fails(codeWentBack, nil)
+	}
+	return fails(codeAway, err)
+}
+
+// load reads an entity that the shard's owner before has left, and waits for its writes that are under way: the record,
+// nil when there is none.
+func (k *keeper) load(ctx context.Context, id string) (*store.Record, *failure) {
+	k.mu.Lock()
+	w := k.pending[id]
+	k.mu.Unlock()
+	if w != nil && !k.wait(ctx, w) {
+		return nil, fails(codeAway, context.Cause(ctx))
+	}
+	short, cancel := context.WithTimeout(ctx, k.d.patience)
+	defer cancel()
+	list, err := k.d.store.Load(short, k.shard, k.fence, id)
+	switch {
+	case err != nil:
+		return nil, k.judge(err)
+	case len(list) == 0:
+		return nil, nil
+	}
+	return &list[0], nil
+}
+
+// wait waits until a write is known and reports whether it is. nil is known.
+func (k *keeper) wait(ctx context.Context, w *pending) bool {
+	if w == nil {
+		return true
+	}
+	k.mu.Lock()
+	if w.known {
+		k.mu.Unlock()
+		return true
+	}
+	if w.ch == nil {
+		w.ch = make(chan struct{})
+	}
+	ch := w.ch
+	k.mu.Unlock()
+	select {
+	case <-ch:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// enters waits until one more message may wait for its write.
+func (k *keeper) enters(c *kith.Context) *failure {
+	for {
+		k.mu.Lock()
+		if k.dead != nil || k.waiting < k.d.most {
+			defer k.mu.Unlock()
+			return k.dead
+		}
+		if k.room == nil {
+			k.room = make(chan struct{})
+		}
+		room := k.room
+		k.mu.Unlock()
+		select {
+		case <-room:
+		case <-c.Context().Done():
+			return fails(codeBusy, nil)
+		}
+	}
+}
+
+// put has a record written behind the last write of its entity, and r told then. One that is not on its way yet is
+// changed: what a store never had needs no version.
+func (k *keeper) put(h *head, w store.Write, r reply) *failure {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.dead != nil {
+		return k.dead
+	}
+	k.waiting++
+	if p := h.last; p != nil && !p.taken {
+		w.Version, w.Nonce = p.Version, p.Nonce
+		p.Write, p.replies = w, append(p.replies, r)
+		return nil
+	}
+	w.Version = h.version() + 1
+	for w.Nonce == [16]byte{} {
+		_, _ = rand.Read(w.Nonce[:]) // never fails
+	}
+	h.last = &pending{Write: w, replies: []reply{r}}
+	k.pending[w.ID] = h.last
+	k.queue = append(k.queue, h.last)
+	if !k.sending {
+		k.sending = true
+		go k.send()
+	}
+	return nil
+}
+
+// tell has r told when all that its entity has left so far is known.
+func (k *keeper) tell(h *head, r reply) {
+	k.mu.Lock()
+	if p := h.last; p != nil && !p.known {
+		defer k.mu.Unlock()
+		k.waiting++
+		p.replies = append(p.replies, r)
+		return
+	}
+	k.mu.Unlock()
+	r.leaves()
+}
+
+// take takes the writes of the next commit, as many as one may have.
+func (k *keeper) take() (batch []*pending) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	size := 0
+	for _, p := range k.queue {
+		if size += p.Size(); len(batch) == store.MaxWrites || size > store.MaxBytes {
+			break
+		}
+		p.taken = true
+		batch = append(batch, p)
+	}
+	clear(k.queue[:len(batch)])
+	if k.queue = k.queue[len(batch):]; len(k.queue) == 0 {
+		k.queue = nil
+	}
+	k.sending = len(batch) > 0
+	return batch
+}
+
+// send makes one commit after the other as long as there is something to commit.
+func (k *keeper) send() {
+	for {
+		batch := k.take()
+		if len(batch) == 0 {
+			return
+		}
+		writes := make([]store.Write, len(batch))
+		for i, p := range batch {
+			writes[i] = p.Write
+		}
+		if failed, sent, again := k.commit(writes); failed != nil {
+			k.die(batch, failed, again)
+			k.end(batch, sent.answer())
+			return
+		}
+		k.d.commits.Add(1)
+		k.d.writes.Add(uint64(len(batch)))
+		k.end(batch, nil)
+	}
+}
+
+// commit has the writes committed: it repeats what is not known, until it is. If they were not: what those get that
+// come behind, and those of this commit; and whether the shard may go on.
+func (k *keeper) commit(writes []store.Write) (behind, these *failure, again bool) {
+	maybe, rest := false, backoffFirst
+	for {
+		ctx, cancel := context.WithTimeout(k.d.ctx, k.d.patience)
+		err := k.d.store.Commit(ctx, k.shard, k.fence, writes...)
+		cancel()
+		switch {
+		case err == nil:
+			return nil, nil, false
+		case errors.Is(err, store.ErrFenced):
+			k.d.fenced.Add(1)
+			return fails(codeLost, nil), lost(maybe), false
+		case errors.Is(err, store.ErrStoreWentBack), errors.Is(err, store.ErrVersion):
+			k.d.stop(errors.Join(store.ErrStoreWentBack, err)) // nobody else writes under this fence
+			if maybe {
+				return fails(codeWentBack, err), fails(codeBackMaybe, err), false
+			}
+			return fails(codeWentBack, err), fails(codeWentBack, err), false
+		case errors.Is(err, store.ErrTooLarge):
+			return fails(codeLost, err), fails(codeTooLarge, err), true
+		}
+		k.d.unknown.Add(1)
+		maybe = true
+		select {
+		case <-k.d.ctx.Done():
+			return fails(codeLost, nil), lost(true), false
+		case <-time.After(rest):
+		}
+		rest = min(2*rest, backoffMost)
+	}
+}
+
+// lost is what the messages of a commit get that was not known when its shard was lost.
+func lost(maybe bool) *failure {
+	if maybe {
+		return fails(codeMaybe, nil)
+	}
+	return fails(codeLost, nil)
+}
+
+// die ends the keeper: what has not been sent gets failed. The batch that was sent is ended by whoever did.
+func (k *keeper) die(batch []*pending, failed *failure, again bool) {
+	k.mu.Lock()
+	if k.dead != nil {
+		k.mu.Unlock()
+		return
+	}
+	k.dead, k.again = failed, again
+	rest := k.queue
+	k.queue = nil
+	for _, p := range batch { // nothing joins them
+		p.taken = true
+	}
+	for _, p := range rest {
+		p.taken = true
+	}
+	k.mu.Unlock()
+	k.end(rest, failed.answer())
+}
+
+// end makes writes known: their replies leave, or failed in the place of each.
+func (k *keeper) end(batch []*pending, failed []byte) {
+	var replies []reply
+	k.mu.Lock()
+	for _, p := range batch {
+		p.known = true
+		if k.pending[p.ID] == p {
+			delete(k.pending, p.ID)
+		}
+		if p.ch != nil {
+			close(p.ch)
+		}
+		replies = append(replies, p.replies...)
+		p.replies, p.State = nil, nil
+	}
+	k.waiting -= len(replies)
+	if k.room != nil {
+		close(k.room)
+		k.room = nil
+	}
+	k.mu.Unlock()
+	if failed == nil {
+		k.d.messages.Add(uint64(len(replies)))
+	}
+	for i := range replies {
+		r := &replies[i]
+		if failed != nil {
+			r.b = failed
+		}
+		r.leaves()
+	}
+}
