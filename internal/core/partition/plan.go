@@ -103,7 +103,7 @@ func (p *planner) resolve(i int) {
 			continue
 		}
 		is := p.change(i)
-		is.Changes = slices.Delete(is.Changes, k, k+1)
+		is.Changes = append(is.Changes[:k], is.Changes[k+1:]...) // a list of its own
 	}
 }
 
@@ -244,10 +244,9 @@ func (p *planner) begin(i, slot int, to peer.ID) bool {
 	p.pending++
 	is := p.change(i)
 	c := cluster.PartitionChange{Path: is.Path, Slot: slot, From: is.Instances[slot], To: to}
-	at := 0
-	for at < len(is.Changes) && is.Changes[at].Slot < slot {
-		at++
+	is.Changes = append(is.Changes, c)
+	for at := len(is.Changes) - 1; at > 0 && is.Changes[at-1].Slot > slot; at-- {
+		is.Changes[at-1], is.Changes[at] = is.Changes[at], is.Changes[at-1]
 	}
-	is.Changes = slices.Insert(is.Changes, at, c)
 	return true
 }
