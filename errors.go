@@ -95,6 +95,8 @@ var (
 	ErrReplied    = entity.ErrReplied    // the ask is answered already
 	ErrTimersFull = entity.ErrTimersFull // the entity has as many timers running as it may
 
+	ErrWatchesFull = entity.ErrWatchesFull // the entity, or its node, has as many watches as it may
+
 	// a Context was used after its call, or on another goroutine than the call's
 	ErrContextKept = entity.ErrContextKept
 )

@@ -70,6 +70,7 @@ type (
 	//	Tell, Ask, With                         messages to other entities; With: the same with headers
 	//	After, SetTimer, CancelTimer,
 	//	CancelTimers, Timer, Now                messages to itself, later; the time
+	//	Watch, Unwatch, Ended                   hear that another entity has ended
 	//	Passivate, StopReason                   let this instance go; why it stops
 	//	Context, Suspended                      when the handler should end
 	//
@@ -83,6 +84,14 @@ type (
 	Restart = entity.Restart
 	// StopReason is why Handler.Stop is called (Context.StopReason).
 	StopReason = entity.StopReason
+	// Ended says that an entity has ended that this one watches (Context.Watch, Context.Ended). Fields:
+	//
+	//	Type, ID                                which entity
+	//	Fence, Instance                         which instance of it, where that is known
+	//	Cause, Home                             why; where its shard goes
+	Ended = entity.Ended
+	// EndCause is why a watched entity has ended, or why nothing will be told of it.
+	EndCause = entity.EndCause
 	// ShardBy maps entities to shards in the place of the hash of their ids (EntityType.ShardBy).
 	ShardBy = entity.ShardBy
 	// ShardStrategy decides which node gets a shard and which shards move for balance (Type.Strategy); package
@@ -136,6 +145,18 @@ const (
 	StopEvicted    = entity.StopEvicted    // it was idle, and the node holds more than Type.MaxActive
 	StopMoved      = entity.StopMoved      // another node is to host the shard
 	StopLeaving    = entity.StopLeaving    // the node leaves the cluster
+)
+
+// Why a watched entity has ended (Ended.Cause). docs/watches.md says when each is told.
+const (
+	EndedPassivated = entity.EndedPassivated // it let itself go, was idle, or was evicted
+	EndedPanicked   = entity.EndedPanicked   // a panic ended the instance
+	EndedMoved      = entity.EndedMoved      // its shard goes to another node
+	EndedLeft       = entity.EndedLeft       // its node leaves
+	EndedLost       = entity.EndedLost       // its node is lost, and may run on until the takeover time is over
+	EndedNone       = entity.EndedNone       // no instance lived when the watch came
+	EndedFull       = entity.EndedFull       // the watch was not taken: too many watch it, or its node
+	EndedOld        = entity.EndedOld        // the watch was not taken: its node's build knows of none
 )
 
 // The kinds of Incident.

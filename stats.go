@@ -38,6 +38,7 @@ type Stats struct {
 	Members            MemberStats     // what membership made of what it received
 	Sharding           ShardingStats   // moves of shards, and control messages that were not followed
 	Replicated         ReplicatedStats // replicated values (package replicated)
+	Watches            WatchStats      // entities that watch one another (docs/watches.md)
 }
 
 // The parts of Stats (packages stats, membership and shard), and what is measured for Config.Latency.
@@ -67,6 +68,8 @@ type (
 	ShardingStats = shard.Counters
 	// ReplicatedStats concerns replicated values.
 	ReplicatedStats = stats.Replicated
+	// WatchStats concerns watches of entities.
+	WatchStats = stats.Watches
 	// Measure says what a duration given to Config.Latency is.
 	Measure = stats.Measure
 )

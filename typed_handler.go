@@ -17,7 +17,8 @@ import (
 type TypedHandler[Q, R any] interface {
 	// Receive handles one message. m is valid until Receive returns. The R answers an ask, unless Context.Reply or Detach
 	// was called before; of a tell or a timer it is dropped. An error answers as that of Handler.Receive does. The
-	// message of a timer without payload (Context.Timer tells it) is the zero Q; any other timer's payload is parsed.
+	// message of a timer without payload (Context.Timer tells it) is the zero Q, as is what tells of the end of another
+	// entity (Context.Ended); any other timer's payload is parsed.
 	Receive(c *Context, m *Q) (R, error)
 	// Stop is that of Handler.
 	Stop(c *Context)
@@ -97,7 +98,7 @@ func (t *typedHandler[Q, R]) Receive(c *Context, payload []byte) error {
 }
 
 func (t *typedHandler[Q, R]) receive(c *Context, f *frame[Q, R], payload []byte) (err error) {
-	if _, timer := c.Timer(); !timer || len(payload) > 0 {
+	if len(payload) > 0 || !own(c) {
 		if err := t.of.ask.ParseInto(payload, &f.m); err != nil {
 			return entity.BadPayload(err)
 		}
@@ -114,6 +115,13 @@ func (t *typedHandler[Q, R]) receive(c *Context, f *frame[Q, R], payload []byte)
 		return nil // by the handler itself, or by a token that it has
 	}
 	return err
+}
+
+// own reports whether a message is a timer's, or tells of the end of another entity.
+func own(c *Context) bool {
+	_, timer := c.Timer()
+	_, end := c.Ended()
+	return timer || end
 }
 
 // Stop implements Handler.

@@ -21,8 +21,12 @@ import (
 // The context has been opened.
 func (c *Context) receive(payload []byte) {
 	c.tally.Delivered++
-	if c.fired {
+	switch {
+	case !c.fired:
+	case c.told == nil:
 		c.tally.TimersHandled++
+	default:
+		c.tally.EndsHandled++
 	}
 	if err, returned := c.call(payload); returned {
 		c.outcome(err, nil)
@@ -38,7 +42,7 @@ func (c *Context) outcome(err error, text []byte) {
 	case text != nil:
 		c.answer(route.HandlerPanic, text)
 		if c.s.typ.Restart != RestartResume {
-			c.endInstance()
+			c.endInstance(EndedPanicked)
 			c.tally.Crashes++
 			c.crashed = c.s.typ.minds()
 			return
@@ -223,7 +227,7 @@ func begin(c *Context) {
 	made := false
 	defer func() {
 		if !made {
-			c.endInstance()
+			c.endInstance(EndedPanicked)
 			c.tally.Crashes++
 			c.crashed = c.s.typ.minds()
 		}
@@ -288,7 +292,7 @@ func (c *Context) sayLast(why StopReason) (lives bool) {
 			if lives = typ.Restart == RestartResume; !lives {
 				c.parted = c.parted || why == StopPassivated
 				c.tally.Crashes++
-				c.endInstance()
+				c.endInstance(causeOf(why))
 			}
 		}
 		c.s.runtime.Returned(c.e, StopCall)
@@ -317,7 +321,7 @@ func (c *Context) halt(why StopReason) {
 		c.s.runtime.Returned(c.e, StopCall)
 		c.halting = false
 		c.tally.Stopped++
-		c.endInstance()
+		c.endInstance(causeOf(why))
 	}()
 	c.s.runtime.Calling(c.e, StopCall)
 	enterCall(c)
@@ -326,7 +330,8 @@ func (c *Context) halt(why StopReason) {
 }
 
 // endInstance forgets the handler and the timers that it set.
-func (c *Context) endInstance() {
+func (c *Context) endInstance(why EndCause) {
+	c.ends(why)
 	c.e.h = nil
 	c.renew()
 }

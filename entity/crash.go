@@ -175,6 +175,7 @@ func (s *Shard) heal(r *crash) {
 	e.place &^= hurt
 	s.wake(r)
 	if e.act == nil && e.h == nil {
+		unseen(s, e, EndedNone)
 		s.table.remove(e)
 	}
 	beginKept(s)

@@ -28,6 +28,9 @@ var misuses = map[string]func(c *Context) (any, error){
 		return c.CancelTimer("x"), nil
 	},
 	"CancelTimers": func(c *Context) (any, error) { c.CancelTimers(); return nil, nil },
+	"Ended":        func(c *Context) (any, error) { _, ok := c.Ended(); return ok, nil },
+	"Watch":        func(c *Context) (any, error) { return nil, c.Watch("t", "b") },
+	"Unwatch":      func(c *Context) (any, error) { c.Unwatch("t", "b"); return nil, nil },
 	"Passivate":    func(c *Context) (any, error) { c.Passivate(); return nil, nil },
 	"Suspended":    func(c *Context) (any, error) { return !c.Suspended(), nil },
 	"Tell":         func(c *Context) (any, error) { return nil, c.Tell("", "b", nil) },
@@ -51,6 +54,7 @@ var misuses = map[string]func(c *Context) (any, error){
 
 // wordless are the methods that return no error.
 var wordless = map[string]bool{"Type": true, "Asked": true, "Headers": true, "StopReason": true, "Now": true,
+	"Ended": true, "Unwatch": true,
 	"Timer": true, "CancelTimer": true, "CancelTimers": true, "Passivate": true, "Suspended": true}
 
 // misuse calls every method of c, which belongs to nobody who calls, and demands that none does anything.

@@ -267,8 +267,8 @@ func (s *Shard) finish(e *Entity, b *batch) {
 	if b.timers {
 		b.timers = false
 		for i := range b.len() {
-			if r := b.record(i); r.instance() != 0 {
-				s.timers.settle(r.from.(*timer))
+			if t, is := b.record(i).from.(*timer); is {
+				s.timers.settle(t)
 			}
 		}
 	}
@@ -308,7 +308,7 @@ func takeBatch(s *Shard, e *Entity, b *batch, from int) {
 		case r.isBegin():
 			continue
 		case r.instance() != 0:
-			s.stats.TimersDropped++
+			r.drops(&s.stats.Tally)
 			continue
 		}
 		m := Message{ID: []byte(e.id), From: r.from, Corr: r.corr}

@@ -101,6 +101,7 @@ func unmake(s *Shard, e *Entity) {
 			a.halt = a.now == nil && a.head == nil // it may be on the list of those that are ready
 		}
 	}
+	unseen(s, e, EndedLost)
 	e.h = nil
 	s.dropTimers(e, true, true)
 }

@@ -107,8 +107,7 @@ func (e *Entity) work() (more bool) {
 	case r.isBegin():
 		c.open(nil, 0)
 		begin(c)
-	case timers && !c.openTimer(r):
-		a.frame.tally.TimersDropped++
+	case timers && !c.openOwn(r):
 	case limit < 0:
 		a.frame.tally.Expired++
 		if r.from.Reply(r.corr, route.Expired, nil) != nil {
@@ -256,6 +255,7 @@ func leaveFrame(s *Shard, e *Entity) (quiet bool) {
 		if s.phase != serving {
 			s.dropTimers(e, true, false)
 		}
+		watchersCome(s, e)
 		return true
 	}
 	e.act.frame = nil
@@ -270,15 +270,22 @@ func leaveFrame(s *Shard, e *Entity) (quiet bool) {
 		*t = Tally{}
 	}
 	part(s, e, c)
+	if e.place&seen != 0 {
+		if c.crashed && s.mute() {
+			runEnded(s, e, c)
+		}
+		watchersCome(s, e)
+	}
 	if c.crashed {
 		s.crash(e, c)
 	}
-	c.s, c.headers = nil, nil // it may be long before the goroutine has another run
+	c.s, c.headers, c.told = nil, nil, nil // it may be long before the goroutine has another run
 	return quiet
 }
 
 // waitOn has what waits for an entity that rests wait on.
 func waitOn(s *Shard, e *Entity) {
+	watchersCome(s, e)
 	if a := e.act; a.now == nil && a.head == nil {
 		s.deactivate(e)
 	} else {
@@ -343,7 +350,7 @@ func (s *Shard) discardBatch(e *Entity, b *batch, from, to int, why route.Reason
 		case r.isBegin():
 			continue
 		case r.instance() != 0:
-			s.stats.TimersDropped++
+			r.drops(&s.stats.Tally)
 			continue
 		}
 		if r.from == nil {
@@ -365,6 +372,7 @@ func (s *Shard) discardBatch(e *Entity, b *batch, from, to int, why route.Reason
 
 // remove forgets an entity that has no instance any more, or whose instance is not asked.
 func (s *Shard) remove(e *Entity) {
+	unseen(s, e, EndedLost)
 	s.dropTimers(e, true, true)
 	if e.act != nil {
 		s.deactivate(e)

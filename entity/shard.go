@@ -59,6 +59,7 @@ type Shard struct {
 	cursor  int           // where in the table the look, or the stop, goes on; below zero when it is over
 	moving  moving
 	recalled
+	watching *watching // nil: nobody watches, or is watched
 }
 
 // stepped is what a step of a shard leaves to the next.
@@ -109,6 +110,7 @@ type Tally struct {
 	Slow          uint64 // calls longer than SlowAfter
 	TimersDropped uint64 // timers that went with their instance or with the shard
 	TimersHandled uint64 // of Delivered, messages of timers
+	EndsHandled   uint64 // of Delivered, messages that tell of the end of another entity
 	Expired       uint64 // asks that lay in a mailbox until nobody waited any more: no handler was called
 	HandedOver    uint64 // states that instances have handed over
 	TakenUp       uint64 // states that instances have taken up
@@ -128,6 +130,7 @@ func (t *Tally) add(o *Tally) {
 	t.Slow += o.Slow
 	t.TimersDropped += o.TimersDropped
 	t.TimersHandled += o.TimersHandled
+	t.EndsHandled += o.EndsHandled
 	t.Expired += o.Expired
 	t.HandedOver += o.HandedOver
 	t.TakenUp += o.TakenUp
@@ -269,7 +272,7 @@ func (s *Shard) handle(e *Entity, m *Message, t *timer) {
 	c.open(m.From, m.Corr)
 	c.limit, c.headers = m.Limit, m.Headers
 	if t != nil {
-		c.fired, c.timerName = true, t.name
+		c.fired, c.timerName, c.told = true, t.name, nil
 	}
 	if c.e.h != nil || c.makeInstance(m.Payload) {
 		c.receive(m.Payload)
@@ -313,6 +316,7 @@ func (s *Shard) halt(e *Entity, why StopReason) {
 		}
 		s.leave(c, began)
 		c.touched, c.renewed, c.cancelled = false, false, false
+		watchedOut(s, e, c)
 	}
 	s.remove(e)
 }

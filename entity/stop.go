@@ -25,7 +25,7 @@ func (s *Shard) Next() (deadline time.Duration, ok bool) {
 	if len(s.timers.heap) > 0 {
 		deadline, ok = s.timers.heap[0].at, true
 	}
-	if s.moving.first != nil && !s.withheld {
+	if s.moving.first != nil && !s.withheld || s.watching != nil && len(s.watching.told) > 0 {
 		return s.now, true
 	}
 	if at := nextBegin(s); s.moving.begins() && !s.withheld && (!ok || at < deadline) {
@@ -51,6 +51,7 @@ func (s *Shard) Tick(now time.Duration) {
 			beginStates(s, stopAtOnce)
 		}
 		s.fire()
+		tellEnds(s)
 		beginRecalled(s, recallAtOnce)
 		if s.typ.IdleAfter > 0 && s.now >= s.sweepAt {
 			s.sweep()

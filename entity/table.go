@@ -24,8 +24,8 @@ type Entity struct {
 	used     time.Duration // when it last handled a message
 	timers   *timer        // its running timers, newest first
 	act      *activity     // nil while idle
-	place    uint32        // its index in the shard's dense list; above it how many timers it has running; hurt
-	instance uint32        // counts the handlers that New made; timers belong to one of them
+	place    uint32        // its index in the shard's dense list; above it how many timers it has running; seen, hurt
+	instance uint32        // counts the handlers that New made; timers and watches belong to one of them
 }
 
 // The parts of Entity.place.
@@ -33,6 +33,7 @@ const (
 	indexBits = 24
 	indexMask = 1<<indexBits - 1
 	oneTimer  = 1 << indexBits
+	seen      = 1 << 30 // it is watched, or watches
 	hurt      = 1 << 31 // there is a crash record of it
 )
 
@@ -41,7 +42,7 @@ func (e *Entity) index() int { return int(e.place & indexMask) }
 func (e *Entity) setIndex(i int) { e.place = e.place&^indexMask | uint32(i) }
 
 // running is how many timers are in the list.
-func (e *Entity) running() int { return int(e.place &^ hurt >> indexBits) }
+func (e *Entity) running() int { return int(e.place &^ (hurt | seen) >> indexBits) }
 
 // ID returns the entity's id.
 func (e *Entity) ID() string { return e.id }

@@ -35,12 +35,21 @@ const (
 // Reply makes a timer fit where a record has the origin of an ask. A timer has none, and Reply is never called.
 func (*timer) Reply(uint64, route.Reason, []byte) error { return ErrNoAsk }
 
-// instance returns the instance that set the timer whose message r is, zero for another message.
+// instance returns the instance that set the timer whose message r is, or that it tells of an end, zero for another
+// message.
 func (r *record) instance() uint32 {
-	if _, is := r.from.(*timer); !is {
-		return 0
+	switch r.from.(type) {
+	case *timer, *told:
+		return r.mark
 	}
-	return r.mark
+	return 0
+}
+
+// drops counts a record of a timer that is dropped; ends of others are told to nobody then.
+func (r *record) drops(t *Tally) {
+	if _, is := r.from.(*timer); is {
+		t.TimersDropped++
+	}
 }
 
 // counted is what a timer that is in no mailbox takes of the budget.

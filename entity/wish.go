@@ -13,12 +13,15 @@ import (
 
 // wishes is what handlers want of their entity's timers, until the call or run ends and the shard carries it out.
 type wishes struct {
-	fired     bool   // the message is a timer's
-	timerName string // of that timer
-	touched   bool   // something is to be carried out
-	renewed   bool   // the instance that was there when the call or run began is gone, or has cancelled its timers
-	cancelled bool   // some timer that was set before was cancelled
-	timerRoom int    // timers that may still be asked for
+	fired     bool     // the message is a timer's, or tells of an end
+	timerName string   // of that timer
+	told      *told    // that end; nil: it is a timer's
+	watches   bool     // the call or run has asked for a watch
+	ended     EndCause // why the first instance has ended that was there when the call or run began, or came in it
+	touched   bool     // something is to be carried out
+	renewed   bool     // the instance that was there when the call or run began is gone, or has cancelled its timers
+	cancelled bool     // some timer that was set before was cancelled
+	timerRoom int      // timers that may still be asked for
 	timers    []timerWish
 	timerData []byte // their payloads, one behind the other
 }
@@ -87,14 +90,18 @@ func (c *Context) CancelTimers() {
 	if kept(c) {
 		return
 	}
-	c.e.instance++ // a message of a timer is delivered only to the instance that set it
+	for t := c.e.timers; t != nil; t = t.next { // also those whose messages wait
+		if t.instance == c.e.instance {
+			t.done = true
+		}
+	}
 	c.renew()
 	c.timerRoom = MaxTimers
 }
 
 // Timer reports whether the message is that of a timer of this entity, and the timer's name, which is empty for After.
 func (c *Context) Timer() (name string, ok bool) {
-	if kept(c) || !c.fired {
+	if kept(c) || !c.fired || c.told != nil {
 		return "", false
 	}
 	return c.timerName, true
@@ -108,9 +115,21 @@ func (c *Context) openTimer(r *record) bool {
 		return false
 	}
 	c.open(nil, 0)
-	c.fired, c.timerName = true, t.name
+	c.fired, c.timerName, c.told = true, t.name, nil
 	t.done = true
 	c.timerRoom++
+	return true
+}
+
+// openOwn readies c for a message of this entity's own: of a timer, or one that tells of an end.
+func (c *Context) openOwn(r *record) bool {
+	if t, is := r.from.(*told); is {
+		return c.openEnd(t)
+	}
+	if !c.openTimer(r) {
+		c.tally.TimersDropped++
+		return false
+	}
 	return true
 }
 
@@ -176,7 +195,12 @@ func (c *Context) wishData(i int) []byte {
 // whose instance is gone.
 func (s *Shard) carryOut(c *Context, e *Entity) {
 	c.touched = false
-	if all := c.renewed || s.phase != serving; all || c.cancelled {
+	if c.ended != 0 || c.watches {
+		watchedOut(s, e, c)
+	}
+	// Of a batch that is not done the timers that were handled stand in the list: they go before others come.
+	part := e.act != nil && e.act.now != nil && e.act.now.timers
+	if all := c.renewed || s.phase != serving; all || c.cancelled || part {
 		s.dropTimers(e, all, c.renewed)
 	}
 	c.renewed, c.cancelled = false, false

@@ -235,6 +235,20 @@ var ofTransport = []family{
 		func(s *snapshot) float64 { return float64(s.stats.Transport.TLSReloadsBad) }),
 	one("kith_courier_outstanding", "Control messages that are not acknowledged yet.", gauge,
 		func(s *snapshot) float64 { return float64(s.stats.Courier.Outstanding) }),
+	one("kith_watches", "Watches of entities here on others.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.Watches.Standing) }),
+	one("kith_watchers", "Watches on entities here.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.Watches.Watchers) }),
+	one("kith_watch_bytes", "Bytes of watches.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.Watches.Bytes) }),
+	one("kith_watches_refused_total", "Watches that found no room.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Watches.Refused) }),
+	{"kith_watches_told_total", "Ends that entities here were to hear of, by cause.", counter, []string{"cause"},
+		func(s *snapshot, p put) {
+			for c, n := range s.stats.Watches.Told {
+				p(float64(n), c)
+			}
+		}},
 	one("kith_replicated_keys", "Replicated values that are open.", gauge,
 		func(s *snapshot) float64 { return float64(s.stats.Replicated.Keys) }),
 	one("kith_replicated_bytes", "Bytes of replicated values.", gauge,

@@ -86,6 +86,35 @@ func (m *Machine) forget(t *typ, s route.ShardID) {
 	}
 }
 
+// Where returns where a shard lives and under which fence, as far as this node knows. One that moves counts as unknown.
+func Where(m *Machine, id route.TypeID, s route.ShardID) (at peer.ID, f route.Fence, known bool) {
+	t := typeOf(m, id)
+	if t == nil || t.region == nil {
+		return at, f, false
+	}
+	switch e := t.region.peek(s); {
+	case e.state == RouteLocal:
+		return m.self, e.fence, true
+	case e.state == RouteRemote && e.home != nil:
+		return *e.home, e.fence, true
+	}
+	return at, f, false
+}
+
+// NextHome returns the member that a shard is about to go to that lives here, else the one where it lives; zero where
+// this node does not know.
+func NextHome(m *Machine, id route.TypeID, s route.ShardID) peer.ID {
+	if t := typeOf(m, id); t != nil && t.region != nil {
+		if o := t.region.hand.out[s]; o != nil {
+			return o.to
+		}
+	}
+	if at, _, known := Where(m, id, s); known && at != m.self {
+		return at
+	}
+	return peer.ID{}
+}
+
 // refused forgets a route that a receiver does not stand by.
 func (m *Machine) refused(c RefusedCommand) error {
 	t := typeOf(m, c.Type)

@@ -104,6 +104,10 @@ const (
 	KindReplicaDeltas Kind = 131 // what updates changed; since version 8
 	KindReplicaPiece  Kind = 132 // a part of a whole value; since version 8
 	KindReplicaNext   Kind = 133 // asks for the next part; since version 8
+
+	// Watches.
+	KindWatchHello Kind = 144 // asks whether its receiver knows of watches, or says that its sender does; since version 9
+	KindWatches    Kind = 145 // watches that begin and end, what became of others; since version 9, in segments
 )
 
 // Lane is the connection a frame travels on.
@@ -220,6 +224,8 @@ var kinds = [256]kindInfo{
 	KindReplicaDeltas:  {"replica-deltas", LaneControl, maxAny},
 	KindReplicaPiece:   {"replica-piece", LaneControl, maxReplica},
 	KindReplicaNext:    {"replica-next", LaneControl, 18},
+	KindWatchHello:     {"watch-hello", LaneControl, 1},
+	KindWatches:        {"watches", LaneControl, maxAny},
 }
 
 // Known reports whether k stands in the table.
@@ -229,7 +235,7 @@ func (k Kind) Known() bool { return kinds[k].name != "" }
 func (k Kind) Lane() Lane { return kinds[k].lane }
 
 // Room says which room owns the meaning of k: "connection", "data", "membership", "shard", "courier",
-// "survey", "replica" or "".
+// "survey", "replica", "watch" or "".
 func (k Kind) Room() string {
 	switch {
 	case !k.Known():
@@ -246,8 +252,10 @@ func (k Kind) Room() string {
 		return "courier"
 	case k < 128:
 		return "survey"
+	case k < 144:
+		return "replica"
 	}
-	return "replica"
+	return "watch"
 }
 
 // MaxBody returns the largest body of a frame of kind k in bytes, 0 when k is not known; the limit of its connection

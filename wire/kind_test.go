@@ -25,6 +25,7 @@ var frozenKinds = map[Kind]string{
 	96: "segment", 97: "segment-ack",
 	128: "replica-digest", 129: "replica-sums", 130: "replica-held", 131: "replica-deltas", 132: "replica-piece",
 	133: "replica-next",
+	144: "watch-hello", 145: "watches",
 }
 
 // TestKindsFrozen holds numbers, names, rooms and lanes.
@@ -58,6 +59,8 @@ func TestKindsFrozen(t *testing.T) {
 			want = "shard"
 		case k < 112:
 			want = "courier"
+		case k >= 144:
+			want = "watch"
 		case k >= 128:
 			want = "replica"
 		}

@@ -71,6 +71,7 @@ var kindSince = [256]uint8{
 	KindMoveCost:       7,
 	KindReplicaDigest:  8, KindReplicaSums: 8, KindReplicaHeld: 8, KindReplicaDeltas: 8, KindReplicaPiece: 8,
 	KindReplicaNext: 8,
+	KindWatchHello:  9, KindWatches: 9,
 }
 
 // Since returns the version in which k came, zero when k is not known.

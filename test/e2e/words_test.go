@@ -79,6 +79,7 @@ var enumerations = map[string]func(*testing.T){
 	"formation.Action": spelled[formation.Action](256), "formation.Hold": spelled[formation.Hold](256),
 	"entity.Call": spelled[entity.Call](256),
 	"entity.Mode": spelled[kith.Mode](256), "entity.Restart": spelled[kith.Restart](256),
+	"entity.EndCause":     spelled[kith.EndCause](256),
 	"entity.StopReason":   spelled[kith.StopReason](256),
 	"entity.IncidentKind": spelled[kith.IncidentKind](256), "route.Reason": spelled[kith.Reason](500),
 	"route.ErrorKind": spelled[kith.ErrorKind](256),

@@ -43,9 +43,10 @@ type segmentAck struct {
 
 // Carries reports whether messages of kind k travel in segments: everything that orders ownership and hand-over, so all
 // of sharding but the questions of a suspended node, whose answers count for nothing unless they are fresh. So do
-// notices.
+// watches and notices.
 func Carries(k wire.Kind) bool {
-	return k.Room() == "shard" && k != wire.KindConfirmOwner && k != wire.KindConfirmAck || Notice(k)
+	return k.Room() == "shard" && k != wire.KindConfirmOwner && k != wire.KindConfirmAck || k == wire.KindWatches ||
+		Notice(k)
 }
 
 // Notice reports whether messages of kind k are told by one runtime to another, past the machines: what was

@@ -117,12 +117,13 @@ func TestBadValues(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrBadValue)
 }
 
-// Everything of sharding is carried but the question of a suspended node and its answer, and notices; nothing else is.
+// Everything of sharding is carried but the question of a suspended node and its answer, watches, and notices; nothing
+// else is.
 func TestCarries(t *testing.T) {
 	for n := range 256 {
 		k := wire.Kind(n)
 		want := k.Room() == "shard" && k != wire.KindConfirmOwner && k != wire.KindConfirmAck ||
-			k == wire.KindRefusals || k == wire.KindTaken
+			k == wire.KindRefusals || k == wire.KindTaken || k == wire.KindWatches
 		require.Equal(t, want, Carries(k), k)
 	}
 	require.True(t, Carries(wire.KindHostShards))

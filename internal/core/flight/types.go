@@ -16,6 +16,7 @@ import (
 
 	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/core/watch"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/shard/strategy"
@@ -30,11 +31,12 @@ var (
 // is worked out when somebody asks and follows from the rest. They stay those of the node that is read into.
 var scratch = map[string]bool{"members.work": true, "members.coder": true, "members.Intern": true,
 	"node.Effects": true, "node.parts": true, "sbr.Effects": true, "shard.Effects": true,
-	"courier.Effects": true, "fd.forecast": true, "peer.Arena": true}
+	"courier.Effects": true, "watch.Effects": true, "fd.forecast": true, "peer.Arena": true}
 
 // inPlace are types that functions of a node belong to, or scratch memory: they are read into those that it has.
 var inPlace = map[string]bool{"courier.Machine": true, "membership.Machine": true, "shard.Machine": true,
-	"sbr.Machine": true, "members.Store": true, "fd.Monitor": true}
+	"watch.Machine": true,
+	"sbr.Machine":   true, "members.Store": true, "fd.Monitor": true}
 
 // commands are the local wishes that a driver has a node carry out.
 var commands = []any{
@@ -50,6 +52,7 @@ var commands = []any{
 	shard.MarkAgainCommand{}, shard.HandOverCommand{}, shard.EndCommand{}, node.OlderCommand{},
 	membership.DefineCommand{}, membership.UndefineCommand{}, membership.MoveInstanceCommand{},
 	membership.CompleteCommand{}, membership.OldWireCommand{},
+	watch.TurnCommand{}, watch.OlderCommand{},
 }
 
 // boxed are the other types that are met behind an interface.

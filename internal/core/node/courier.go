@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/core/courier"
+	"github.com/kith-io/kith/internal/core/watch"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/shard"
@@ -71,6 +72,7 @@ func (n *Node) Courier() CourierStats { return n.courier.Stats() }
 
 // Counts are totals of the node's machines, as of the last step.
 type Counts struct {
+	Watches     watch.Stats
 	Courier     CourierStats
 	Members     membership.Stats
 	Sharding    shard.Counters
@@ -79,7 +81,7 @@ type Counts struct {
 
 // Counts returns the counters of the node's machines.
 func (n *Node) Counts() Counts {
-	return Counts{n.courier.Stats(), n.members.Stats(), n.shards.Counters(), n.suspension.told}
+	return Counts{n.watches.Stats(), n.courier.Stats(), n.members.Stats(), n.shards.Counters(), n.suspension.told}
 }
 
 // receive takes a segment or an acknowledgement. What it delivers goes to sharding in the same step; a message that is
@@ -90,6 +92,10 @@ func (n *Node) receive(now, arrived time.Duration, from peer.ID, kind wire.Kind,
 		n.out.Received = append(n.out.Received, Received{from, d.Kind, d.Body})
 		if courier.Notice(d.Kind) {
 			n.out.Notices = append(n.out.Notices, Received{from, d.Kind, d.Body})
+			continue
+		}
+		if d.Kind.Room() == "watch" {
+			err = errors.Join(err, n.watches.Handle(now, arrived, from, d.Kind, d.Body))
 			continue
 		}
 		if e := n.shards.Handle(now, arrived, from, d.Kind, d.Body); e != nil {

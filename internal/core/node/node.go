@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/core/courier"
+	"github.com/kith-io/kith/internal/core/watch"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/sbr"
@@ -72,6 +73,7 @@ type Node struct {
 	health     health
 
 	courier  *courier.Machine
+	watches  *watch.Machine
 	patience func(members int) time.Duration
 
 	fed   *membership.View // the view that courier and sharding know
@@ -93,6 +95,7 @@ func New(cfg Config) *Node {
 	sharding.UnderWay = n.courier.UnderWay
 	sharding.Late = n.late
 	n.shards = shard.New(cfg.Self, sharding, rand.New(rand.NewPCG(cfg.Seed, 2)))
+	n.watches = watch.New(cfg.Self, watching(n))
 	return n
 }
 
@@ -135,6 +138,11 @@ func (n *Node) handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 		return n.shards.Handle(now, arrived, from, kind, body)
 	case "courier":
 		return n.receive(now, arrived, from, kind, body)
+	case "watch":
+		if courier.Carries(kind) {
+			return fmt.Errorf("%w: %s of %s came without a segment", courier.ErrNonsense, kind, from)
+		}
+		return n.watches.Handle(now, arrived, from, kind, body)
 	}
 	if kind == wire.KindHeartbeat || kind == wire.KindHeartbeatAck {
 		return n.members.Handle(now, arrived, from, kind, body)
@@ -142,8 +150,8 @@ func (n *Node) handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 	return fmt.Errorf("%w: %s", ErrNotMine, kind)
 }
 
-// Do carries out a local wish: a membership.Command, a shard.Command, a LeaseResult, a LeaveCommand, a SleptCommand, a
-// PlainCommand or a NoticeCommand.
+// Do carries out a local wish: a membership.Command, a shard.Command, a watch.Command, a LeaseResult, a LeaveCommand, a
+// SleptCommand, a PlainCommand or a NoticeCommand.
 func (n *Node) Do(now time.Duration, cmd any) error {
 	n.step(now)
 	err := n.do(now, cmd)
@@ -178,6 +186,8 @@ func (n *Node) do(now time.Duration, cmd any) error {
 		return n.shards.Do(now, c)
 	case sbr.Command:
 		return n.resolver.Do(now, c)
+	case watch.Command:
+		return n.watches.Do(now, c)
 	}
 	return fmt.Errorf("%w: %T", ErrBadCommand, cmd)
 }
@@ -227,6 +237,9 @@ func (n *Node) Next() (deadline time.Duration, ok bool) {
 		deadline, ok = d, true
 	}
 	if d, some := n.courier.Next(); some && (!ok || d < deadline) {
+		deadline, ok = d, true
+	}
+	if d, some := n.watches.Next(); some && (!ok || d < deadline) {
 		deadline, ok = d, true
 	}
 	return deadline, ok

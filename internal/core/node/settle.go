@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kith-io/kith/internal/core/courier"
+	"github.com/kith-io/kith/internal/core/watch"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -39,6 +40,12 @@ type Effects struct {
 	Full           []*CourierFull  // control messages without room: the first to each peer, until there is room again
 	Notices        []Received      // what other runtimes tell this one, in their order
 	Untold         []peer.Mail     // notices to others that may not have come there, and will not be sent again
+
+	// Of watches, after Routes: what hosts are to look at, then nodes that watch nothing here any more, then what entities
+	// here are told.
+	Looks []watch.Look
+	Gone  []peer.ID
+	Told  []watch.Told
 }
 
 // emptied returns effects without content that use the memory of e.
@@ -48,7 +55,7 @@ func (e *Effects) emptied() Effects {
 		TypeRefused: e.TypeRefused[:0], Answers: e.Answers[:0], Measure: e.Measure[:0],
 		ShardEvents: e.ShardEvents[:0], Decisions: e.Decisions[:0],
 		ResolverEvents: e.ResolverEvents[:0], Lease: e.Lease[:0], Received: e.Received[:0], Full: e.Full[:0],
-		Notices: e.Notices[:0], Untold: e.Untold[:0]}
+		Notices: e.Notices[:0], Untold: e.Untold[:0], Looks: e.Looks[:0], Gone: e.Gone[:0], Told: e.Told[:0]}
 }
 
 // keepBodies copies bodies out of the machines' arenas, which their next verb reuses. Only a decision to down somebody,
@@ -71,6 +78,7 @@ type parts struct {
 	resolver sbr.Effects
 	shards   shard.Effects
 	courier  courier.Effects
+	watches  watch.Effects
 }
 
 // settle ends a verb. A new view goes to the resolver and then to sharding, whose deadlines are handled afterwards when
@@ -84,6 +92,7 @@ func (n *Node) settle(ticked bool) {
 	n.feed()
 	if ticked {
 		n.shards.Tick(n.now)
+		n.watches.Tick(n.now)
 	}
 	n.confirmed()
 	if n.shards.Peek().Drained && !n.left {
@@ -121,6 +130,7 @@ func (n *Node) feed() {
 	// A view is never refused.
 	_ = n.courier.Do(n.now, courier.FollowCommand{Roster: n.roster(v)})
 	_ = n.shards.Do(n.now, shard.ViewCommand{View: v, Dead: died})
+	_ = n.watches.Do(n.now, watch.FollowCommand{View: v})
 	n.watch(v)
 }
 
@@ -132,6 +142,7 @@ func (n *Node) gather() {
 	out.Decisions = append(out.Decisions, p.resolver.Decisions...)
 	out.ResolverEvents = append(out.ResolverEvents, p.resolver.Events...)
 	out.Lease = append(out.Lease, p.resolver.Lease...)
+	n.routed()
 	n.shards.Drain(&p.shards)
 	out.Hosts = append(out.Hosts, p.shards.Hosts...)
 	out.Routes = append(out.Routes, p.shards.Routes...)
@@ -145,6 +156,9 @@ func (n *Node) gather() {
 	out.Answers = append(out.Answers, p.shards.Answers...)
 	out.Measure = append(out.Measure, p.shards.Measure...)
 	out.ShardEvents = append(out.ShardEvents, p.shards.Events...)
+	n.watches.Drain(&p.watches)
+	out.Looks, out.Gone = append(out.Looks, p.watches.Looks...), append(out.Gone, p.watches.Gone...)
+	out.Told, out.Mail = append(out.Told, p.watches.Told...), append(out.Mail, p.watches.Mail...)
 }
 
 // gatherMembers appends what membership wants done.

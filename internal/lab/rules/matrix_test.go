@@ -42,7 +42,9 @@ var matrix = map[string]string{
 	"plane":                "flow route peer wire",
 	"lifetime":             "route",
 	"internal/core/leases": "route", // when a lease is asked for, confirmed, lost and given back
-	"courier":              "peer stats wire",
+	// watches of entities: to the homes of those that are watched, and back
+	"internal/core/watch": "cluster entity route peer wire",
+	"courier":             "peer stats wire",
 	// replicated values as a machine, and what runs it beside the control goroutine
 	"internal/core/replica":     "cluster peer stats wire",
 	"internal/runtime/replicas": "internal/core/replica internal/base/callback cluster peer stats wire",
@@ -76,18 +78,22 @@ var matrix = map[string]string{
 	"shard/strategy":          "cluster route peer wire",
 	"bootstrap/formation":     "peer wire",
 	"shutdown":                "membership route peer",
-	"node":                    "hello membership sbr singleton shard crdt courier route peer stats wire",
+	"node": "hello membership sbr singleton shard crdt courier " +
+		"route peer stats wire internal/core/watch",
 	// what a node was given, in a ring, and given again
-	"internal/core/flight": "node membership fd shard shard/strategy route peer wire courier",
+	"internal/core/flight": "node membership fd shard shard/strategy route peer wire courier internal/core/watch",
 	"sim/setup":            "node membership shard plane flow wire",
 	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow " +
 		"bootstrap/formation sparse " +
-		"internal/core/flight internal/core/leases internal/core/replica route peer wire stats shard/strategy",
-	"check": "internal/core/partition sim/setup world node sbr membership courier shard plane route peer wire",
+		"internal/core/flight internal/core/leases internal/core/replica internal/core/watch route peer wire stats " +
+		"shard/strategy",
+	"check": "internal/core/partition sim/setup world node sbr membership courier shard plane entity route peer " +
+		"wire",
 	"storm": "internal/core/partition cluster sim/setup world check node sparse membership shard shard/strategy plane " +
 		"entity flow route peer wire internal/core/leases internal/core/replica",
-	"sim":   "sim/setup world check membership lifetime entity route",
-	"exec":  "transport loop plane lifetime entity sparse route peer wire internal/base/callback internal/base/dues",
+	"sim": "sim/setup world check membership lifetime entity route",
+	"exec": "transport loop plane lifetime entity sparse route peer wire stats internal/core/watch " +
+		"internal/base/callback internal/base/dues",
 	"scale": "cluster membership members peer wire",
 	"proof": "sbr membership peer",
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
@@ -95,7 +101,7 @@ var matrix = map[string]string{
 	"internal/lab/bootruns": "",
 	// starts of nodes that know nobody, simulated
 	"internal/sim/starts": "bootstrap/formation peer wire",
-	"driver": "internal/core/replica internal/runtime/replicas internal/core/partition " +
+	"driver": "internal/core/replica internal/runtime/replicas internal/core/partition internal/core/watch " +
 		"node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
 		"internal/core/flight internal/core/leases stats wire ringbuf internal/base/feed internal/core/survey " +
 		"shard/strategy internal/base/logs " +
@@ -180,7 +186,7 @@ var layers = []string{
 		"internal/core/partition",
 	"plane lifetime internal/core/leases store store/storetest transport fd fd/fdtest gossip courier " +
 		"internal/base/contract hello trust loop " +
-		"internal/core/replica",
+		"internal/core/replica internal/core/watch",
 	"membership crdt members",
 	"shard shard/strategytest sbr sbr/leasetest singleton bootstrap/formation shutdown",
 	"node exec internal/core/survey internal/core/flight internal/runtime/replicas",

@@ -13,7 +13,7 @@ import (
 
 // machines are the types that are stepped, by room. internal/base/contract says what their verbs promise.
 var machines = map[string]string{"membership": "Machine", "sbr": "Machine", "shard": "Machine", "courier": "Machine",
-	"node": "Node", "internal/core/replica": "Machine"}
+	"node": "Node", "internal/core/replica": "Machine", "internal/core/watch": "Machine"}
 
 // frameless are the packages whose machine gets no frames, so that it has no Handle.
 var frameless = []string{"sbr"}

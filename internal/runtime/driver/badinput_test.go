@@ -249,7 +249,7 @@ func attacks(to *Driver) []attack {
 	list := []attack{
 		{"random garbage", nil, garbage, refusedFor(hello.RefusedMagic), true, "refused: magic"},
 		{"wrong magic", nil, wrong(func(s *stranger) { s.magic = "HTTP" }), refusedFor(hello.RefusedMagic), true, ""},
-		{"wrong wire version", nil, wrong(func(s *stranger) { s.version = 9 }), refusedFor(hello.RefusedVersion), true,
+		{"wrong wire version", nil, wrong(func(s *stranger) { s.version++ }), refusedFor(hello.RefusedVersion), true,
 			"refused: wire-version"},
 		{"another cluster name", nil, wrong(func(s *stranger) { s.name = "other" }), refusedFor(hello.RefusedName), true,
 			"refused: cluster-name"},

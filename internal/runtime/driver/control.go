@@ -195,6 +195,7 @@ func (d *Driver) perform() {
 		d.hostOrder(&e.Hosts[i])
 	}
 	d.routesChanged(e.Routes, e.Marks)
+	carryWatches(d, e)
 	untaken(d, e.Untaken)
 	for i := range e.Mail {
 		d.sendMail(e.Mail[i])

@@ -47,6 +47,7 @@ func (d *Driver) execution() {
 		Stopped:   func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
 		Overdue:   d.asks.letGo,
 		Unhandled: d.unhandled,
+		Watches:   func() { d.inbox.post(func() { watchTurn(d) }) },
 	})
 }
 

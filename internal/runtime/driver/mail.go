@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/core/watch"
 	"github.com/kith-io/kith/internal/runtime/transport"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -21,11 +22,14 @@ func (d *Driver) sendMail(m peer.Mail) {
 	d.count.mailLost.Add(1)
 	d.log.Debug("control mail not sent", "peer", m.To, "kind", m.Kind, "error", err)
 	var old *transport.VersionError
-	if m.Kind == wire.KindSegment && m.To.Inc != 0 && errors.As(err, &old) {
-		d.inbox.post(func() {
-			// Never refused.
-			_ = d.command(node.PlainCommand{ID: m.To})
-		})
+	if !errors.As(err, &old) {
+		return
+	}
+	switch to := m.To; { // commands that are never refused
+	case m.Kind == wire.KindSegment && to.Inc != 0:
+		d.inbox.post(func() { _ = d.command(node.PlainCommand{ID: to}) })
+	case m.Kind == wire.KindWatchHello:
+		d.inbox.post(func() { _ = d.command(watch.OlderCommand{ID: to}) })
 	}
 }
 

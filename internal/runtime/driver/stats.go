@@ -65,6 +65,7 @@ type Stats struct {
 	Members            membership.Stats
 	Sharding           shard.Counters
 	Replicated         stats.Replicated
+	Watches            stats.Watches
 }
 
 // Stats gathers a snapshot.
@@ -78,11 +79,12 @@ func (d *Driver) Stats() Stats {
 		Unregistered: d.exec.Unregistered(), Envelopes: d.exec.Handled(), Transport: d.wires.Stats(),
 		CallbackPanics: d.count.callbacks.Count(), LogDropped: d.logged.Dropped(), LogStalled: d.logged.Stalled(),
 	}
-	s.Replicated = d.replicas.Stats()
+	s.Replicated, s.Watches = d.replicas.Stats(), exec.Watches(&d.exec)
 	s.LargeUnderway, s.LargeBytes = d.large.count(), d.large.bytes.used.Load()
 	if c := d.counts.Load(); c != nil {
 		s.Courier, s.Members, s.Sharding = c.Courier, c.Members, c.Sharding
 		s.Suspension = d.health.suspension(c.Suspensions)
+		s.Watches.Told = c.Watches.ByCause()
 	}
 	for _, r := range d.regions.Load().list {
 		s.Types = append(s.Types, r.stats())

@@ -44,7 +44,7 @@ type runner struct {
 	timed Sampler
 	frame entity.RunFrame
 	in    job // whose handlers it calls just now
-	_     [40]byte
+	_     [32]byte
 }
 
 // job is one entity that is run.

@@ -65,6 +65,8 @@ type Needs struct {
 	// Unhandled says that an accepted message has ended without a handler having got it; an asker has been told. A lock of
 	// the host may be held.
 	Unhandled func(t *Type, shard route.ShardID, id string, why route.Reason, ask bool)
+	// Watches says that hosts have something of watches for the node: WatchTurn takes it. A lock of a host may be held.
+	Watches func()
 }
 
 // Large is a large message that came by another way than its envelope.
@@ -93,6 +95,7 @@ type Exec struct {
 	incidents incidents
 	strained  strained
 	parting   parting
+	watching  watchers
 
 	weighs       atomic.Bool // some type's handlers are timed by shard
 	unregistered atomic.Uint64

@@ -73,6 +73,7 @@ const (
 	orderLease   order = 6 // that it lives, or not
 	orderRecall  order = 7 // of entities that are remembered
 	orderLook    order = 8 // at what is left behind a lock, for nothing else
+	orderWatch   order = 9 // what there is of watches
 )
 
 // newHost returns the host of a shard that is to live here, and to begin with what its last owner handed over.
@@ -205,6 +206,7 @@ func (h *Host) Abandon() { h.give(orderAbandon) }
 func (h *Host) Remove() {
 	h.t.hosts.At(h.shard).CompareAndSwap(h, nil)
 	h.x.hosts.remove(h)
+	h.x.forgetHost(h)
 }
 
 // give has an order carried out where the host's messages are ordered.
@@ -265,6 +267,8 @@ func (h *Host) obey(now time.Duration, o order) {
 		recallNow(h, now)
 	case orderCut:
 		cutNow(h, now)
+	case orderWatch:
+		watchNow(h, false)
 	case orderAbandon:
 		askForStates(h) // the loss may come before Stop was carried out
 		h.sh.Abandon()
@@ -278,6 +282,8 @@ func over(h *Host, o order) {
 	switch {
 	case o == orderRecall:
 		h.x.recaller.take(h)
+	case o == orderWatch:
+		watchNow(h, true)
 	case o == orderAbandon && !h.end.rest.Swap(true):
 		h.sh.Abandon()
 	}

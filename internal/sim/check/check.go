@@ -64,7 +64,8 @@ type Checker struct {
 	pairs         pairs                         // and for whom
 	excused       map[peer.ID]bool              // an operator or a restart downed it, or it leaves
 	owners        map[world.ShardKey]*ownership // by shard, the latest owner
-	leads         map[route32]*coordinatorSeat  // by type, who is ready to allocate
+	hosted        map[hostedKey]*world.Process
+	leads         map[route32]*coordinatorSeat // by type, who is ready to allocate
 	heard         map[reportKey]time.Duration
 	store         map[storeKey]storeRow
 	streams       map[pairKey]*sentMessages           // control messages
@@ -91,6 +92,7 @@ func New(w *world.World) *Checker {
 		claimed: map[peer.ID]claim{}, shown: map[reportKey]uint32{}, agreed: map[uint64]string{},
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
 		unsure: map[reportKey]bool{},
+		hosted: map[hostedKey]*world.Process{},
 		owners: map[world.ShardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
 		farewells: farewells{leaveNotices: map[peer.ID]bool{}, exits: map[reportKey]bool{}},
 		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},

@@ -69,6 +69,7 @@ func (c *Checker) owner(key world.ShardKey) *ownership {
 // Hosts is a process that makes a shard live.
 func (c *Checker) Hosts(p *world.Process, key world.ShardKey, f route.Fence) {
 	o := c.owner(key)
+	c.hosted[hostedKey{key, f}] = p
 	o.placing.heirs.begins(p, f)
 	name := c.w.ShardName(key.Type, key.Shard)
 	if c.leaveNotices[p.ID] {

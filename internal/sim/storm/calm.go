@@ -53,6 +53,7 @@ func (s *storm) calm() {
 	}
 	s.replicas.demandAlike()
 	demandPartitions(partitionsBound, s)
+	s.watches.demand()
 	s.demandRoom()
 	moveBesideBacklogs(s)
 	leaveBesidePauses(s)

@@ -53,6 +53,7 @@ const (
 	OffReplicas    = "replicated"  // replicated values
 	OffLocks       = "locks"       // processes that prove the last one at their address dead, and some that lie
 	OffPartitions  = "partitions"  // partitions that are defined, moved and handed over
+	OffWatches     = "watches"     // entities that watch one another
 )
 
 // Draws returns everything that a storm can be run without.
@@ -60,7 +61,8 @@ func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
 		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog, OffZones,
-		OffPools, OffReplicas, OffLocks, OffPartitions}
+		OffPools, OffReplicas, OffLocks, OffPartitions,
+		OffWatches}
 }
 
 // demanding is a part of a storm that demands something when all is well.
@@ -79,6 +81,7 @@ type draws struct {
 	backlogs           *backlogs
 	crew               demanding // a pool of workers; nil: there is none
 	replicas           *replicas
+	watches            *watches
 	crashes            *crashes
 	states             *states
 	drains, ready      *rand.Rand    // which members drain; which regions are not ready for shards; nil: none

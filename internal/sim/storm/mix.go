@@ -109,6 +109,7 @@ func (s *storm) drawn() (text string) {
 	add("sleeps past tombstones", s.naps)
 	add("senders that wait", s.waits != nil)
 	add("replicated values", s.replicas != nil)
+	add("watches", s.watches != nil)
 	add("named timers", s.timers.more != nil)
 	add("crash policies", s.crashes != nil)
 	add("moves", s.moves != nil)

@@ -126,6 +126,7 @@ func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
 	s.drawTrial()
 	s.drawRoles()
 	drawMany(s)
+	drawWatches(s)
 	if rng, ok := s.draw(OffStrategies, 2); ok {
 		s.strategies = true
 		drawStrategies(rng, s.types, s.w.Hosts)

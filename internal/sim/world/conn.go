@@ -59,7 +59,10 @@ func (p *Process) mail(to peer.ID, kind wire.Kind, body []byte) {
 		w.Net.lost++
 		return
 	}
-	machine := room == "membership" || room == "shard" || room == "courier" ||
+	if p.greets(to, kind) {
+		return
+	}
+	machine := room == "membership" || room == "watch" || room == "shard" || room == "courier" ||
 		room == "replica" || kind == wire.KindHeartbeat
 	if machine && w.Net.Raw.On() {
 		w.raw(p, to, kind, body)

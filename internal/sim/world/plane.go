@@ -97,6 +97,7 @@ type dataPlane struct {
 	waiting   []*waiter
 	tries     tries
 	strained  []*backTalk
+	watches   watches
 	dropped   [32]uint64 // messages by reason that were not delivered, as this process counts them
 	told      [32]uint64 // reports of refusals by reason, that came from others
 }

@@ -142,8 +142,10 @@ func (p *Process) notice(to peer.ID, kind wire.Kind, body []byte) (again bool, e
 	return node.NoticeAgain(err, member, !p.forgotten[to]), err
 }
 
-// heed takes what others told the process, behind the step in which it came: it may call for another.
+// heed takes what others told the process, behind the step in which it came: it may call for another. What it is to do
+// with watches it does at once.
 func (p *Process) heed(e *node.Effects) {
+	carryWatches(p, e)
 	for _, n := range e.Notices {
 		body := slices.Clone(n.Body)
 		p.Later(0, func() {
