@@ -520,7 +520,7 @@ func TestNodeThatDies(t *testing.T) {
 		}, 2*time.Minute, time.Millisecond)
 	}
 	busy(20)
-	require.NoError(t, second.Close())
+	_ = second.Close() // it says what it abandons
 	busy(20)
 	close(stop)
 	all.Wait()

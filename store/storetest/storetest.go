@@ -367,10 +367,13 @@ func commitBesideAClaim(t *suite) {
 	s := t.shard(1)
 	said := make([][ids]uint64, owners+1) // versions that owners were told of, each its own
 	var all sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.ctx)
+	defer all.Wait() // also when the law is broken
+	defer cancel()
 	t.claims(s, fence(1))
 	for n := 1; n <= owners; n++ {
 		st, f := t.e.Open(t.T), fence(n)
-		all.Go(func() { writeUntilFenced(t, st, s, f, &said[n]) })
+		all.Go(func() { writeUntilFenced(ctx, t, st, s, f, &said[n]) })
 		time.Sleep(time.Duration(rand.IntN(4)) * time.Millisecond) // more of its commits or fewer, both are of interest
 		t.claims(s, fence(n+1))
 		var before [ids]uint64
@@ -408,14 +411,15 @@ func (t *suite) version(s store.Shard, f route.Fence, id string) uint64 {
 
 // writeUntilFenced writes all records of a shard, from what is there on, until another one has claimed it. Two writers
 // of one fence are at work, each repeats what it does not know.
-func writeUntilFenced(t *suite, st store.Store, s store.Shard, f route.Fence, said *[3]uint64) {
+func writeUntilFenced(ctx context.Context, t *suite, st store.Store, s store.Shard, f route.Fence,
+	said *[3]uint64) {
 	for {
-		list, err := st.Load(t.ctx, s, f, "0", "1", "2")
+		list, err := st.Load(ctx, s, f, "0", "1", "2")
 		if errors.Is(err, store.ErrFenced) {
 			return
 		}
 		if err != nil {
-			if t.ctx.Err() != nil {
+			if ctx.Err() != nil {
 				t.Errorf("the owner is never fenced: %v", err)
 				return
 			}
@@ -427,12 +431,12 @@ func writeUntilFenced(t *suite, st store.Store, s store.Shard, f route.Fence, sa
 		}
 		w := []store.Write{Put("0", at["0"]+1, "x"), Put("1", at["1"]+1, "x"), Put("2", at["2"]+1, "x")}
 		for known := false; !known; {
-			switch err := st.Commit(t.ctx, s, f, w...); {
+			switch err := st.Commit(ctx, s, f, w...); {
 			case err == nil:
 				*said, known = [3]uint64{w[0].Version, w[1].Version, w[2].Version}, true
 			case errors.Is(err, store.ErrFenced):
 				return
-			case errors.Is(err, store.ErrVersion), errors.Is(err, store.ErrStoreWentBack), t.ctx.Err() != nil:
+			case errors.Is(err, store.ErrVersion), errors.Is(err, store.ErrStoreWentBack), ctx.Err() != nil:
 				t.Errorf("a single owner was told: %v", err)
 				return
 			}
