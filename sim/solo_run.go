@@ -105,6 +105,8 @@ type solo struct {
 	life      *lifetime.Shard
 	entity    *entity.Entity // as the last call has named it
 	limits    []limit
+	watches   []soloWatch
+	numbered  uint64 // of these
 }
 
 // limit is a context that ends at a moment.
