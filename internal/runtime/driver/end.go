@@ -123,9 +123,10 @@ func untakenOf(d *Driver, u *shard.Untaken) {
 }
 
 // stopThreads ends ticker, workers and the goroutines of entities. Handlers that do not return are left behind, so many
-// are returned. As long as one runs this process is not done with what it owns, which over tells: it is closed when the
-// last has returned. And others must not take the port that nobody has for proof that it is dead (ProcessDeathIsProof):
-// left is closed likewise. Nil: nothing was left behind, or nobody takes it for proof.
+// are returned. As long as one runs, a call of Type.Hosted too, or a list of remembered entities is read, this process
+// is not done with what it owns, which over tells: it is closed when the last has returned. And others must not take
+// the port that nobody has for proof that it is dead (ProcessDeathIsProof): left is closed likewise. Nil: nothing was
+// left behind, or nobody takes it for proof.
 func (d *Driver) stopThreads() (behind int, left, over <-chan struct{}) {
 	close(d.tickerStop)
 	d.exec.StopWorkers()

@@ -362,7 +362,7 @@ func (p *blockingPool) stop(patience time.Duration) bool {
 	}
 	p.idle = nil
 	p.mu.Unlock()
-	for until := time.Now().Add(patience); p.count() > 0 || !p.x.recaller.idle(); time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(patience); p.x.Busy() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			return false
 		}

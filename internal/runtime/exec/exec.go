@@ -228,8 +228,9 @@ func (x *Exec) Handled() (n uint64) {
 	return n
 }
 
-// Busy counts the Blocking entities that have a goroutine, and shards with more of them that are ready.
-func (x *Exec) Busy() int64 { return int64(x.pool.count()) }
+// Busy counts what may stand in user code beside workers and loops: Blocking entities that have a goroutine, shards
+// with more of them that are ready, lists of remembered entities that are being read, and calls of Type.Hosted.
+func (x *Exec) Busy() int64 { return int64(x.pool.count() + x.recaller.count()) }
 
 // Unregistered counts the messages that were refused because their type is not registered here.
 func (x *Exec) Unregistered() uint64 { return x.unregistered.Load() }

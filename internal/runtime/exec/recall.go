@@ -93,14 +93,12 @@ func (r *recaller) take(h *Host) recalls {
 	return what
 }
 
-// idle reports whether no list is being read, and no Type.Hosted called.
-func (r *recaller) idle() bool {
-	if r.x.Attendants.Count() > 0 {
-		return false
-	}
+// count returns how many lists are being read, and calls of Type.Hosted have not returned.
+func (r *recaller) count() int {
+	calls := r.x.Attendants.Count()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.busy == 0
+	return r.busy + calls
 }
 
 // read reads one list, to its end or until the shard is no longer served.

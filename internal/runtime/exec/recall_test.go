@@ -88,5 +88,5 @@ func TestListOfLostShardEnds(t *testing.T) {
 	<-reading
 	x.host("late").Abandon()
 	require.ErrorIs(t, <-ended, route.ErrStopped)
-	eventually(t, func() bool { waiting, _, _ := Recalls(x.typ); return waiting == 0 && x.recaller.idle() })
+	eventually(t, func() bool { waiting, _, _ := Recalls(x.typ); return waiting == 0 && x.recaller.count() == 0 })
 }
