@@ -22,13 +22,17 @@ const (
 )
 
 // Path returns where the lock of a node at addr in the cluster of that name is: in dir, or, when that is empty, in a
-// directory of this user among the temporary files, which it makes.
+// directory of this user among the temporary files, which it makes; empty, where no file is: somebody has put a link
+// there, which would have this user write where it leads.
 func Path(dir, addr, cluster string) string {
 	if dir != "" {
 		return filepath.Join(dir, fileName)
 	}
 	dir = filepath.Join(os.TempDir(), "kith-"+strconv.Itoa(os.Geteuid()))
 	_ = os.Mkdir(dir, 0o700) // it is there, or the file cannot be made
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+		return ""
+	}
 	return filepath.Join(dir, strconv.FormatUint(xxhash.Sum64String(addr+" "+cluster), 16))
 }
 

@@ -5,6 +5,7 @@ package life
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -140,4 +141,16 @@ func TestPath(t *testing.T) {
 	require.Equal(t, os.ModeDir|0o700, info.Mode())
 	require.NotEqual(t, one, Path("", at1, "b"))
 	require.NotEqual(t, one, Path("", "10.0.0.1:2", "a"))
+}
+
+// A link in place of the directory among the temporary files, which anybody may put there, leads nowhere.
+func TestPathFollowsNoLink(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	elsewhere := t.TempDir()
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(os.TempDir(), "kith-"+strconv.Itoa(os.Geteuid()))))
+	_, _, err := Take(Path("", at1, "a"), at1, 7)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	made, err := os.ReadDir(elsewhere)
+	require.NoError(t, err)
+	require.Empty(t, made)
 }
