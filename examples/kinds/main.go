@@ -1,5 +1,5 @@
-// Kinds shows what a node offers beside entities, one of each: a pool, a replicated value, a topic. It is in
-// docs/quickstart.md.
+// Kinds shows what a node offers beside entities, one of each: a pool, a replicated value, a topic, a
+// partition. It is in docs/quickstart.md.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/partition"
 	"github.com/kith-io/kith/replicated"
 	"github.com/kith-io/kith/topic"
 )
@@ -24,6 +25,7 @@ func main() {
 	count(ctx, node)
 	listen(ctx, node)
 	shout(ctx, node)
+	spread(ctx, node)
 	check(node.Leave(context.Background()))
 }
 
@@ -61,6 +63,17 @@ func listen(ctx context.Context, node *kith.Node) {
 	for m := range messages {
 		fmt.Printf("topic: %s\n", m.Payload)
 		break
+	}
+}
+
+// spread runs a service as two instances, each on another node as soon as there are two, and asks both.
+func spread(ctx context.Context, node *kith.Node) {
+	twice, err := partition.Open(node, partition.Config{Path: "twice", Instances: partition.Exactly(2),
+		New: func(int, kith.Fence) kith.Handler { return shouter{} }})
+	check(err)
+	check(twice.Known(ctx))
+	for from, answer := range twice.AskAll(ctx, 1, []byte("both")) {
+		fmt.Printf("partition: %s from instance %d\n", answer.Payload, from.Slot)
 	}
 }
 

@@ -21,6 +21,7 @@ func TestKinds(t *testing.T) {
 	require.NoError(t, w.Close())
 	out, err := io.ReadAll(r)
 	require.NoError(t, err)
-	require.Regexp(t, `^replicated: 1 nodes were here, I am 127.0.0.1:\d+\ntopic: it is [\d:]+\npool: hello!\n$`,
+	require.Regexp(t, `^replicated: 1 nodes were here, I am 127.0.0.1:\d+\ntopic: it is [\d:]+\npool: hello!\n`+
+		`partition: both! from instance 0\n$`,
 		string(out))
 }
