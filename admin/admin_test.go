@@ -175,7 +175,7 @@ func TestAnswers(t *testing.T) {
 	}
 	d.answers(t, s, "GET", "/v1/members/10.0.0.1:1", "/v1/members/{addr}", "", 404)
 	for _, path := range []string{"/health/started", "/health/ready", "/health/alive", "/v1/convergence", "/v1/decisions",
-		"/v1/types", "/v1/stats", "/v1/peers", "/v1/snapshot"} {
+		"/v1/types", "/v1/partitions", "/v1/stats", "/v1/peers", "/v1/snapshot"} {
 		d.answers(t, s, "GET", path, path, "", 200)
 	}
 	rep := d.answers(t, s, "GET", "/v1/types/orders?shards=true&timeout=2s", "/v1/types/{name}", "", 200).(map[string]any)

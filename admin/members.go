@@ -1,4 +1,5 @@
-// Members: the members of the cluster as this node sees them, and what may be said of one.
+// Members: the members of the cluster as this node sees them, what may be said of one, and which of them host the
+// instances of partitions.
 
 package admin
 
@@ -170,4 +171,66 @@ func (a *api) prepare(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	say(w, http.StatusOK, done{"the cluster prepares for its full shutdown"})
+}
+
+// partitions is the answer of GET /v1/partitions.
+type partitions struct {
+	Total int         `json:"total"`
+	List  []partition `json:"list"` // the first of them, by path
+}
+
+// partition is one of them.
+type partition struct {
+	Path      string     `json:"path"`
+	Count     string     `json:"count"` // how the number of instances follows: exactly, survives, share, scaled
+	N         int        `json:"n"`
+	Handoff   string     `json:"handoff"` // that is in force
+	Role      string     `json:"role,omitempty"`
+	Wanted    int        `json:"wanted"`
+	Has       int        `json:"has"`
+	Deleted   bool       `json:"deleted,omitempty"` // its instances end
+	DefinedBy string     `json:"defined_by"`
+	Epoch     uint64     `json:"epoch"`
+	Instances []string   `json:"instances"` // nodes by slot; empty: the slot has none
+	Changes   []handover `json:"changes"`
+}
+
+// handover is an instance that is being handed over.
+type handover struct {
+	Slot     int    `json:"slot"`
+	From     string `json:"from"`
+	To       string `json:"to,omitempty"` // empty: it ends
+	Complete bool   `json:"complete"`
+}
+
+func partitionsOf(v *kith.View, most int) partitions {
+	out := partitions{Total: len(v.Partitions), List: []partition{}}
+	for i := range v.Partitions[:min(len(v.Partitions), most)] {
+		p := &v.Partitions[i]
+		one := partition{Path: p.Path, Count: p.Count.Kind.String(), N: p.Count.N, Handoff: p.InForce.String(),
+			Role: p.Role, Wanted: p.Wanted, Has: p.Has(), Deleted: p.Deleted, DefinedBy: p.DefinedBy.String(), Epoch: p.Epoch,
+			Instances: []string{}, Changes: []handover{}}
+		for _, id := range p.Instances {
+			one.Instances = append(one.Instances, orNone(id))
+		}
+		for _, c := range p.Changes {
+			one.Changes = append(one.Changes, handover{c.Slot, c.From.String(), orNone(c.To), c.Complete})
+		}
+		out.List = append(out.List, one)
+	}
+	return out
+}
+
+// orNone is a node, empty for none.
+func orNone(id kith.ID) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
+}
+
+// partitions is bounded by the table itself.
+func (a *api) partitions(w http.ResponseWriter, _ *http.Request) {
+	v := a.node.View()
+	say(w, http.StatusOK, partitionsOf(v, len(v.Partitions)))
 }

@@ -35,6 +35,7 @@ var routes = []route{
 	{"GET", "/v1/decisions", false, costHeavy, (*views).decisions, nil},
 	{"GET", "/v1/types", false, costHeavy, (*views).types, nil},
 	{"GET", "/v1/types/{name}", false, costWaits, (*views).shards, nil},
+	{"GET", "/v1/partitions", false, costHeavy, (*views).partitions, nil},
 	{"GET", "/v1/stats", false, costHeavy, (*views).stats, nil},
 	{"GET", "/v1/peers", false, costHeavy, (*views).peers, nil},
 	{"GET", "/v1/rates", false, costHeavy, (*views).rates, nil},

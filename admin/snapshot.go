@@ -15,6 +15,7 @@ import (
 const (
 	maxMembers   = 256
 	maxTypes     = 8
+	maxParts     = 64
 	maxDecisions = 16
 	lookTime     = 2 * time.Second // for a node to answer
 	surveyTime   = time.Second     // for all members to say what they have of a type
@@ -32,6 +33,7 @@ type snapshot struct {
 	Held      convergence `json:"convergence"`
 	Peers     peers       `json:"peers"`
 	Types     []typeState `json:"types"` // the first of them
+	Parts     partitions  `json:"partitions"`
 	Rates     *rates      `json:"rates,omitempty"`
 	Decisions []decision  `json:"decisions"` // the newest, oldest first
 	Events    []happened  `json:"events"`    // the newest, oldest first
@@ -62,7 +64,8 @@ func (l *local) look(ctx context.Context) (*snapshot, error) {
 	defer cancel()
 	s := &snapshot{At: at, Uptime: stats.Uptime.Seconds(), Health: healthOf(h),
 		Total: len(v.Members), Members: troubledFirst(v), Held: convergence{Blockers: []blocker{}},
-		Peers: peersOf(stats.Transport.Links, suspicions(ctx, n)), Types: []typeState{}, Rates: l.meter.look(at, &stats),
+		Peers: peersOf(stats.Transport.Links, suspicions(ctx, n)), Types: []typeState{},
+		Parts: partitionsOf(v, maxParts), Rates: l.meter.look(at, &stats),
 		Decisions: decisionsOf(n), Events: l.history.all()}
 	if c, err := n.Convergence(ctx); err == nil {
 		s.Held = convergenceOf(c)

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/latency"
+	"github.com/kith-io/kith/peer"
 )
 
 // Peers are joined by identity from links and suspicions, bounded, and those in trouble come first.
@@ -141,4 +143,17 @@ func addr(t *testing.T, text string) (a kith.Addr) {
 	a, err := kith.ParseAddr(text)
 	require.NoError(t, err)
 	return a
+}
+
+// Partitions are shown as the table has them, at most as many as there is room for (PRT-1).
+func TestPartitions(t *testing.T) {
+	a, b := kith.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: 1}, kith.ID{Addr: peer.MustAddr("10.0.0.2:1"), Inc: 2}
+	p := cluster.Partition{PartitionDefinition: cluster.PartitionDefinition{Path: "a/b",
+		Count: cluster.Count{Kind: cluster.CountSurvives, N: 2}, Role: "x"}, DefinedBy: a, Epoch: 4, Wanted: 3,
+		InForce: cluster.Ordered, Instances: []kith.ID{a, {}, b},
+		Changes: []cluster.PartitionChange{{Path: "a/b", Slot: 2, From: b, To: a}, {Path: "a/b", From: a, Complete: true}}}
+	got := partitionsOf(&kith.View{Partitions: []cluster.Partition{p, p}}, 1)
+	require.Equal(t, partitions{2, []partition{{Path: "a/b", Count: "survives", N: 2, Handoff: "ordered", Role: "x",
+		Wanted: 3, Has: 2, DefinedBy: a.String(), Epoch: 4, Instances: []string{a.String(), "", b.String()},
+		Changes: []handover{{2, b.String(), a.String(), false}, {0, a.String(), "", true}}}}}, got)
 }

@@ -314,15 +314,16 @@ func (o *opened) send(from []int, send func(p *Partition, b []byte) error) (end 
 	var accepted atomic.Int64
 	var senders sync.WaitGroup
 	for _, i := range from {
+		p := o.parts[i]
 		senders.Go(func() {
 			tick := time.NewTicker(time.Millisecond)
 			defer tick.Stop()
 			for n := uint32(1); !over.Load(); n++ {
-				for send(o.parts[i], numbered(byte(i), n)) != nil && !over.Load() {
+				for send(p, numbered(byte(i), n)) != nil && !over.Load() {
 					<-tick.C // not accepted: the same message again
 				}
 				accepted.Add(1)
-				if n%20 == 0 {
+				if n%10 == 0 {
 					<-tick.C
 				}
 			}

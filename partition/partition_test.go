@@ -100,7 +100,6 @@ func TestPanics(t *testing.T) {
 func TestNodesThatComeAndGo(t *testing.T) {
 	for _, h := range []Handoff{Stateless, Ordered, Lossy} {
 		t.Run(h.String(), func(t *testing.T) {
-			t.Parallel()
 			cfg := Config{Path: "a", Instances: Exactly(2), Handoff: h}
 			o := opensWith(t, nil, 3, cfg)
 			before, _ := o.parts[0].Table()

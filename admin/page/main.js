@@ -4,7 +4,7 @@ import { byId, micros, set, short } from "./dom.js";
 import { Model } from "./model.js";
 import { legend, Ring } from "./ring.js";
 import { links, Matrix, phi, reach } from "./matrix.js";
-import { banner, decisions, detail, events, live as tellLive, shards, tiles } from "./panels.js";
+import { banner, decisions, detail, events, live as tellLive, partitions, shards, tiles } from "./panels.js";
 import { Chart, rates, times } from "./charts.js";
 import { follow } from "./stream.js";
 
@@ -33,6 +33,7 @@ function show() {
   ring.show(model, chosen);
   detail(model, chosen);
   shards(model, chosen);
+  partitions(model);
   events(model);
   decisions(model);
   for (const m of matrices) m.show(model, chosen);

@@ -24,6 +24,7 @@ export class Model {
   nodes = []; // of the ring, sorted by address
   sources = []; // the nodes that are asked, in their order
   types = [];
+  partitions = [];
   problems = []; // {bad: bool, text}, the worst first
   events = []; // newest first
   decisions = [];
@@ -49,6 +50,8 @@ export class Model {
     this.#members(now);
     this.#names();
     this.#shards(board.types, now);
+    const told = this.sources.find((o) => o.live && o.snap.partitions); // all nodes have one table
+    this.partitions = told ? told.snap.partitions.list : [];
     this.#told();
     this.#measure(now);
     this.#judge(now);
