@@ -159,6 +159,18 @@ func TestNodesThatComeAndGo(t *testing.T) {
 	}
 }
 
+// A node that drains hands its instances over and stays (PRT-4).
+func TestDrain(t *testing.T) {
+	o := opensWith(t, nil, 2, Config{Path: "a", Instances: Exactly(1)})
+	at := o.host(o.parts[0], 0)
+	require.NoError(t, o.nodes[at].Drain(within(t)))
+	require.Eventually(t, func() bool { return o.host(o.parts[1-at], 0) == 1-at }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		_, err := o.parts[at].AskAny(within(t), numbered(1, 1))
+		return err == nil && o.parts[at].Stats().Instances == 0
+	}, time.Minute, time.Millisecond)
+}
+
 // Two nodes define one path differently: the later wins, both are told, and nobody fights (PRT-2).
 func TestDefinitionsThatDiffer(t *testing.T) {
 	o := opens(t, 2, Config{Path: "a", Instances: Exactly(1)})
