@@ -22,7 +22,10 @@ import (
 	table "github.com/kith-io/kith/internal/core/partition"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
+func TestMain(m *testing.M) {
+	maxNodes = 64
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
+}
 
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

@@ -50,7 +50,7 @@ export class Model {
     this.#members(now);
     this.#names();
     this.#shards(board.types, now);
-    const told = this.sources.find((o) => o.live && o.snap.partitions); // all nodes have one table
+    const told = this.sources.find((o) => o.live && o.snap.partitions && o.snap.partitions.list); // of one table
     this.partitions = told ? told.snap.partitions.list : [];
     this.#told();
     this.#measure(now);

@@ -135,8 +135,8 @@ export function shards(model, chosen) {
 /** partitions is where the instances of each are, below the shards; nothing where there is none. */
 export function partitions(model) {
   const list = model.partitions.map((p) => {
-    const at = p.instances.map((id, slot) => (id ? `${slot} ${model.name(id)}` : "")).filter((x) => x);
-    const coming = p.changes.map((c) => (c.to ? `${c.slot} to ${model.name(c.to)}` : `${c.slot} ends`));
+    const at = (p.instances || []).map((id, slot) => (id ? `${slot} ${model.name(id)}` : "")).filter((x) => x);
+    const coming = (p.changes || []).map((c) => (c.to ? `${c.slot} to ${model.name(c.to)}` : `${c.slot} ends`));
     const note = [`${p.has} of ${many(p.wanted, "instance")}`, p.handoff, at.join(", ")];
     if (coming.length) note.push(`handing over: ${coming.join(", ")}`);
     return [p.path, note.filter((x) => x).join(" · ")];
