@@ -6,6 +6,7 @@ package partition
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -149,6 +150,8 @@ func (p *Partition) forward(c *entity.Context, slot int, f *frame, to kith.ID, p
 	switch {
 	case f.hops >= maxHops, to == p.hub.self:
 		return refuse(p.hub, c, p.path, slot, f, astray, payload)
+	case !ok && !c.Asked() && p.wait(slot, &next, payload):
+		return nil
 	case !ok:
 		return refuse(p.hub, c, p.path, slot, f, unreachable, payload)
 	}
@@ -187,16 +190,55 @@ func refuse(h *hub, c *entity.Context, path string, slot int, f *frame, why reas
 	if c.Asked() {
 		return fmt.Errorf("partition: %q: instance %d at %v: %w", path, slot, h.self, reasonErrs[why])
 	}
+	giveBack(h, p, path, slot, f, why, payload)
+	return nil
+}
+
+// giveBack sends a message that is refused to the node of its sender. p is nil where the path is not open.
+func giveBack(h *hub, p *Partition, path string, slot int, f *frame, why reason, payload []byte) {
 	back := frame{kind: isBack, why: why, at: f.at, from: h.self}
 	if f.from == h.self && p != nil {
 		p.returned(slot, &back, payload)
-		return nil
+		return
 	}
 	id, ok := h.ear(f.from, slot, path)
 	if !ok || h.pool.Region().TellWith(&driver.Headers{B: appendFrame(nil, &back)}, id, payload) != nil {
 		h.unreported.Add(1)
 	}
-	return nil
+}
+
+// What waits for a way to another node: so many messages of a partition, each for so long before it is tried again.
+const (
+	maxWaiting = 1024
+	waitTime   = 50 * time.Millisecond
+)
+
+// wait keeps a message that is to be sent on, and has no way yet: the other node has just joined, and not all have
+// heard which shard is there. It reports whether there was room.
+func (p *Partition) wait(slot int, f *frame, payload []byte) bool {
+	if p.waiting.Add(1) > maxWaiting {
+		p.waiting.Add(-1)
+		return false
+	}
+	payload = slices.Clone(payload)
+	time.AfterFunc(waitTime, func() {
+		p.waiting.Add(-1)
+		id, ok := p.hub.ear(target(&p.row.Load().State, slot), slot, p.path)
+		switch {
+		case ok && p.hub.pool.Region().TellWith(&driver.Headers{B: appendFrame(nil, f)}, id, payload) == nil:
+			p.count.forwarded.Add(1)
+		case !ok && f.hops < maxHops && p.hub.node.Err() == nil:
+			f.hops++
+			if p.wait(slot, f, payload) {
+				return
+			}
+			fallthrough
+		default:
+			p.count.refused.Add(1)
+			giveBack(p.hub, p, p.path, slot, f, unreachable, payload)
+		}
+	})
+	return true
 }
 
 // returned tells the program of a message that came back.

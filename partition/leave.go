@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/cluster"
 	table "github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/internal/runtime/driver"
 )
@@ -93,6 +94,9 @@ func (h *hub) fewest(rows table.Table, p *State) (best kith.ID) {
 			if names(&rows[i], m.ID) {
 				has++
 			}
+		}
+		if _, ok := h.pool.ShardAt(m.ID); !ok {
+			has += cluster.MaxPartitions // it has just joined: nothing goes there yet
 		}
 		if best.IsZero() || has < least {
 			best, least = m.ID, has

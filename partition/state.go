@@ -103,9 +103,10 @@ type Partition struct {
 	since time.Time
 	told  uint64
 
-	held  held
-	tasks tasks
-	count counts
+	held    held
+	tasks   tasks
+	count   counts
+	waiting atomic.Int64 // messages that are to be sent on, and have no way yet
 }
 
 // held are the instances here, and what is known of changes.
