@@ -6,6 +6,7 @@ import (
 	"context"
 	"iter"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,8 +38,12 @@ func TestLockIsHeldUntilTheLastCallReturns(t *testing.T) {
 		},
 	}
 	for _, mode := range allModes {
-		cases["receive, "+mode.String()] = func(typ *entity.Type, hang func()) {
+		cases["told, "+mode.String()] = func(typ *entity.Type, hang func()) {
 			typ.Mode, typ.New = mode, handler(hang, nil)
+		}
+		cases["asked, "+mode.String()] = cases["told, "+mode.String()]
+		cases["stopped, "+mode.String()] = func(typ *entity.Type, hang func()) {
+			typ.Mode, typ.New, typ.IdleAfter = mode, handler(func() {}, hang), time.Millisecond
 		}
 	}
 	for name, hangs := range cases {
@@ -55,7 +60,12 @@ func TestLockIsHeldUntilTheLastCallReturns(t *testing.T) {
 			r, err := d.Register(typ)
 			require.NoError(t, err)
 			require.NoError(t, d.Ready(t.Context()))
-			_ = r.Tell("a", nil) // only to some there is anything to tell
+			ask := strings.HasPrefix(name, "asked")
+			if ask {
+				go func() { _, _ = r.AskWithin(time.Minute, "a", nil, nil) }() // which may call the handler itself
+			} else {
+				_ = r.Tell("a", nil) // only to some there is anything to tell
+			}
 			<-running
 			_ = d.Close() // whether something was left behind is not what counts here
 
