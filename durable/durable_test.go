@@ -230,6 +230,36 @@ func TestFencedOwnerRepliesNoSuccess(t *testing.T) {
 	}
 }
 
+// TestReadThatEndsBehindTheLoss: what a handler has read of a state whose commit was refused meanwhile is told to
+// nobody, neither as a reply nor as a refusal (SHD-11).
+func TestReadThatEndsBehindTheLoss(t *testing.T) {
+	for _, o := range []order{{}, {Fail: "no"}} {
+		t.Run(o.Fail, func(t *testing.T) {
+			m, reads, on := store.Memory(), make(chan int64), make(chan bool)
+			_, e := begin(t, bank{Store: m, Handle: func(tx *durable.Tx[account], o *order) (int64, error) {
+				if o.Add == 0 {
+					reads <- tx.State.Balance
+					<-on
+				}
+				return handle(tx, o)
+			}})
+			g := hold(m, "commit")
+			sent := asks(t, e, "anna", order{Add: 5})
+			<-g.came
+			read := asks(t, e, "anna", o)
+			require.EqualValues(t, 5, <-reads)
+			_, err := m.Claim(within(t), store.Shard{Type: "account"}, route.MakeFence(1<<64-1, 1, 1))
+			require.NoError(t, err)
+			close(g.open)
+			require.ErrorIs(t, (<-sent).err, durable.ErrLost)
+			close(on)
+			got := <-read
+			require.ErrorIs(t, got.err, durable.ErrLost)
+			require.False(t, kith.MayHaveRun(got.err))
+		})
+	}
+}
+
 // TestPanicCommitsNothing: a handler that panics or fails between two changes leaves nothing, what stood before it is
 // committed, and what comes behind begins from there (SHD-11).
 func TestPanicCommitsNothing(t *testing.T) {

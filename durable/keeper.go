@@ -229,9 +229,12 @@ func (k *keeper) put(h *head, w store.Write, r reply) *failure {
 	return nil
 }
 
-// tell has r told when all that its entity has left so far is known.
+// tell has r told when all that its entity has left so far is known; if that was not stored, r is not what is told.
 func (k *keeper) tell(h *head, r reply) {
 	k.mu.Lock()
+	if k.dead != nil && (h.last == nil || h.last.known) { // its handler may have seen what is lost
+		r.b = k.dead.answer()
+	}
 	if p := h.last; p != nil && !p.known {
 		defer k.mu.Unlock()
 		k.waiting++
