@@ -36,6 +36,10 @@ create index if not exists kith_wake on kith_entity (key, wake) where wake is no
 // busy is how long a call waits for another process that writes.
 const busy = 10 * time.Second
 
+// readers is how many connections of one Store read at once, at most. Each takes file descriptors and, while the disk
+// is slow, a thread: a node that begins thousands of entities at once must not run out of either.
+const readers = 16
+
 // Store is a store.Store in a file. Close it.
 type Store struct {
 	write, read *sql.DB
@@ -57,6 +61,8 @@ func Open(file string) (*Store, error) {
 		*part.db = db
 	}
 	s.write.SetMaxOpenConns(1) // of this process one writes at a time: the others wait here, not in the file
+	s.read.SetMaxOpenConns(readers)
+	s.read.SetMaxIdleConns(readers)
 	if err := s.begin(); err != nil {
 		return nil, errors.Join(fmt.Errorf("store/sqlite: %s: %w", file, err), s.Close())
 	}
@@ -307,15 +313,25 @@ func (s *Store) Due(ctx context.Context, at store.Shard, by time.Time) iter.Seq2
 			yield("", told(err))
 			return
 		}
-		defer func() { _ = rows.Close() }() // it was only read
-		for rows.Next() {
-			var id []byte
-			if err = rows.Scan(&id); err != nil || !yield(string(id), nil) {
-				break
+		ids, err := idsOf(rows) // all, before one is given away: who gets it may call the store
+		for _, id := range ids {
+			if !yield(id, nil) {
+				return
 			}
 		}
-		if err = errors.Join(err, rows.Err()); err != nil {
+		if err != nil {
 			yield("", told(err))
 		}
 	}
+}
+
+// idsOf reads ids and closes rows.
+func idsOf(rows *sql.Rows) (ids []string, err error) {
+	for rows.Next() && err == nil {
+		var id []byte
+		if err = rows.Scan(&id); err == nil {
+			ids = append(ids, string(id))
+		}
+	}
+	return ids, errors.Join(err, rows.Err(), rows.Close())
 }

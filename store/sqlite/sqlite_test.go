@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -66,4 +67,29 @@ func TestSettings(t *testing.T) {
 	require.NoError(t, s.write.QueryRow("pragma synchronous").Scan(&sync))
 	require.Equal(t, "wal", mode)
 	require.Equal(t, 2, sync, "FULL")
+}
+
+// TestReadersAreBounded: as many entities as there are may begin at once, on few connections; who walks through Due
+// holds none, so that it may call the store.
+func TestReadersAreBounded(t *testing.T) {
+	s, at, f := open(t, filepath.Join(t.TempDir(), "x.db")), store.Shard{Type: "t"}, route.MakeFence(1, 1, 1)
+	require.Equal(t, readers, s.read.Stats().MaxOpenConnections)
+	s.read.SetMaxOpenConns(1)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := s.Claim(ctx, at, f)
+	require.NoError(t, err)
+	for _, id := range []string{"a", "b"} {
+		w := store.Write{Record: store.Record{ID: id, Version: 1, Outbox: []byte("x"), Nonce: [16]byte{1}}}
+		require.NoError(t, s.Commit(ctx, at, f, w))
+	}
+	var got []string
+	for id, err := range s.Due(ctx, at, time.Now()) {
+		require.NoError(t, err)
+		list, err := s.Load(ctx, at, f, id)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		got = append(got, id)
+	}
+	require.ElementsMatch(t, []string{"a", "b"}, got)
 }
