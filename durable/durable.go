@@ -39,7 +39,8 @@ type Type[S, M, R any] struct {
 	// block, as a Blocking handler; messages of one entity come one at a time. What it does beside tx.State, as a message
 	// to another entity, is done at once, whatever becomes of the commit.
 	Handle func(tx *Tx[S], m *M) (R, error)
-	// State, Message and Reply encode and decode; nil: as JSON.
+	// State, Message and Reply encode and decode; nil: as JSON. What Message leaves of its bytes in an M is valid until
+	// the handler returns, as those are: tx.State must not keep it.
 	State   kith.Codec[S]
 	Message kith.Codec[M]
 	Reply   kith.Codec[R]
@@ -56,8 +57,9 @@ type Type[S, M, R any] struct {
 	IdleAfter    time.Duration
 	MaxActive    int
 	MailboxBytes int
-	// MaxWaiting is how many messages of one shard wait for their commit, at most; further ones wait in the mailboxes of
-	// their entities, those of asks as long as somebody waits for the answer. Zero means 4096.
+	// MaxWaiting is at how many messages of one shard that wait for their commit no further one is handled; those wait in
+	// the mailboxes of their entities, those of asks as long as somebody waits for the answer. Messages that are being
+	// handled then come to it: one of each entity. Each may hold a state and a reply in memory. Zero means 4096.
 	MaxWaiting int
 	// Patience is how long one call of the store may take before it is given up and called again. Zero means 5 s; at most
 	// an hour.

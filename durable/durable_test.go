@@ -315,6 +315,39 @@ func TestUnknownIsRepeated(t *testing.T) {
 	require.EqualValues(t, ids*times, e.Stats().Messages)
 }
 
+// inPlace is a codec whose value is the bytes that it was given.
+type inPlace struct{}
+
+func (inPlace) Append(dst []byte, s *[]byte) ([]byte, error) { return append(dst, *s...), nil }
+func (inPlace) ParseInto(b []byte, s *[]byte) error          { *s = b; return nil }
+
+// TestStateThatIsChangedInPlace: a codec may leave what it was given in its value: a handler that changes it there has
+// changed the state, and one that fails has not (SHD-11).
+func TestStateThatIsChangedInPlace(t *testing.T) {
+	m := store.Memory()
+	n, _ := begin(t, bank{Store: m})
+	e, err := durable.Register(n, durable.Type[[]byte, order, int]{Name: "bytes", Store: m, State: inPlace{},
+		Handle: func(tx *durable.Tx[[]byte], o *order) (int, error) {
+			if len(*tx.State) == 0 {
+				*tx.State = []byte{0}
+			}
+			(*tx.State)[0] += byte(o.Add)
+			if o.Fail != "" {
+				return 0, errors.New(o.Fail)
+			}
+			return int((*tx.State)[0]), nil
+		}})
+	require.NoError(t, err)
+	for i, want := range []uint64{1, 2, 3} {
+		r, err := e.Ask(within(t), "anna", &order{Add: 1})
+		require.NoError(t, err)
+		require.Equal(t, i+1, r)
+		require.Equal(t, want, e.Stats().Commits)
+		_, err = e.Ask(within(t), "anna", &order{Add: 100, Fail: "no"}) // the next message decodes anew
+		require.ErrorIs(t, err, durable.ErrRejected)
+	}
+}
+
 // TestDeletedIsMadeAnew: what is taken away is gone, at once for the next message, and made anew (SHD-11).
 func TestDeletedIsMadeAnew(t *testing.T) {
 	m, ran := store.Memory(), make(chan bool, 100)

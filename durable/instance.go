@@ -147,7 +147,8 @@ func (e *instance[S, M, R]) state() (*S, error) {
 	if e.enc == nil {
 		return s, nil
 	}
-	return s, e.t.State.ParseInto(e.enc, s)
+	// A copy: what a codec leaves of its bytes in the value is the handler's to change, and enc is compared with later.
+	return s, e.t.State.ParseInto(bytes.Clone(e.enc), s)
 }
 
 // handle calls the handler, and has what it left committed.
