@@ -535,6 +535,30 @@ func TestHandOver(t *testing.T) {
 	require.Zero(t, loads.Load(), "all of them were handed over")
 }
 
+// TestHandOverToAnOlderBuild: what a newer build has upgraded and not written is not taken by an older one, which reads
+// what is stored (SHD-11).
+func TestHandOverToAnOlderBuild(t *testing.T) {
+	m := store.Memory()
+	first, _ := begin(t, bank{Store: m})
+	_, err := m.Claim(within(t), store.Shard{Type: "other"}, route.MakeFence(1, 1, 1))
+	require.NoError(t, err)
+	w := store.Write{Record: store.Record{ID: "anna", Version: 1, State: []byte(`{"Balance":7}`), Nonce: [16]byte{1}}}
+	require.NoError(t, m.Commit(within(t), store.Shard{Type: "other"}, route.MakeFence(1, 1, 1), w))
+	typ := bank{Name: "other", Store: m, Shards: 1, Handle: handle}
+	older, newer := typ, typ
+	newer.Schema = 1
+	at, err := durable.Register(first, newer)
+	require.NoError(t, err)
+	r, err := at.Ask(within(t), "anna", &order{})
+	require.NoError(t, err)
+	require.EqualValues(t, 7, r)
+	_, other := begin(t, older, first)
+	require.NoError(t, first.Leave(within(t)))
+	r, err = other.Ask(within(t), "anna", &order{Add: 1})
+	require.NoError(t, err)
+	require.EqualValues(t, 8, r)
+}
+
 // TestNodeThatDies: a node ends without a word while its entities are asked: the other one goes on from what is stored;
 // what was told as stored is there, and what certainly had no effect is not (SHD-11).
 func TestNodeThatDies(t *testing.T) {

@@ -96,7 +96,7 @@ func (e *instance[S, M, R]) ready(c *kith.Context) *failure {
 		return failed
 	}
 	r, taken := e.takes(prior)
-	if !taken {
+	if !taken || r.Schema > e.t.Schema { // a newer build has upgraded it; what is stored may be older
 		if r, failed = k.load(ctx, c.ID); failed != nil {
 			return failed
 		}
