@@ -260,6 +260,21 @@ func TestReadThatEndsBehindTheLoss(t *testing.T) {
 	}
 }
 
+// TestClaimThatIsRefused: a shard that was claimed under a higher fence before this owner has said a word, as by a
+// cluster whose clock was ahead, is lost and counted, once (SHD-11).
+func TestClaimThatIsRefused(t *testing.T) {
+	m := store.Memory()
+	_, err := m.Claim(within(t), store.Shard{Type: "account"}, route.MakeFence(1<<64-1, 1, 1))
+	require.NoError(t, err)
+	_, e := begin(t, bank{Store: m})
+	for range 2 {
+		_, err := e.Ask(within(t), "anna", &order{Add: 1})
+		require.ErrorIs(t, err, durable.ErrLost)
+		require.False(t, kith.MayHaveRun(err))
+		require.EqualValues(t, 1, e.Stats().Fenced)
+	}
+}
+
 // TestPanicCommitsNothing: a handler that panics or fails between two changes leaves nothing, what stood before it is
 // committed, and what comes behind begins from there (SHD-11).
 func TestPanicCommitsNothing(t *testing.T) {

@@ -299,7 +299,6 @@ func (k *keeper) commit(writes []store.Write) (behind, these *failure, again boo
 		case err == nil:
 			return nil, nil, false
 		case errors.Is(err, store.ErrFenced):
-			k.d.fenced.Add(1)
 			return fails(codeLost, nil), lost(maybe), false
 		case errors.Is(err, store.ErrStoreWentBack), errors.Is(err, store.ErrVersion):
 			k.d.stop(errors.Join(store.ErrStoreWentBack, err)) // nobody else writes under this fence
@@ -337,6 +336,9 @@ func (k *keeper) die(batch []*pending, failed *failure, again bool) {
 		return
 	}
 	k.dead, k.again = failed, again
+	if failed.code == codeLost && !again && k.d.ctx.Err() == nil {
+		k.d.fenced.Add(1)
+	}
 	rest := k.queue
 	k.queue = nil
 	for _, p := range batch { // nothing joins them
