@@ -36,6 +36,9 @@ create index if not exists kith_wake on kith_entity (key, wake) where wake is no
 // busy is how long a call waits for another process that writes.
 const busy = 10 * time.Second
 
+// turn is how long one wait for the file is: SQLite does not hear of the end of a context while it waits.
+const turn = 100 * time.Millisecond
+
 // readers is how many connections of one Store read at once, at most. Each takes file descriptors and, while the disk
 // is slow, a thread: a node that begins thousands of entities at once must not run out of either.
 const readers = 16
@@ -49,10 +52,11 @@ type Store struct {
 func Open(file string) (*Store, error) {
 	s := &Store{}
 	for _, part := range []struct {
-		db  **sql.DB
-		txs string
-	}{{&s.write, "immediate"}, {&s.read, "deferred"}} {
-		q := url.Values{"_txlock": {part.txs}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()),
+		db   **sql.DB
+		txs  string
+		wait time.Duration
+	}{{&s.write, "immediate", turn}, {&s.read, "deferred", busy}} {
+		q := url.Values{"_txlock": {part.txs}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", part.wait.Milliseconds()),
 			"journal_mode(wal)", "synchronous(full)"}}
 		db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: url.PathEscape(file), RawQuery: q.Encode()}).String())
 		if err != nil {
@@ -71,15 +75,17 @@ func Open(file string) (*Store, error) {
 
 // begin makes the tables.
 func (s *Store) begin() error {
-	var mode string
-	if err := s.write.QueryRow("pragma journal_mode").Scan(&mode); err != nil {
+	return patiently(context.Background(), func() error {
+		var mode string
+		if err := s.write.QueryRow("pragma journal_mode").Scan(&mode); err != nil {
+			return err
+		}
+		if mode != "wal" {
+			return fmt.Errorf("the journal is %q, must be wal", mode)
+		}
+		_, err := s.write.Exec(schema)
 		return err
-	}
-	if mode != "wal" {
-		return fmt.Errorf("the journal is %q, must be wal", mode)
-	}
-	_, err := s.write.Exec(schema)
-	return err
+	})
 }
 
 // Close closes the file. Calls under way end first.
@@ -138,9 +144,24 @@ func (s *Store) Claim(ctx context.Context, at store.Shard, f route.Fence) (last 
 	return last, nil
 }
 
+// patiently calls do until no other process that writes is in its way, ctx ends, or busy is over.
+func patiently(ctx context.Context, do func() error) error {
+	for end := time.Now().Add(busy); ; {
+		err := do()
+		var failed *driver.Error
+		if !errors.As(err, &failed) || failed.Code()&0xff != lib.SQLITE_BUSY || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
 // within runs do in a transaction, and ends that.
 func (s *Store) within(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
-	tx, err := db.BeginTx(ctx, nil)
+	var tx *sql.Tx
+	err := patiently(ctx, func() (err error) {
+		tx, err = db.BeginTx(ctx, nil)
+		return err
+	})
 	if err != nil {
 		return told(err)
 	}

@@ -69,6 +69,29 @@ func TestSettings(t *testing.T) {
 	require.Equal(t, 2, sync, "FULL")
 }
 
+// TestWaitForAnotherProcessEnds: with the context of the call, however long the other one writes; then all goes on.
+func TestWaitForAnotherProcessEnds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.db")
+	s, other, at := open(t, file), open(t, file), store.Shard{Type: "t"}
+	tx, err := other.write.Begin()
+	require.NoError(t, err)
+	for range 2 { // the second one on a connection of its own
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		began := time.Now()
+		_, err = s.Claim(ctx, at, route.MakeFence(1, 1, 1))
+		cancel()
+		require.ErrorIs(t, err, store.ErrUnknown)
+		require.Less(t, time.Since(began), busy/2)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := s.Claim(context.Background(), at, route.MakeFence(1, 1, 1))
+		done <- err
+	}()
+	require.NoError(t, tx.Rollback())
+	require.NoError(t, <-done)
+}
+
 // TestReadersAreBounded: as many entities as there are may begin at once, on few connections; who walks through Due
 // holds none, so that it may call the store.
 func TestReadersAreBounded(t *testing.T) {
