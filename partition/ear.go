@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/runtime/driver"
 	"github.com/kith-io/kith/route"
@@ -113,6 +115,12 @@ func (e *ear) Stop(c *entity.Context) {
 func (p *Partition) receive(c *entity.Context, slot int, f *frame, payload []byte) error {
 	for range maxHops { // an instance may end meanwhile
 		row := p.row.Load()
+		switch {
+		case p.held.gone(row):
+			return refuse(p.hub, c, p.path, slot, f, noInstance, payload)
+		case row.InForce.New == cluster.NewBuffers && row.Epoch > 0 && !f.at.above(stampOf(&row.State)):
+			return p.forward(c, slot, f, target(&row.State, slot), payload)
+		}
 		what, to, why := judge(&row.State, p.hub.self, slot, f.at, p.held.isOver(&row.State, slot))
 		switch what {
 		case refuses:
@@ -146,9 +154,9 @@ func (p *Partition) forward(c *entity.Context, slot int, f *frame, to kith.ID, p
 	if f.at.above(next.at) {
 		next.at = f.at
 	}
-	id, ok := p.hub.ear(to, slot, p.path)
+	region, id, ok := onward(p, to, slot)
 	switch {
-	case f.hops >= maxHops, to == p.hub.self:
+	case f.hops >= maxHops, to == p.hub.self && region == p.hub.pool.Region():
 		return refuse(p.hub, c, p.path, slot, f, astray, payload)
 	case !ok && !c.Asked() && p.wait(slot, &next, payload):
 		return nil
@@ -158,7 +166,7 @@ func (p *Partition) forward(c *entity.Context, slot int, f *frame, to kith.ID, p
 	p.count.forwarded.Add(1)
 	h := &driver.Headers{B: appendFrame(nil, &next)}
 	if !c.Asked() {
-		if p.hub.pool.Region().TellWith(h, id, payload) != nil {
+		if region.TellWith(h, id, payload) != nil {
 			return refuse(p.hub, c, p.path, slot, f, unreachable, payload)
 		}
 		return nil
@@ -175,10 +183,24 @@ func (p *Partition) forward(c *entity.Context, slot int, f *frame, to kith.ID, p
 		}
 		_ = token.Reply(b)
 	}
-	if err := p.hub.pool.Region().AskFuncWith(limit, h, id, payload, answer); err != nil {
+	if err := region.AskFuncWith(limit, h, id, payload, answer); err != nil {
 		answer(nil, fmt.Errorf("%w: %w", err, ErrUnreachable))
 	}
 	return nil
+}
+
+// onward is the way on to the instance of a slot: by the ear of its node, or by the room where hand-offs buffer.
+func onward(p *Partition, to kith.ID, slot int) (region *driver.Region, id string, ok bool) {
+	r := p.row.Load()
+	if r.InForce.New != cluster.NewBuffers {
+		id, ok = p.hub.ear(to, slot, p.path)
+		return p.hub.pool.Region(), id, ok
+	}
+	room := p.room.Load()
+	if room == nil || to.IsZero() {
+		return nil, "", false
+	}
+	return room.region(), strconv.Itoa(slot), true
 }
 
 // refuse refuses a message: who asked gets the reason, who told gets the message back.
@@ -223,9 +245,9 @@ func (p *Partition) wait(slot int, f *frame, payload []byte) bool {
 	payload = slices.Clone(payload)
 	time.AfterFunc(waitTime, func() {
 		p.waiting.Add(-1)
-		id, ok := p.hub.ear(target(&p.row.Load().State, slot), slot, p.path)
+		region, id, ok := onward(p, target(&p.row.Load().State, slot), slot)
 		switch {
-		case ok && p.hub.pool.Region().TellWith(&driver.Headers{B: appendFrame(nil, f)}, id, payload) == nil:
+		case ok && region.TellWith(&driver.Headers{B: appendFrame(nil, f)}, id, payload) == nil:
 			p.count.forwarded.Add(1)
 		case !ok && f.hops < maxHops && p.hub.node.Err() == nil:
 			f.hops++

@@ -82,11 +82,15 @@ func (h *hub) evacuate(ctx context.Context) (here int) {
 	return here
 }
 
-// fewest returns the member that may take an instance of a partition and has the fewest of all, zero for none.
+// fewest returns the member that may take an instance of a partition and has the fewest of all, zero for none. One to
+// which no way is known has opened no partition, or drains: it would never be ready.
 func (h *hub) fewest(rows table.Table, p *State) (best kith.ID) {
 	v, least := h.node.View(), 0
 	for _, m := range v.Members {
 		if m.ID == h.self || m.Status != kith.Up || !m.HasRole(p.Role) || !v.Reachable(m.ID) || names(p, m.ID) {
+			continue
+		}
+		if _, ok := h.pool.ShardAt(m.ID); !ok {
 			continue
 		}
 		has := 0

@@ -17,45 +17,72 @@ var hubs registry
 
 type registry struct {
 	mu sync.Mutex
-	of map[*driver.Driver]*hub
+	of map[*driver.Driver]*opening
+}
+
+// opening is the hub of a node, which the first who opens a partition makes while the others wait.
+type opening struct {
+	once sync.Once
+	hub  *hub
+	err  error
+}
+
+// opening returns that of a node.
+func (r *registry) opening(d *driver.Driver) *opening {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil {
+		r.of = map[*driver.Driver]*opening{}
+	}
+	if r.of[d] == nil {
+		r.of[d] = &opening{}
+	}
+	return r.of[d]
+}
+
+// forget forgets the one of a node, if it is still that one.
+func (r *registry) forget(d *driver.Driver, o *opening) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of[d] == o {
+		delete(r.of, d)
+	}
 }
 
 // hubOf returns the hub of a node, made if need be.
 func hubOf(node *kith.Node, of func(*kith.Node) door) (*hub, error) {
 	d := driver.Of(node)
-	hubs.mu.Lock()
-	h := hubs.of[d]
-	hubs.mu.Unlock()
-	if h != nil {
-		return h, nil
-	}
+	o := hubs.opening(d)
+	o.once.Do(func() {
+		if o.hub, o.err = newHub(node, of); o.err != nil {
+			hubs.forget(d, o) // the next one tries again
+			return
+		}
+		ctx, end := context.WithCancel(context.Background())
+		go func() {
+			<-node.Done()
+			end()
+			hubs.forget(d, o)
+		}()
+		go o.hub.follow(ctx)
+		go o.hub.run(ctx)
+	})
+	return o.hub, o.err
+}
+
+func newHub(node *kith.Node, of func(*kith.Node) door) (*hub, error) {
+	d := driver.Of(node)
 	cfg := d.Config()
-	h = &hub{node: node, self: node.ID(), log: cfg.Logger, askTimeout: cfg.AskTimeout, began: time.Now(),
+	h := &hub{node: node, self: node.ID(), log: cfg.Logger, askTimeout: cfg.AskTimeout, began: time.Now(),
 		wake: make(chan struct{}, 1), open: map[string]*Partition{}}
 	h.pool = driver.NewPool(earsOf(h), 1)
-	if err := h.pool.Register(d); err != nil { // also of two that begin at a time
+	if err := h.pool.Register(d); err != nil {
 		return nil, fmt.Errorf("partition: %w", err)
 	}
 	h.door = of(node)
 	if err := node.OnShutdown(kith.PhaseBeforeClusterShutdown, "hand partitions over", h.leave); err != nil {
 		return nil, fmt.Errorf("partition: %w", err)
 	}
-	hubs.mu.Lock()
-	if hubs.of == nil {
-		hubs.of = map[*driver.Driver]*hub{}
-	}
-	hubs.of[d] = h
-	hubs.mu.Unlock()
-	ctx, end := context.WithCancel(context.Background())
-	go func() {
-		<-node.Done()
-		end()
-		hubs.mu.Lock()
-		delete(hubs.of, d)
-		hubs.mu.Unlock()
-	}()
-	go h.follow(ctx)
-	go h.run(ctx)
 	return h, nil
 }
 

@@ -4,6 +4,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,6 +23,9 @@ func (p *Partition) until(ctx context.Context, done func(r *row) (bool, error)) 
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
+			if why := p.Err(); why != nil {
+				return fmt.Errorf("%w: %w", why, ctx.Err())
+			}
 			return fmt.Errorf("partition: %q: %w", p.path, ctx.Err())
 		case <-p.hub.node.Done():
 			return p.hub.node.Err()
@@ -30,11 +34,12 @@ func (p *Partition) until(ctx context.Context, done func(r *row) (bool, error)) 
 }
 
 // Known waits until the leader has placed the partition and this node knows a way to each of its instances. There may
-// be fewer of them than are wanted, when there are too few nodes. Errors: the context's, Err's where the definition of
-// this node does not stand, and why the node has ended.
+// be fewer of them than are wanted, when there are too few nodes. Errors: the context's, with that of Err where there
+// is one; Err's at once where the definition of this node does not stand, but for ErrNoRules: the table that has the
+// rules may be on its way; and why the node has ended.
 func (p *Partition) Known(ctx context.Context) error {
 	return p.until(ctx, func(r *row) (bool, error) {
-		if err := p.Err(); err != nil {
+		if err := p.Err(); err != nil && !errors.Is(err, ErrNoRules) {
 			return false, err
 		}
 		if !r.ok || r.Epoch == 0 || r.Has() == 0 {

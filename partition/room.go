@@ -93,6 +93,9 @@ func (o *ordered) Receive(c *entity.Context, payload []byte) error {
 		return nil
 	case f.kind == isBegin:
 		return o.make()
+	case o.h == nil && !o.buffers(f.at): // the partition has gone over to another kind of hand-off
+		c.Passivate()
+		return p.receive(c, o.slot, &f, payload)
 	case o.h == nil && o.ended():
 		c.Passivate()
 		return refuse(p.hub, c, p.path, o.slot, &f, noInstance, payload)
@@ -103,12 +106,21 @@ func (o *ordered) Receive(c *entity.Context, payload []byte) error {
 	return plain(o.h.Receive(c, payload))
 }
 
+// buffers reports whether hand-offs buffer, for a message that was sent by the table of a stamp: where the sender knows
+// more they do.
+func (o *ordered) buffers(at stamp) bool {
+	r := o.r.p.row.Load()
+	return r.Epoch == 0 || r.InForce.New == cluster.NewBuffers || at.above(stampOf(&r.State))
+}
+
 // ended reports whether the slot has no instance by the table of this node, or the one that ends has ended.
 func (o *ordered) ended() bool {
 	p := o.r.p
-	s := &p.row.Load().State
+	r := p.row.Load()
+	s := &r.State
 	c, pending := s.Change(o.slot)
-	return s.Epoch > 0 && target(s, o.slot).IsZero() || pending && c.To.IsZero() && p.held.isOver(s, o.slot)
+	return p.held.gone(r) || s.Epoch > 0 && target(s, o.slot).IsZero() ||
+		pending && c.To.IsZero() && p.held.isOver(s, o.slot)
 }
 
 // Stop implements Handler.
@@ -170,6 +182,19 @@ func (p *Partition) buffered(ctx context.Context, row *row) (settled bool) {
 	settled = r.wish(ctx, &row.State)
 	for slot := range cluster.MaxInstances {
 		settled = r.tend(ctx, &row.State, slot) && settled
+	}
+	return settled
+}
+
+// clear ends the instances that live in the room of a partition whose hand-offs do not buffer any more, or which is
+// gone. It reports whether none is left.
+func (r *room) clear() (settled bool) {
+	settled = true
+	for slot := range r.lives {
+		if r.lives[slot].Load() {
+			settled = false
+			_ = r.region().TellWith(r.frame(isEnd, stamp{}), strconv.Itoa(slot), nil) // of no change; it is tried again
+		}
 	}
 	return settled
 }

@@ -111,6 +111,8 @@ type Partition struct {
 
 // held are the instances here, and what is known of changes.
 type held struct {
+	placed atomic.Bool // this node has seen the partition placed
+
 	mu    sync.Mutex
 	here  map[int]*instance
 	known known
@@ -127,6 +129,9 @@ type row struct {
 	State
 	ok bool // it is there
 }
+
+// gone reports whether the definition was taken back and all instances have ended: what comes yet makes none.
+func (h *held) gone(r *row) bool { return r.Epoch == 0 && h.placed.Load() }
 
 // task is something that takes time, of which one at a time is done.
 type task struct {

@@ -29,6 +29,9 @@ func (p *Partition) step(ctx context.Context, rows table.Table) time.Duration {
 		r = &row{rows[i], true}
 	}
 	p.row.Store(r)
+	if r.Epoch > 0 {
+		p.held.placed.Store(true)
+	}
 	wait := time.Duration(lookIdle)
 	if !p.define(ctx, rows, r) {
 		wait = lookBusy
@@ -44,7 +47,13 @@ func (p *Partition) step(ctx context.Context, rows table.Table) time.Duration {
 		wait = lookBusy
 		p.carryOut(ctx, r, d)
 	}
-	if r.ok && r.InForce.New == NewBuffers && r.Epoch > 0 && !p.buffered(ctx, r) {
+	settled := true
+	if r.InForce.New == NewBuffers && r.Epoch > 0 {
+		settled = p.buffered(ctx, r)
+	} else if room := p.room.Load(); room != nil {
+		settled = room.clear()
+	}
+	if !settled {
 		wait = lookBusy
 	}
 	return wait
