@@ -28,14 +28,18 @@ func (t *links) LinkUp(id peer.ID, lane wire.Lane, number int) {
 		t.inbox.post(func() { _ = t.command(shard.MarkAgainCommand{To: id}) }) // the last one may have lost markers
 	case lane == wire.LaneControl:
 		version := transport.VersionOf(t.wires, id)
-		if version < exitingSince {
+		if before(version, exitingSince) {
 			t.inbox.post(func() { _ = t.command(node.OlderCommand{ID: id}) })
 		}
-		if version < partitionsSince {
+		if before(version, partitionsSince) {
 			t.inbox.post(func() { _ = t.command(membership.OldWireCommand{ID: id}) })
 		}
 	}
 }
+
+// before reports whether a version is known, and earlier than another one. Zero is none: the peer is gone meanwhile,
+// and nothing is to be made of it that stays.
+func before(version, since uint16) bool { return version != 0 && version < since }
 
 // exitingSince is the wire version since which a member that exits counts for the side that may hold it for leaving.
 const exitingSince = 7
@@ -56,8 +60,7 @@ func (t *links) costs(id peer.ID) bool {
 
 // noStates reports whether a peer speaks a version, as far as one is known, that has no states of entities.
 func (t *links) noStates(id peer.ID) bool {
-	v := transport.VersionOf(t.wires, id)
-	return v != 0 && v < wire.KindTransferStates.Since()
+	return before(transport.VersionOf(t.wires, id), wire.KindTransferStates.Since())
 }
 
 // LinkDown fails the asks that went over a broken connection, unless they may be answered over the other one: a node

@@ -39,3 +39,11 @@ func TestSilentPathIsAnIncident(t *testing.T) {
 	}, told)
 	require.Equal(t, "silent", entity.Silent.String())
 }
+
+// A peer whose version is not known, since it is gone already, is none of an earlier build: what a node makes of one
+// stays for as long as that incarnation is a member (PRT-1, CARD-3).
+func TestUnknownVersionIsNotEarlier(t *testing.T) {
+	for version, want := range map[uint16]bool{0: false, 1: true, 8: true, 9: false, 10: false} {
+		require.Equal(t, want, before(version, partitionsSince), version)
+	}
+}
