@@ -159,9 +159,11 @@ func TestHostileNames(t *testing.T) {
 		"convergence": map[string]any{"for": evil, "blockers": []any{map[string]any{"member": evil, "why": evil}}},
 		"peers":       map[string]any{"total": 1, "peers": []any{peer}},
 		"types":       []any{map[string]any{"name": evil, "shards": 9, "hosted": 3}},
-		"rates":       map[string]any{"over_s": 1, "handled": 3, "lost": 1, "times": []any{map[string]any{"type": evil, "measure": "ask"}}},
-		"decisions":   []any{map[string]any{"at": now, "text": evil}},
-		"events":      []any{map[string]any{"number": 1, "at": now, "kind": evil, "grade": evil, "text": evil}}}
+		"partitions": map[string]any{"total": 1, "list": []any{map[string]any{"path": evil, "handoff": evil, "has": 1, "wanted": 1,
+			"instances": []string{evil}, "changes": []any{map[string]any{"slot": 0, "from": evil, "to": evil}}}}},
+		"rates":     map[string]any{"over_s": 1, "handled": 3, "lost": 1, "times": []any{map[string]any{"type": evil, "measure": "ask"}}},
+		"decisions": []any{map[string]any{"at": now, "text": evil}},
+		"events":    []any{map[string]any{"number": 1, "at": now, "kind": evil, "grade": evil, "text": evil}}}
 	report := map[string]any{"name": evil, "shards": 9, "coordinator": evil, "missing": []string{evil},
 		"nodes": []any{map[string]any{"node": evil, "registered": true, "shards": 3}},
 		"moves": []any{map[string]any{"shard": 1, "from": evil, "to": evil, "phase": "holds"}}}
@@ -180,6 +182,7 @@ func TestHostileNames(t *testing.T) {
 	defer func() { _ = s.Close(context.Background()) }()
 	b := open(t, "http://"+s.Addr().String()+"/", 1000, 800)
 	b.until(`document.querySelector("#events").innerText.includes("<script>") && document.querySelector("#shards .row")`)
+	b.until(`document.querySelector("#partitions").innerText.includes("onerror=")`)
 	js[chromedp.Void](b, `document.querySelector("#ring .node").dispatchEvent(new Event("click"))`)
 	b.until(`document.querySelector("#detail").innerText.includes("onerror=")`)
 	b.picture("dashboard-hostile.png")
