@@ -102,8 +102,9 @@ func (t *Target) NonMembers() (list []Attack) {
 	long[43-wire.HeaderSize] = 255 // the length of the name
 	add("a length beyond the end", "refused/malformed", frame(wire.KindHello, long))
 	for reason, h := range map[string]Hello{
-		"magic": {Magic: "HTTP"}, "wire-version": {Newest: 9, Oldest: 9}, "cluster-name": {Name: "other"},
-		"cluster-id": {Cluster: t.Cluster + 1}, "incarnation": {To: peer.ID{Addr: t.Node.Addr, Inc: t.Node.Inc + 1}},
+		"magic": {Magic: "HTTP"}, "wire-version": {Newest: wire.Version + 1, Oldest: wire.Version + 1},
+		"cluster-name": {Name: "other"},
+		"cluster-id":   {Cluster: t.Cluster + 1}, "incarnation": {To: peer.ID{Addr: t.Node.Addr, Inc: t.Node.Inc + 1}},
 		"self": {From: t.Node}, "setting": {Lane: wire.LaneData, Window: 1 << 31}, "malformed": {Lane: 3},
 	} {
 		add("a hello: "+reason, "refused/"+reason, h.Append(nil, t))
