@@ -161,8 +161,8 @@ func handOver(rng *rand.Rand, s *storm) {
 		if p.View == nil {
 			continue
 		}
-		for i := range p.View.Partitions {
-			for _, c := range p.View.Partitions[i].Changes {
+		for _, is := range p.View.Partitions { // of this view: what is done below makes another one
+			for _, c := range is.Changes {
 				never := c.Epoch%5 == 0
 				if c.From == p.ID && !c.Complete && (s.ending || !never && rng.IntN(3) == 0) {
 					p.Live(func() { p.Do(membership.CompleteCommand{Change: c}) })
