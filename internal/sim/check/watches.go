@@ -81,7 +81,19 @@ func (i *Instance) lives() bool {
 	}
 	r := i.p.Region(i.key.Type)
 	s := r.Lives(i.shard)
-	return s != nil && s.Fence() == i.fence && i == i.w.of[i.key][len(i.w.of[i.key])-1]
+	return s != nil && s.Fence() == i.fence && i == i.w.newest(i)
+}
+
+// newest returns the latest instance of an entity under the ownership of i: without a resolver there may be more than
+// one owner.
+func (w *Watches) newest(i *Instance) *Instance {
+	list := w.of[i.key]
+	for k := len(list) - 1; k >= 0; k-- {
+		if o := list[k]; o.p == i.p && o.fence == i.fence {
+			return o
+		}
+	}
+	return nil
 }
 
 // Watches notes a watch of an entity that was accepted.
@@ -198,18 +210,18 @@ type hostedKey struct {
 // some node may host a type.
 func (w *Watches) Untold(mayLive func(route.TypeID) bool) (by *Instance, of WatchKey, since time.Duration) {
 	for _, key := range sorted(w.of) {
-		list := w.of[key]
-		i := list[len(list)-1]
-		if !i.lives() || i.p.Held() {
-			continue
-		}
-		for _, of := range sorted(i.watches) {
-			since = i.watches[of]
-			if r := i.p.Region(of.Type); r == nil || r.Refused != nil || !mayLive(of.Type) {
+		for _, i := range w.of[key] {
+			if !i.lives() || i.p.Held() {
 				continue
 			}
-			if !slices.ContainsFunc(w.of[of], (*Instance).lives) {
-				return i, of, since
+			for _, of := range sorted(i.watches) {
+				since = i.watches[of]
+				if r := i.p.Region(of.Type); r == nil || r.Refused != nil || !mayLive(of.Type) {
+					continue
+				}
+				if !slices.ContainsFunc(w.of[of], (*Instance).lives) {
+					return i, of, since
+				}
 			}
 		}
 	}
