@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,6 +90,19 @@ func (r *reader) sum() (got int, missed uint64, fault error) {
 	return r.got, r.missed, r.fault
 }
 
+// allHeard reports whether soon all readers know of so many messages, those among them that they missed.
+func allHeard(readers []*reader, messages int) bool {
+	for began := time.Now(); time.Since(began) < 2*time.Second; <-time.After(time.Millisecond) {
+		if !slices.ContainsFunc(readers, func(r *reader) bool {
+			got, missed, _ := r.sum()
+			return got+int(missed) != messages
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
 func numbered(who byte, n uint32) []byte { return binary.LittleEndian.AppendUint32([]byte{who}, n) }
 
 // Each subscriber on each node gets what each publisher says, in that one's order, and each node gets a message once
@@ -130,17 +144,21 @@ func TestPublishAndSubscribe(t *testing.T) {
 		})
 	}
 	publishing.Wait()
+	said := messages // by each
+	for began := time.Now(); !allHeard(readers, len(topics)*said); said++ {
+		// What met a worker that moves, behind all others, is told by the next message alone.
+		require.Less(t, time.Since(began), time.Minute)
+		for i, topic := range topics {
+			require.NoError(t, topic.Publish(numbered(byte(i), uint32(said+1))))
+		}
+	}
 	for _, r := range readers {
-		require.Eventually(t, func() bool {
-			got, missed, _ := r.sum()
-			return got+int(missed) == len(topics)*messages
-		}, time.Minute, time.Millisecond)
 		_, _, fault := r.sum()
 		require.NoError(t, fault)
 	}
-	require.EqualValues(t, 2*messages, topics[2].Stats().Sent, "once to each node, not to each subscriber")
-	require.EqualValues(t, messages, topics[0].Stats().Sent)
-	require.EqualValues(t, 2*messages, topics[0].Stats().Received)
+	require.EqualValues(t, 2*said, topics[2].Stats().Sent, "once to each node, not to each subscriber")
+	require.EqualValues(t, said, topics[0].Stats().Sent)
+	require.LessOrEqual(t, topics[0].Stats().Received, uint64(2*said))
 	cancel()
 	reading.Wait()
 	for _, topic := range topics {

@@ -168,12 +168,15 @@ func (d *Driver) stopThreads() (behind int, left, over <-chan struct{}) {
 		<-joined
 		<-stopped
 		for d.exec.Busy() > 0 {
-			time.Sleep(controlRest)
+			time.Sleep(behindRest)
 		}
 		close(returned)
 	}()
 	return behind, left, returned
 }
+
+// behindRest is the pause between two looks at handlers that have not returned, at an end that has not waited for them.
+const behindRest = 20 * time.Millisecond
 
 // tellLast calls the embedder's hooks for the last time. One that does not return is left behind.
 func (d *Driver) tellLast() {
