@@ -1,7 +1,7 @@
 // Types of durable entities: what a user declares, and what asks and tells them.
 
 // Package durable runs entities whose state survives their owner: what a handler leaves is committed to a store under
-// the fence of the shard's owner, and whoever asked hears of it when that has taken place, not before: docs/durable.md.
+// the fence of the shard's owner, and the asker gets its answer when that has taken place, not before: docs/durable.md.
 package durable
 
 import (

@@ -18,7 +18,7 @@ type purse struct{ Coins int64 }
 
 type pay struct{ In, Out int64 }
 
-// purses says what becomes of a message: what is left in tx.State is stored before whoever asked hears of it.
+// purses says what becomes of a message: what is left in tx.State is stored before the asker gets its answer.
 func purses(tx *durable.Tx[purse], p *pay) (int64, error) {
 	if p.Out > tx.State.Coins {
 		return 0, fmt.Errorf("%s has %d", tx.ID(), tx.State.Coins) // nothing is written
