@@ -38,6 +38,7 @@ func (r *reply) leaves() {
 // pending is one write that is not known yet, of one entity, with all that waits for it.
 type pending struct {
 	store.Write
+	fresh   bool // nothing is stored before it
 	taken   bool // it is on its way, or over: nothing joins its content any more
 	known   bool
 	replies []reply
@@ -70,6 +71,7 @@ type keeper struct {
 	prior kith.Fence
 
 	mu      sync.Mutex
+	floor   uint64     // that of the shard when all that is queued is committed: records are made above it
 	queue   []*pending // that are not taken, in order
 	pending map[string]*pending
 	waiting int // messages whose write is not known
@@ -113,12 +115,15 @@ func (k *keeper) claims(ctx context.Context) (kith.Fence, *failure) {
 	}
 	short, cancel := context.WithTimeout(ctx, k.d.patience)
 	defer cancel()
-	prior, err := k.d.store.Claim(short, k.shard, k.fence)
+	c, err := k.d.store.Claim(short, k.shard, k.fence)
 	if err != nil {
 		return kith.Fence{}, k.judge(err)
 	}
-	k.prior, claimed = prior, true
-	return prior, nil
+	k.mu.Lock()
+	k.floor = c.Floor
+	k.mu.Unlock()
+	k.prior, claimed = c.Last, true
+	return c.Last, nil
 }
 
 // judge returns what a message gets whose call of the store failed before anything was written, and ends the keeper if
@@ -211,15 +216,20 @@ func (k *keeper) put(h *head, w store.Write, r reply) *failure {
 	}
 	k.waiting++
 	if p := h.last; p != nil && !p.taken {
-		w.Version, w.Nonce = p.Version, p.Nonce
+		w.Version, w.Nonce, w.New = p.Version, p.Nonce, p.fresh
+		k.raise(&w)
 		p.Write, p.replies = w, append(p.replies, r)
 		return nil
 	}
 	w.Version = h.version() + 1
+	if w.New = w.Version == 1; w.New {
+		w.Version = k.floor + 1
+	}
+	k.raise(&w)
 	for w.Nonce == [16]byte{} {
 		_, _ = rand.Read(w.Nonce[:]) // never fails
 	}
-	h.last = &pending{Write: w, replies: []reply{r}}
+	h.last = &pending{Write: w, fresh: w.New, replies: []reply{r}}
 	k.pending[w.ID] = h.last
 	k.queue = append(k.queue, h.last)
 	if !k.sending {
@@ -227,6 +237,13 @@ func (k *keeper) put(h *head, w store.Write, r reply) *failure {
 		go k.send()
 	}
 	return nil
+}
+
+// raise raises the floor by a write that deletes.
+func (k *keeper) raise(w *store.Write) {
+	if w.Delete {
+		k.floor = max(k.floor, w.Raises())
+	}
 }
 
 // tell has r told when all that its entity has left so far is known; if that was not stored, r is not what is told.

@@ -45,6 +45,7 @@ type MemoryStore struct {
 // memoryShard is one shard of it.
 type memoryShard struct {
 	fence, before route.Fence
+	floor         uint64
 	records       map[string]Record
 }
 
@@ -65,7 +66,7 @@ func (m *MemoryStore) Copy() *MemoryStore {
 	defer m.mu.Unlock()
 	n := Memory()
 	for s, at := range m.shards { // a map in, a map out: no order
-		n.shards[s] = &memoryShard{at.fence, at.before, maps.Clone(at.records)}
+		n.shards[s] = &memoryShard{at.fence, at.before, at.floor, maps.Clone(at.records)}
 	}
 	return n
 }
@@ -136,9 +137,9 @@ func (at *memoryShard) held(f route.Fence) error {
 }
 
 // Claim implements Store.
-func (m *MemoryStore) Claim(ctx context.Context, s Shard, f route.Fence) (last route.Fence, err error) {
+func (m *MemoryStore) Claim(ctx context.Context, s Shard, f route.Fence) (c Claimed, err error) {
 	if err := CheckShard(s, f); err != nil {
-		return route.Fence{}, err
+		return Claimed{}, err
 	}
 	err = m.call(ctx, Call{Do: "claim", Shard: s, Fence: f}, func(at *memoryShard) error {
 		switch at.fence.Compare(f) {
@@ -147,13 +148,13 @@ func (m *MemoryStore) Claim(ctx context.Context, s Shard, f route.Fence) (last r
 		case -1:
 			at.before, at.fence = at.fence, f
 		}
-		last = at.before
+		c = Claimed{at.before, at.floor}
 		return nil
 	})
 	if err != nil {
-		return route.Fence{}, err
+		return Claimed{}, err
 	}
-	return last, nil
+	return c, nil
 }
 
 // Load implements Store.
@@ -204,6 +205,7 @@ func (m *MemoryStore) Commit(ctx context.Context, s Shard, f route.Fence, w ...W
 		for i := range w {
 			if w[i].Delete {
 				delete(at.records, w[i].ID)
+				at.floor = max(at.floor, w[i].Raises())
 			} else {
 				at.records[w[i].ID] = copyOf(w[i].Record)
 			}
@@ -215,10 +217,15 @@ func (m *MemoryStore) Commit(ctx context.Context, s Shard, f route.Fence, w ...W
 // follows reports whether a write may take place, or has.
 func (at *memoryShard) follows(w *Write) bool {
 	is, ok := at.records[w.ID]
-	if w.Delete {
+	switch {
+	case w.Delete:
 		return !ok || is.Version == w.Version-1
+	case ok && is.Version == w.Version && is.Nonce == w.Nonce:
+		return true
+	case w.Makes():
+		return !ok && w.Version > at.floor
 	}
-	return is.Version == w.Version-1 || ok && is.Version == w.Version && is.Nonce == w.Nonce
+	return ok && is.Version == w.Version-1
 }
 
 // Due implements Store.

@@ -19,12 +19,13 @@ import (
 
 // The bounds of one call; Check holds writes against them.
 const (
-	MaxWrites = 100     // writes of one Commit, and ids of one Load
-	MaxBytes  = 1 << 20 // of all writes of one Commit: Record.Size summed
-	Overhead  = 64      // bytes that Record.Size counts beside what is in the record
-	maxType   = 255     // bytes of Shard.Type
-	maxShard  = 1 << 20 // shards of a type
-	maxSchema = 1<<31 - 1
+	MaxWrites  = 100     // writes of one Commit, and ids of one Load
+	MaxBytes   = 1 << 20 // of all writes of one Commit: Record.Size summed
+	Overhead   = 64      // bytes that Record.Size counts beside what is in the record
+	maxType    = 255     // bytes of Shard.Type
+	maxShard   = 1 << 20 // shards of a type
+	maxSchema  = 1<<31 - 1
+	maxVersion = 1 << 62
 )
 
 // What a store says. Test with errors.Is: engines add words.
@@ -53,7 +54,8 @@ type Shard struct {
 type Record struct {
 	// ID is the entity's id: 1 to route.MaxIDSize bytes.
 	ID string
-	// Version is 1 for the first write of a record, and one more with each.
+	// Version grows with each write, by one, also where a record is deleted and made anew: the first one of a record is
+	// above the shard's floor.
 	Version uint64
 	// Schema says in which form State is, as its writer sees it: 0 to 2,147,483,647.
 	Schema uint32
@@ -69,13 +71,34 @@ type Record struct {
 func (r *Record) Size() int { return Overhead + len(r.ID) + len(r.State) + len(r.Outbox) }
 
 // Write is one record as it is to be. Its Version is that which it makes: it is written if what is stored has the
-// version before, 0 meaning that there is none; and it is taken as written if what is stored has this version and this
-// Nonce.
+// version before; and it is taken as written if what is stored has this version and this Nonce.
 type Write struct {
 	Record
+	// New makes a record: it is written if there is none, and Version is above the floor of the shard as it is before the
+	// commit. A write of Version 1 is one, whatever New says.
+	New bool
 	// Delete takes the record away in the place of writing it; that there is none already is as good. Schema, State,
-	// Outbox and Due are not looked at.
+	// Outbox, Due and New are not looked at. It raises the floor of the shard to Version, or to Floor if that is higher:
+	// no copy of an earlier commit that comes late finds a record of a version that it could follow.
 	Delete bool
+	// Floor is looked at if Delete is set alone: 0 to 2^62.
+	Floor uint64
+}
+
+// Makes reports whether the write makes a record.
+func (w *Write) Makes() bool { return !w.Delete && (w.New || w.Version == 1) }
+
+// Raises returns what a write that deletes raises the floor of the shard to, if that is lower.
+func (w *Write) Raises() uint64 { return max(w.Version, w.Floor) }
+
+// Claimed is what a claim tells.
+type Claimed struct {
+	// Last is the fence under which the shard was claimed before, zero for none: nobody else has written since whoever
+	// had that.
+	Last route.Fence
+	// Floor is the highest version of the shard's deletions, and of their Write.Floor; 0 if there was none. It never goes
+	// down. Records are made above it.
+	Floor uint64
 }
 
 // Store keeps records. Its methods are safe for concurrent use, of many shards and many processes. An error that is
@@ -83,9 +106,9 @@ type Write struct {
 // does, the other methods may be called again. Contexts that end are such errors.
 type Store interface {
 	// Claim makes f the fence of a shard. When it has returned nil no Commit under a lower fence takes place any more,
-	// also none that is on its way. It returns the fence under which the shard was claimed before f, zero for none: nobody
-	// else has written since whoever had that. A repeat returns the same. A fence lower than the shard's is ErrFenced.
-	Claim(ctx context.Context, s Shard, f route.Fence) (last route.Fence, err error)
+	// also none that is on its way. A repeat returns the same Last, and the Floor as it is then. A fence lower than the
+	// shard's is ErrFenced.
+	Claim(ctx context.Context, s Shard, f route.Fence) (Claimed, error)
 	// Load returns those of the records that exist, in any order, at most MaxWrites ids at a time: what all commits have
 	// left that had returned. ErrFenced, ErrStoreWentBack and ErrTooLarge as for Commit.
 	Load(ctx context.Context, s Shard, f route.Fence, ids ...string) ([]Record, error)
@@ -156,8 +179,10 @@ func checkOne(w *Write) error {
 		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
 	switch {
-	case w.Version == 0 || w.Version > 1<<62:
+	case w.Version == 0 || w.Version > maxVersion:
 		return fmt.Errorf("%w: Version %d of %.64q, must be 1 to 2^62", ErrTooLarge, w.Version, w.ID)
+	case w.Delete && w.Floor > maxVersion:
+		return fmt.Errorf("%w: Floor %d of %.64q, must be at most 2^62", ErrTooLarge, w.Floor, w.ID)
 	case w.Schema > maxSchema:
 		return fmt.Errorf("%w: Schema %d of %.64q, must be at most %d", ErrTooLarge, w.Schema, w.ID, maxSchema)
 	case w.Nonce == [16]byte{}:

@@ -86,16 +86,19 @@ func told(err error) error {
 }
 
 // Claim implements store.Store.
-func (s *Store) Claim(ctx context.Context, at store.Shard, f route.Fence) (last route.Fence, err error) {
+func (s *Store) Claim(ctx context.Context, at store.Shard, f route.Fence) (c store.Claimed, err error) {
 	if err := store.CheckShard(at, f); err != nil {
-		return last, err
+		return c, err
 	}
 	var b []byte
-	if err := s.pool.QueryRow(ctx, "select kith_claim($1, $2, $3)", at.Type, int64(at.N), f[:]).Scan(&b); err != nil {
-		return last, told(err)
+	var low int64
+	err = s.pool.QueryRow(ctx, "select last, low from kith_own($1, $2, $3)", at.Type, int64(at.N), f[:]).Scan(&b, &low)
+	if err != nil {
+		return c, told(err)
 	}
-	copy(last[:], b)
-	return last, nil
+	copy(c.Last[:], b)
+	c.Floor = uint64(low)
+	return c, nil
 }
 
 // Load implements store.Store.
@@ -135,6 +138,8 @@ func (s *Store) Load(ctx context.Context, at store.Shard, f route.Fence, ids ...
 type columns struct {
 	ids, states, outboxes, nonces, gone [][]byte
 	versions, were                      []int64
+	fresh                               []bool
+	raised                              int64
 	schemas                             []int32
 	dues, wakes                         []*int64
 }
@@ -143,9 +148,11 @@ type columns struct {
 func (c *columns) add(w *store.Write) {
 	if w.Delete {
 		c.gone, c.were = append(c.gone, []byte(w.ID)), append(c.were, int64(w.Version-1))
+		c.raised = max(c.raised, int64(w.Raises()))
 		return
 	}
 	c.ids, c.versions = append(c.ids, []byte(w.ID)), append(c.versions, int64(w.Version))
+	c.fresh = append(c.fresh, w.Makes())
 	c.schemas, c.states = append(c.schemas, int32(w.Schema)), append(c.states, w.State)
 	c.outboxes, c.nonces = append(c.outboxes, w.Outbox), append(c.nonces, w.Nonce[:])
 	var due, wake *int64
@@ -179,8 +186,9 @@ func commit(ctx context.Context, on execer, at store.Shard, f route.Fence, w []s
 	for i := range w {
 		c.add(&w[i])
 	}
-	_, err := on.Exec(ctx, "select kith_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)", at.Type,
-		int64(at.N), f[:], c.ids, c.versions, c.schemas, c.states, c.outboxes, c.dues, c.wakes, c.nonces, c.gone, c.were)
+	_, err := on.Exec(ctx, "select kith_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)", at.Type,
+		int64(at.N), f[:], c.ids, c.versions, c.fresh, c.schemas, c.states, c.outboxes, c.dues, c.wakes, c.nonces, c.gone,
+		c.were, c.raised)
 	return err
 }
 

@@ -66,3 +66,29 @@ func TestNoServer(t *testing.T) {
 		require.ErrorContains(t, err, "store/postgres: ")
 	}
 }
+
+// TestTablesOfEarlierBuilds: a database whose shards have no floor yet gets one, and keeps what it has (SHD-11).
+func TestTablesOfEarlierBuilds(t *testing.T) {
+	first, ctx, at := open(t, need(t)), context.Background(), store.Shard{Type: t.Name()}
+	f, w := route.MakeFence(1, 1, 1), storetest.Put("a", 1, "x")
+	_, err := first.pool.Exec(ctx, "create schema earlier; alter role kith set search_path = earlier")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, err := first.pool.Exec(ctx, "alter role kith reset search_path")
+		require.NoError(t, err)
+	})
+	s := open(t, need(t))
+	_, err = s.Claim(ctx, at, f)
+	require.NoError(t, err)
+	require.NoError(t, s.Commit(ctx, at, f, w))
+	_, err = s.pool.Exec(ctx, "alter table earlier.kith_shard drop column floor")
+	require.NoError(t, err)
+	for _, floor := range []uint64{0, 2} {
+		s = open(t, need(t))
+		c, err := s.Claim(ctx, at, f)
+		require.NoError(t, err)
+		require.Equal(t, floor, c.Floor)
+		w.Version, w.Delete = 2, true
+		require.NoError(t, s.Commit(ctx, at, f, w))
+	}
+}

@@ -27,7 +27,7 @@ import (
 const schema = `
 create table if not exists kith_shard (
 	key integer primary key, type text not null, shard integer not null, fence blob not null, before blob not null,
-	unique (type, shard));
+	floor integer not null default 0, unique (type, shard));
 create table if not exists kith_entity (
 	key integer not null, id blob not null, version integer not null, schema integer not null, state blob, outbox blob,
 	due integer, wake integer, nonce blob not null, primary key (key, id));
@@ -83,9 +83,21 @@ func (s *Store) begin() error {
 		if mode != "wal" {
 			return fmt.Errorf("the journal is %q, must be wal", mode)
 		}
-		_, err := s.write.Exec(schema)
-		return err
+		return s.within(context.Background(), s.write, makeTables)
 	})
+}
+
+// makeTables makes the tables, and the column that those of earlier builds have not.
+func makeTables(tx *sql.Tx) error {
+	if _, err := tx.Exec(schema); err != nil {
+		return err
+	}
+	var n int
+	err := tx.QueryRow("select count(*) from pragma_table_info('kith_shard') where name = 'floor'").Scan(&n)
+	if err == nil && n == 0 {
+		_, err = tx.Exec("alter table kith_shard add column floor integer not null default 0")
+	}
+	return err
 }
 
 // Close closes the file. Calls under way end first.
@@ -112,36 +124,35 @@ func told(err error) error {
 }
 
 // Claim implements store.Store.
-func (s *Store) Claim(ctx context.Context, at store.Shard, f route.Fence) (last route.Fence, err error) {
+func (s *Store) Claim(ctx context.Context, at store.Shard, f route.Fence) (c store.Claimed, err error) {
 	if err := store.CheckShard(at, f); err != nil {
-		return last, err
+		return c, err
 	}
 	err = s.within(ctx, s.write, func(tx *sql.Tx) error {
-		_, is, before, err := shardOf(ctx, tx, at)
+		row, err := shardOf(ctx, tx, at)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			_, err = tx.ExecContext(ctx, "insert into kith_shard (type, shard, fence, before) values (?, ?, ?, ?)",
-				at.Type, at.N, f[:], last[:])
+				at.Type, at.N, f[:], c.Last[:])
 			return err
 		case err != nil:
 			return err
 		}
-		switch is.Compare(f) {
+		c = store.Claimed{Last: row.before, Floor: row.floor}
+		switch row.fence.Compare(f) {
 		case 1:
 			return store.ErrFenced
 		case 0:
-			last = before
 			return nil
 		}
-		last = is
-		_, err = tx.ExecContext(ctx, "update kith_shard set fence = ?, before = ? where type = ? and shard = ?", f[:],
-			is[:], at.Type, at.N)
+		c.Last = row.fence
+		_, err = tx.ExecContext(ctx, "update kith_shard set fence = ?, before = ? where key = ?", f[:], row.fence[:], row.key)
 		return err
 	})
 	if err != nil {
-		return route.Fence{}, err
+		return store.Claimed{}, err
 	}
-	return last, nil
+	return c, nil
 }
 
 // patiently calls do until no other process that writes is in its way, ctx ends, or busy is over.
@@ -172,26 +183,33 @@ func (s *Store) within(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) 
 	return told(tx.Commit())
 }
 
-// shardOf reads the row of a shard.
-func shardOf(ctx context.Context, tx *sql.Tx, at store.Shard) (key int64, fence, before route.Fence, err error) {
-	var f, b []byte
-	err = tx.QueryRowContext(ctx, "select key, fence, before from kith_shard where type = ? and shard = ?", at.Type,
-		at.N).Scan(&key, &f, &b)
-	copy(fence[:], f)
-	copy(before[:], b)
-	return key, fence, before, err
+// row is that of a shard.
+type row struct {
+	key           int64
+	fence, before route.Fence
+	floor         uint64
 }
 
-// held returns the key of a shard that is claimed under a fence.
-func held(ctx context.Context, tx *sql.Tx, at store.Shard, f route.Fence) (key int64, err error) {
-	key, is, _, err := shardOf(ctx, tx, at)
+// shardOf reads the row of a shard.
+func shardOf(ctx context.Context, tx *sql.Tx, at store.Shard) (r row, err error) {
+	var f, b []byte
+	err = tx.QueryRowContext(ctx, "select key, fence, before, floor from kith_shard where type = ? and shard = ?", at.Type,
+		at.N).Scan(&r.key, &f, &b, &r.floor)
+	copy(r.fence[:], f)
+	copy(r.before[:], b)
+	return r, err
+}
+
+// held returns the row of a shard that is claimed under a fence.
+func held(ctx context.Context, tx *sql.Tx, at store.Shard, f route.Fence) (row, error) {
+	r, err := shardOf(ctx, tx, at)
 	switch {
-	case errors.Is(err, sql.ErrNoRows), err == nil && is.Compare(f) < 0:
-		return 0, store.ErrStoreWentBack
-	case err == nil && is != f:
-		return 0, store.ErrFenced
+	case errors.Is(err, sql.ErrNoRows), err == nil && r.fence.Compare(f) < 0:
+		return row{}, store.ErrStoreWentBack
+	case err == nil && r.fence != f:
+		return row{}, store.ErrFenced
 	}
-	return key, err
+	return r, err
 }
 
 // Load implements store.Store.
@@ -201,11 +219,11 @@ func (s *Store) Load(ctx context.Context, at store.Shard, f route.Fence, ids ...
 		return nil, err
 	}
 	err = s.within(ctx, s.read, func(tx *sql.Tx) error {
-		key, err := held(ctx, tx, at, f)
+		is, err := held(ctx, tx, at, f)
 		for i := 0; i < len(ids) && err == nil; i++ {
 			r := store.Record{ID: ids[i]}
 			err = tx.QueryRowContext(ctx, "select version, schema, state, outbox, due, nonce from kith_entity "+
-				"where key = ? and id = ?", key, []byte(ids[i])).Scan(&r.Version, &r.Schema, &r.State, &r.Outbox,
+				"where key = ? and id = ?", is.key, []byte(ids[i])).Scan(&r.Version, &r.Schema, &r.State, &r.Outbox,
 				(*millis)(&r.Due), (*nonce)(&r.Nonce))
 			switch {
 			case err == nil:
@@ -263,29 +281,38 @@ const (
 		where key = ?8 and id = ?9 and (version = ?1 - 1 or version = ?1 and nonce = ?7)`
 	deleteOld = `delete from kith_entity where key = ? and id = ? and version = ?`
 	anyOf     = `select count(*) from kith_entity where key = ? and id = ?`
+	sameOf    = anyOf + ` and version = ? and nonce = ?`
+	raise     = `update kith_shard set floor = ?2 where key = ?1 and floor < ?2`
 )
 
 // commit writes all or fails.
 func commit(ctx context.Context, tx *sql.Tx, at store.Shard, f route.Fence, w []store.Write) error {
-	key, err := held(ctx, tx, at, f)
+	is, err := held(ctx, tx, at, f)
 	if err != nil {
 		return err
 	}
+	floor := is.floor
 	for i := range w {
-		n, err := writeOne(ctx, tx, key, &w[i])
+		n, err := writeOne(ctx, tx, is, &w[i])
 		if err != nil {
 			return err
 		}
 		if n != 1 {
 			return fmt.Errorf("%w: %.64q, of which %d was to be written", store.ErrVersion, w[i].ID, w[i].Version)
 		}
+		if w[i].Delete {
+			floor = max(floor, w[i].Raises())
+		}
 	}
-	return nil
+	if floor > is.floor {
+		_, err = tx.ExecContext(ctx, raise, is.key, int64(floor))
+	}
+	return err
 }
 
 // writeOne makes one write and returns for how many records it stands: 0 if it may not take place.
-func writeOne(ctx context.Context, tx *sql.Tx, key int64, w *store.Write) (n int64, err error) {
-	id := []byte(w.ID)
+func writeOne(ctx context.Context, tx *sql.Tx, is row, w *store.Write) (n int64, err error) {
+	id, key := []byte(w.ID), is.key
 	if w.Delete {
 		if n, err = changed(tx.ExecContext(ctx, deleteOld, key, id, w.Version-1)); n == 0 && err == nil {
 			err = tx.QueryRowContext(ctx, anyOf, key, id).Scan(&n)
@@ -294,8 +321,12 @@ func writeOne(ctx context.Context, tx *sql.Tx, key int64, w *store.Write) (n int
 		return n, err
 	}
 	statement := updateOld
-	if w.Version == 1 {
+	if w.Makes() {
 		statement = insertNew
+		if w.Version <= is.floor { // a late copy, or a repeat of what is there
+			err = tx.QueryRowContext(ctx, sameOf, key, id, int64(w.Version), w.Nonce[:]).Scan(&n)
+			return n, err
+		}
 	}
 	due, wake := times(&w.Record)
 	return changed(tx.ExecContext(ctx, statement, int64(w.Version), w.Schema, w.State, w.Outbox, due, wake, w.Nonce[:],

@@ -116,3 +116,22 @@ func TestReadersAreBounded(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{"a", "b"}, got)
 }
+
+// TestTablesOfEarlierBuilds: a file whose shards have no floor yet gets one, and keeps what it has (SHD-11).
+func TestTablesOfEarlierBuilds(t *testing.T) {
+	file, ctx, at := filepath.Join(t.TempDir(), "x.db"), context.Background(), store.Shard{Type: "t"}
+	s, f, w := open(t, file), route.MakeFence(1, 1, 1), storetest.Put("a", 1, "x")
+	_, err := s.Claim(ctx, at, f)
+	require.NoError(t, err)
+	require.NoError(t, s.Commit(ctx, at, f, w))
+	_, err = s.write.Exec("alter table kith_shard drop column floor")
+	require.NoError(t, err)
+	for _, floor := range []uint64{0, 2} {
+		s = open(t, file)
+		c, err := s.Claim(ctx, at, f)
+		require.NoError(t, err)
+		require.Equal(t, floor, c.Floor)
+		w.Version, w.Delete = 2, true
+		require.NoError(t, s.Commit(ctx, at, f, w))
+	}
+}

@@ -48,7 +48,8 @@ func Run(t *testing.T, e Engine) {
 	for name, law := range map[string]func(*suite){
 		"FenceOnlyGrows": fenceOnlyGrows, "LastOwnerIsTold": lastOwnerIsTold, "NobodyClaimed": nobodyClaimed,
 		"VersionsFollow": versionsFollow, "AllOrNone": allOrNone, "RepeatsAreKnown": repeatsAreKnown,
-		"Deletes": deletes, "WhatIsDue": whatIsDue, "Bounds": bounds, "LargeRecords": largeRecords,
+		"Deletes": deletes, "Floor": floor, "LateCopies": lateCopies, "CopiesBesideTheOwner": copiesBesideTheOwner,
+		"WhatIsDue": whatIsDue, "Bounds": bounds, "LargeRecords": largeRecords,
 		"ShardsAreApart": shardsAreApart, "CommitBesideAClaim": commitBesideAClaim, "HeldCommit": heldCommit,
 		"CallsThatEnd": callsThatEnd, "ManyShards": manyShards, "Survives": survives,
 	} {
@@ -77,11 +78,11 @@ func Put(id string, version uint64, state string) store.Write {
 	return w
 }
 
-func (t *suite) claims(s store.Shard, f route.Fence) (last route.Fence) {
+func (t *suite) claims(s store.Shard, f route.Fence) store.Claimed {
 	t.Helper()
-	last, err := t.st.Claim(t.ctx, s, f)
+	c, err := t.st.Claim(t.ctx, s, f)
 	t.is(err, nil)
-	return last
+	return c
 }
 
 func (t *suite) commits(s store.Shard, f route.Fence, w ...store.Write) {
@@ -138,7 +139,7 @@ func lastOwnerIsTold(t *suite) {
 	s := t.shard(1)
 	for i, want := range []route.Fence{{}, {}, fence(1), fence(1), fence(4)} {
 		f := []route.Fence{fence(1), fence(1), fence(4), fence(4), fence(5)}[i]
-		if last := t.claims(s, f); last != want {
+		if last := t.claims(s, f).Last; last != want {
 			t.Fatalf("claim %d says %v, want %v", i, last, want)
 		}
 		if i == 2 {
@@ -192,9 +193,7 @@ func allOrNone(t *suite) {
 	s, f := t.shard(1), fence(1)
 	t.claims(s, f)
 	t.commits(s, f, Put("a", 1, "1"), Put("b", 1, "1"))
-	del := Put("b", 3, "")
-	del.Delete = true
-	for _, bad := range []store.Write{Put("b", 1, "no"), Put("b", 3, "no"), Put("z", 2, "no"), del} {
+	for _, bad := range []store.Write{Put("b", 1, "no"), Put("b", 3, "no"), Put("z", 2, "no"), gone("b", 3)} {
 		for at := range 3 {
 			w := slices.Insert([]store.Write{Put("a", 2, "no"), Put("c", 1, "no")}, at, bad)
 			t.is(t.st.Commit(t.ctx, s, f, w...), store.ErrVersion)
@@ -209,9 +208,7 @@ func repeatsAreKnown(t *suite) {
 	s, f := t.shard(1), fence(1)
 	t.claims(s, f)
 	t.commits(s, f, Put("a", 1, "1"), Put("c", 1, "1"))
-	del := Put("c", 2, "")
-	del.Delete = true
-	w := []store.Write{Put("a", 2, "2"), Put("b", 1, "1"), del}
+	w := []store.Write{Put("a", 2, "2"), Put("b", 1, "1"), gone("c", 2)}
 	for range 3 {
 		t.commits(s, f, w...)
 	}
@@ -227,13 +224,134 @@ func deletes(t *suite) {
 	s, f := t.shard(1), fence(1)
 	t.claims(s, f)
 	t.commits(s, f, Put("a", 1, "1"))
-	del := Put("a", 2, "")
-	del.Delete = true
+	del := gone("a", 2)
 	t.commits(s, f, del)
 	t.commits(s, f, del)
 	t.holds(s, f, []string{"a"})
-	t.commits(s, f, Put("a", 1, "anew"))
-	t.holds(s, f, []string{"a"}, "a=1:anew")
+	t.commits(s, f, anew("a", 3, "anew"))
+	t.holds(s, f, []string{"a"}, "a=3:anew")
+	t.commits(s, f, gone("a", 4), gone("never", 1)) // which none was made of
+	t.holds(s, f, []string{"a", "never"})
+}
+
+// gone returns a write that deletes, anew one that makes a record.
+func gone(id string, version uint64) store.Write {
+	w := Put(id, version, "")
+	w.Delete = true
+	return w
+}
+
+func anew(id string, version uint64, state string) store.Write {
+	w := Put(id, version, state)
+	w.New = true
+	return w
+}
+
+// floor: the floor of a shard is the highest version of its deletions, survives owners, and concerns no other shard.
+// Records are made above it, each commit by the floor before itself.
+func floor(t *suite) {
+	s, other, f := t.shard(1), t.shard(2), fence(1)
+	is := func(want uint64) {
+		t.Helper()
+		if got := t.claims(s, f).Floor; got != want {
+			t.Fatalf("the floor is %d, want %d", got, want)
+		}
+	}
+	t.claims(other, f)
+	is(0)
+	t.commits(s, f, anew("a", 7, "1"), anew("b", 3, "1"), Put("c", 1, "1"), Put("d", 1, "1"))
+	is(0)
+	t.commits(s, f, gone("c", 2))
+	is(2)
+	t.is(t.st.Commit(t.ctx, s, f, gone("b", 4), gone("a", 9), Put("x", 5, "no")), store.ErrVersion)
+	is(2)
+	both := []store.Write{gone("b", 4), anew("e", 3, "1"), gone("a", 8), gone("d", 2)}
+	for range 2 {
+		t.commits(s, f, both...)
+		is(8)
+	}
+	for v := uint64(1); v <= 8; v++ {
+		t.is(t.st.Commit(t.ctx, s, f, anew("n", v, "no")), store.ErrVersion)
+	}
+	high := gone("e", 4)
+	high.Floor = 100
+	t.commits(s, f, high)
+	is(100)
+	f = fence(2)
+	t.is(t.st.Commit(t.ctx, s, fence(2), anew("n", 100, "no")), store.ErrStoreWentBack)
+	is(100)
+	t.is(t.st.Commit(t.ctx, s, f, both...), store.ErrVersion)
+	t.is(t.st.Commit(t.ctx, s, f, Put("n", 102, "no")), store.ErrVersion)
+	t.commits(s, f, anew("n", 101, "1"))
+	t.commits(other, fence(1), Put("n", 1, "1"))
+	t.holds(s, f, []string{"a", "b", "c", "d", "e", "n"}, "n=101:1")
+}
+
+// lateCopies: copies of earlier commits that come when their record was deleted, and when it was made anew, change
+// nothing: of what made it, of what changed it, of what deleted it, and of several at once.
+func lateCopies(t *suite) {
+	s, f := t.shard(1), fence(1)
+	t.claims(s, f)
+	t.commits(s, f, Put("z", 1, "1"))
+	made, changed, del := Put("a", 1, "1"), Put("a", 2, "2"), gone("a", 3)
+	mixed := []store.Write{Put("z", 2, "2"), Put("a", 1, "1")}
+	mixed[1] = made
+	t.commits(s, f, mixed...)
+	t.commits(s, f, changed)
+	t.commits(s, f, del)
+	late := func() {
+		t.Helper()
+		for _, w := range [][]store.Write{{made}, {changed}, mixed} {
+			t.is(t.st.Commit(t.ctx, s, f, w...), store.ErrVersion)
+		}
+	}
+	late()
+	t.commits(s, f, del)
+	t.holds(s, f, []string{"a", "z"}, "z=2:2")
+	again := anew("a", 4, "4")
+	t.commits(s, f, again)
+	t.commits(s, f, again)
+	late()
+	t.is(t.st.Commit(t.ctx, s, f, del), store.ErrVersion)
+	t.is(t.st.Commit(t.ctx, s, f, anew("a", 4, "no")), store.ErrVersion)
+	t.is(t.st.Commit(t.ctx, s, f, anew("a", 5, "no")), store.ErrVersion)
+	t.holds(s, f, []string{"a", "z"}, "a=4:4", "z=2:2")
+	t.commits(s, f, gone("a", 5))
+	late()
+	t.is(t.st.Commit(t.ctx, s, f, again), store.ErrVersion)
+	t.holds(s, f, []string{"a", "z"}, "z=2:2")
+}
+
+// copiesBesideTheOwner: an owner makes, changes and deletes a record, again and again, while copies of all that it has
+// sent arrive at any time, by other connections. None stands in its way, and what it was told is there.
+func copiesBesideTheOwner(t *suite) {
+	const rounds = 15
+	s, f, others := t.shard(1), fence(1), t.e.Open(t.T)
+	t.claims(s, f)
+	var all sync.WaitGroup
+	defer all.Wait()
+	low := uint64(0)
+	for range rounds {
+		for i, w := range []store.Write{anew("a", low+1, "1"), Put("a", low+2, "2"), gone("a", low+3)} {
+			rest := time.Duration(rand.IntN(5)) * time.Millisecond // as long as it is under way
+			all.Go(func() {
+				time.Sleep(rest)
+				_ = others.Commit(t.ctx, s, f, w) // whatever it is told
+			})
+			err := t.st.Commit(t.ctx, s, f, w)
+			for errors.Is(err, store.ErrUnknown) && t.ctx.Err() == nil {
+				err = t.st.Commit(t.ctx, s, f, w)
+			}
+			t.is(err, nil)
+			if got, want := t.version(s, f, "a"), []uint64{low + 1, low + 2, 0}[i]; got != want {
+				t.Fatalf("version %d is there, want %d", got, want)
+			}
+		}
+		low += 3
+		if got := t.claims(s, f).Floor; got != low {
+			t.Fatalf("the floor is %d, want %d", got, low)
+		}
+	}
 }
 
 // due returns what Due yields, in order.
@@ -270,9 +388,7 @@ func whatIsDue(t *suite) {
 			t.Fatalf("by %v: %v, want %v", c.by, got, c.want)
 		}
 	}
-	del := Put("soon", 2, "")
-	del.Delete = true
-	t.commits(s, f, Put("both", 2, ""), Put("sends", 2, ""), del)
+	t.commits(s, f, Put("both", 2, ""), Put("sends", 2, ""), gone("soon", 2))
 	if got := t.due(s, at.Add(time.Hour)); !slices.Equal(got, []string{"later"}) {
 		t.Fatalf("got %v", got)
 	}
@@ -296,10 +412,10 @@ func bounds(t *suite) {
 	large, none, zero := most, Put("n", 0, ""), Put("n", 1, "")
 	large.State = append(slices.Clone(most.State), 'x')
 	zero.Nonce = [16]byte{}
-	schema := Put("n", 1, "")
-	schema.Schema = 1 << 31
-	for _, w := range [][]store.Write{nil, {large}, {none}, {zero}, {schema}, many, {Put("", 1, "")}, {Put(id+"i", 1, "")},
-		{Put("n", 1, ""), Put("n", 2, "")}} {
+	schema, low := Put("n", 1, ""), gone("n", 1)
+	schema.Schema, low.Floor = 1<<31, 1<<62+1
+	for _, w := range [][]store.Write{nil, {large}, {none}, {zero}, {schema}, {low}, many, {Put("", 1, "")},
+		{Put(id+"i", 1, "")}, {Put("n", 1, ""), Put("n", 2, "")}} {
 		t.is(t.st.Commit(t.ctx, s, f, w...), store.ErrTooLarge)
 	}
 	for _, bad := range []store.Shard{{}, {Type: strings.Repeat("t", 256)}, {Type: "\x00"}, {Type: "\xff"},
@@ -552,12 +668,13 @@ func survives(t *suite) {
 	t.claims(s, fence(1))
 	t.claims(s, fence(2))
 	t.commits(s, fence(2), Put("a", 1, "1"))
-	t.commits(s, fence(2), Put("a", 2, "2"), Put("b", 1, "1"))
+	t.commits(s, fence(2), Put("a", 2, "2"), Put("b", 1, "1"), Put("c", 1, "1"))
+	t.commits(s, fence(2), gone("c", 2))
 	t.e.Again(t.T)
 	t.st = t.e.Open(t.T)
 	t.is(t.st.Commit(t.ctx, s, fence(1), Put("a", 3, "no")), store.ErrFenced)
 	t.holds(s, fence(2), []string{"a", "b"}, "a=2:2", "b=1:1")
-	if last := t.claims(s, fence(2)); last != fence(1) {
-		t.Fatalf("the owner before is %v", last)
+	if c := t.claims(s, fence(2)); c != (store.Claimed{Last: fence(1), Floor: 2}) {
+		t.Fatalf("the claim says %+v", c)
 	}
 }
