@@ -97,6 +97,8 @@ var matrix = map[string]string{
 	"scale": "cluster membership members peer wire",
 	"proof": "sbr membership peer",
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
+	// messages between durable entities as a model, in the same way
+	"internal/sim/model/once": "",
 	// real nodes that find each other by DNS
 	"internal/lab/bootruns": "",
 	// starts of nodes that know nobody, simulated
@@ -127,6 +129,7 @@ var matrix = map[string]string{
 		"internal/base/logs internal/base/files",
 	// the laboratory: what proves and measures
 	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/cli/fleet internal/lab/chaos " +
+		"internal/sim/model/once " +
 		"internal/lab/rolling internal/lab/shardscale internal/sim/starts internal/lab/bootruns internal/lab/instances",
 
 	"internal/cli/env/envtest": "internal/cli internal/cli/env", // what tests of a program of commands share
@@ -190,7 +193,7 @@ var layers = []string{
 	"membership crdt members",
 	"shard shard/strategytest sbr sbr/leasetest singleton bootstrap/formation shutdown",
 	"node exec internal/core/survey internal/core/flight internal/runtime/replicas",
-	"driver sim/setup world check storm sim scale proof model internal/sim/starts",
+	"driver sim/setup world check storm sim scale proof model internal/sim/model/once internal/sim/starts",
 	root,
 	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program replicated " +
 		"replicated/replicatedtest topic partition durable",
