@@ -93,6 +93,7 @@ var (
 	ErrWouldBlock = entity.ErrWouldBlock // the call would block a handler that must not, or the entity would ask itself
 	ErrNoAsk      = entity.ErrNoAsk      // a message that is no ask is replied to
 	ErrReplied    = entity.ErrReplied    // the ask is answered already
+	ErrNextTwice  = entity.ErrNextTwice  // the next of an Around.Receive is called again
 	ErrTimersFull = entity.ErrTimersFull // the entity has as many timers running as it may
 
 	ErrWatchesFull = entity.ErrWatchesFull // the entity, or its node, has as many watches as it may

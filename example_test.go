@@ -4,6 +4,7 @@ package kith_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -149,4 +150,46 @@ func ExampleNode_Daemons() {
 	}
 	fmt.Println(<-began + <-began + <-began) // 0, 1 and 2, in any order
 	// Output: 3
+}
+
+// Around is called around each message of a type: here the sender signs, and the receiver looks.
+func ExampleAround() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	node, err := kith.Start(ctx, kith.Config{Name: "market"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	denied := kith.NewError("denied", kith.KindDenied, "sign your orders")
+	key := []byte("anna")
+	signed := kith.Around{
+		Send: func(m *kith.Sending) (func([]byte, error), error) {
+			m.Headers = key
+			return func(reply []byte, err error) { fmt.Println(m.Type, m.ID, string(reply), err) }, nil
+		},
+		Receive: func(c *kith.Context, payload []byte, next func([]byte) error) error {
+			if string(c.Headers()) != "anna" {
+				return denied
+			}
+			return next(payload)
+		},
+	}
+	books, err := node.Register(kith.TypedType(kith.EntityType{Name: "book", Around: []kith.Around{signed}},
+		kith.JSON[order](), kith.JSON[quote](), openBook))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = books.Ask(ctx, "EURUSD", []byte(`{"Qty": 5}`))
+	fmt.Println(err)
+	key = []byte("eve")
+	_, err = books.Ask(ctx, "EURUSD", []byte(`{"Qty": 5}`))
+	fmt.Println(errors.Is(err, denied), kith.MayHaveRun(err))
+	// Output:
+	// book EURUSD {"Bid":5} <nil>
+	// <nil>
+	// book EURUSD  kith: handler returned an error: sign your orders
+	// true false
 }

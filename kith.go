@@ -48,6 +48,7 @@ type (
 	//	Strategy                                which node gets a shard
 	//	Remembered                              entities that live without a message
 	//	Hosted                                  a goroutine for each shard, as long as it lives on this node
+	//	Around                                  functions around each message, where it is sent and where it is handled
 	//	Validate, WithDefaults, ShardOf         methods: all faults joined; with its defaults; the shard of an id
 	//
 	// What each says: go doc github.com/kith-io/kith/entity.Type
@@ -92,6 +93,11 @@ type (
 	Ended = entity.Ended
 	// EndCause is why a watched entity has ended, or why nothing will be told of it.
 	EndCause = entity.EndCause
+	// Around is called around each message of a type: Send where it is sent, Receive where it is handled
+	// (EntityType.Around).
+	Around = entity.Around
+	// Sending is a message that is about to be sent, as Around.Send sees it.
+	Sending = entity.Sending
 	// ShardBy maps entities to shards in the place of the hash of their ids (EntityType.ShardBy).
 	ShardBy = entity.ShardBy
 	// ShardStrategy decides which node gets a shard and which shards move for balance (Type.Strategy); package

@@ -47,6 +47,9 @@ func (c *Context) outcome(err error, text []byte) {
 			c.crashed = c.s.typ.minds()
 			return
 		}
+	case err != nil && c.aside:
+		c.tally.Failed++
+		c.answer(route.HandlerNamed, turnedAway(err))
 	case err != nil:
 		c.tally.Failed++
 		c.answer(failure(err))
@@ -92,7 +95,34 @@ func (c *Context) call(payload []byte) (err error, returned bool) {
 		}
 	}()
 	enterCall(c)
+	if c.s.ways&enclosed != 0 && !c.fired {
+		c.aside = true
+		return through(c.s.typ.Around, c, payload), true
+	}
 	return c.e.h.Receive(c, payload), true
+}
+
+// through calls Receive with what is around it.
+func through(around []Around, c *Context, payload []byte) error {
+	for len(around) > 0 && around[0].Receive == nil {
+		around = around[1:]
+	}
+	if len(around) == 0 {
+		c.aside = false
+		return c.e.h.Receive(c, payload)
+	}
+	called := false
+	defer func() { called = true }() // next may have been kept, for another message of c
+	return around[0].Receive(c, payload, func(payload []byte) error {
+		switch {
+		case kept(c):
+			return whose(c)
+		case called:
+			return ErrNextTwice
+		}
+		called = true
+		return through(around[1:], c, payload)
+	})
 }
 
 // makeInstance runs New or Open. If that fails the message is over, and the next one tries again.
@@ -403,6 +433,17 @@ func failure(err error) (why route.Reason, payload []byte) {
 		return route.HandlerNamed, payload
 	}
 	return route.HandlerFailed, text
+}
+
+// turnedAway is how an ask is answered that an Around has turned away with err.
+func turnedAway(err error) (payload []byte) {
+	text := errorText(err)
+	defer func() {
+		if recover() != nil {
+			payload = route.TurnedAway(nil, text)
+		}
+	}()
+	return route.TurnedAway(err, text)
 }
 
 // named is route.Named of an error whose methods may panic.

@@ -23,6 +23,8 @@ var (
 	// ErrContextKept is returned by every method of a Context that is used after its call has returned, or on another
 	// goroutine than the one that the call runs on. The token of Detach is what answers there.
 	ErrContextKept = errors.New("kith: a Context is valid in its call alone, on the goroutine of that call")
+	// ErrNextTwice is returned by the next of an Around that is called a second time.
+	ErrNextTwice = errors.New("kith: next of an Around is called once for a message")
 	// ErrTimersFull is returned by After and SetTimer when the entity has MaxTimers running.
 	ErrTimersFull = errors.New("kith: too many timers of one entity")
 )
@@ -66,6 +68,7 @@ type doing struct {
 	answered  bool // a reply went out
 	detached  bool
 	passivate bool
+	aside     bool       // Type.Around is being called, and has not called the handler
 	halting   bool       // Stop is being called
 	why       StopReason // of the last Stop
 	closing   bool       // the shard was being stopped when the run began
@@ -241,7 +244,7 @@ func (c *Context) Now() time.Time {
 func (c *Context) open(from Origin, corr uint64) {
 	c.from, c.corr, c.failed = from, corr, nil
 	c.limit, c.headers = 0, nil
-	c.answered, c.detached, c.passivate, c.halting, c.fired = false, false, false, false, false
+	c.answered, c.detached, c.passivate, c.halting, c.fired, c.aside = false, false, false, false, false, false
 }
 
 // Contexts are used again: by the next call of their goroutine, or of their entity. So one that was kept serves another

@@ -98,7 +98,7 @@ func (s *Shard) Foresee(hash uint64) *Entity {
 // and goes on with the next message.
 func (s *Shard) Dispatch(now time.Duration, e *Entity, from Origin, corr uint64, payload []byte) (ok, quiet bool) {
 	d := s.callFrame
-	if s.phase != serving || s.watch || e.h == nil { // no instance: it rests after a panic, or is gone
+	if s.phase != serving || s.ways != 0 || e.h == nil { // no instance: it rests after a panic, or is gone
 		d.more = false
 		return false, false
 	}

@@ -72,7 +72,7 @@ func (e *Entity) Enter(f *RunFrame, now time.Duration) {
 // A handler that calls runtime.Goexit ends the goroutine of Work, which does not return then: the call counts as one
 // that panicked, and the runtime ends the run on another one.
 func (e *Entity) Work() (more bool) {
-	if e.act.s.watch {
+	if e.act.s.ways&watched != 0 {
 		return e.watched()
 	}
 	return e.work()

@@ -74,7 +74,7 @@ func (s *stepped) Quiet() bool { return !s.news }
 
 // calling is what all calls of a shard have in common.
 type calling struct {
-	watch   bool // the runtime is told of each
+	ways    ways // what is around each call
 	poisons bool // each gets a Context of its own
 }
 
@@ -161,7 +161,10 @@ func NewShard(t *Type, id route.ShardID, f route.Fence, r Runtime, budget Budget
 		budget = unbounded{}
 	}
 	s := &Shard{table: newTable(), typ: t, id: id, fence: f, runtime: r, lease: lease{budget: budget}, cursor: -1}
-	s.slow, s.watch = t.slowAfter()
+	s.slow, s.ways = t.slowAfter()
+	if t.receives() {
+		s.ways |= enclosed
+	}
 	return s
 }
 
@@ -326,7 +329,7 @@ func (s *Shard) enter(e *Entity) (began time.Duration, c *Context) {
 		s.callFrame = &CallFrame{}
 	}
 	c = s.beginCall(e)
-	if s.watch {
+	if s.ways&watched != 0 {
 		s.runtime.Calling(e, StepCall)
 	}
 	return s.runtime.Slewed(), c
@@ -336,7 +339,7 @@ func (s *Shard) leave(c *Context, began time.Duration) {
 	if took := s.runtime.Slewed() - began; took > s.slow {
 		c.slow(took)
 	}
-	if s.watch {
+	if s.ways&watched != 0 {
 		s.runtime.Returned(c.e, StepCall)
 	}
 	s.endCall(c)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,15 +109,28 @@ const (
 
 const maxRestarts = 1 << 20
 
+// ways is what there is around the calls of a type's handlers, as bits.
+type ways uint8
+
+const (
+	watched  ways = 1 << iota // the runtime is told of each
+	enclosed                  // by an Around.Receive
+)
+
 // slowAfter is the limit of a call, and whether calls are watched while they run.
-func (t *Type) slowAfter() (limit time.Duration, watched bool) {
+func (t *Type) slowAfter() (limit time.Duration, w ways) {
 	switch {
 	case t.SlowAfter > 0:
-		return t.SlowAfter, true
+		return t.SlowAfter, watched
 	case t.SlowAfter < 0 || t.Mode == Blocking:
-		return math.MaxInt64, false
+		return math.MaxInt64, 0
 	}
-	return SlowAfter, false
+	return SlowAfter, 0
+}
+
+// receives reports whether anything is called in the place of Receive.
+func (t *Type) receives() bool {
+	return slices.ContainsFunc(t.Around, func(a Around) bool { return a.Receive != nil })
 }
 
 // Handler is one entity: user code that gets one call at a time.
@@ -268,6 +282,86 @@ type Type struct {
 	// after a panic, which is a Panicked incident without an ID: after 1 s and then ever longer rests, up to a minute.
 	// Shards of a type that has it get homes though nobody sends.
 	Hosted func(ctx context.Context, shard route.ShardID, f route.Fence)
+	// Around is what is called around the type's messages, on the node that sends one and on the node that handles it:
+	// authentication, limits, logs. The first one is the outermost on either side. At most 16.
+	Around []Around
+}
+
+// Around is called around every tell and every ask of a type. Send and Receive are apart: a node that only sends calls
+// Send alone, and either may be nil. Both are called by many goroutines at once.
+type Around struct {
+	// Send is called on the goroutine that sends, before anything of the message has left it: by a region's Tell,
+	// TellWait, TellBulk, Ask, AskWithin and AskFunc, and by Tell and Ask of a handler, to this type. It may give the
+	// message other Headers and another Payload. An error ends the message: it is what the sender gets, in whose eyes
+	// (route.MayHaveRun) nothing has run.
+	//
+	// done, unless it is nil, is called once, with what the sender gets: the answer of an ask, which is a view that must
+	// not be changed, or none for a tell that was accepted; or the error. For AskFunc that is on the goroutine that calls
+	// its function, before it, and must not block. A panic in Send ends the message with route.ErrPanic, one in done
+	// changes nothing; both are counted and logged as those of other callbacks.
+	Send func(m *Sending) (done func(reply []byte, err error), err error)
+	// Receive is called in the place of Handler.Receive, in the same call and under the same rules: by the type's Mode, on
+	// that goroutine, with a Context that is valid until it returns. next is what it stands around: the next Around, at
+	// last the handler. It is called once or not at all, on this goroutine; a second time it returns ErrNextTwice, and
+	// elsewhere ErrContextKept. What Receive returns is answered as if the handler had returned it. An error without a
+	// call of next turns the message away: its asker gets it as a handler's error, and route.MayHaveRun says false (to
+	// nodes of wire version 8 and before it says true). Who calls no next and returns nil has answered the message by
+	// itself, with c.Reply. A panic is one of the handler. Messages of an entity's own (timers, the end of a watched
+	// entity, Type.StopMessage) go by no Around.
+	Receive func(c *Context, payload []byte, next func(payload []byte) error) error
+}
+
+// Sending is a message that is about to be sent, as Around.Send sees it. It is valid until Send returns, and so are the
+// slices that it was given with.
+type Sending struct {
+	Type, ID string // of its receiver; to be read only
+	Asks     bool   // an answer is waited for
+	// Context is that of Ask, TellWait and TellBulk, else context.Background. To be read only.
+	Context context.Context
+	// Within is the time limit of AskWithin, AskFunc and a handler's Ask, else zero. To be read only.
+	Within time.Duration
+	// Headers and Payload may be replaced, but their bytes must not be changed.
+	Headers, Payload []byte
+}
+
+// MaxAround is the most that Type.Around may hold.
+const MaxAround = 16
+
+// EnterSend calls what is around a message that is about to be sent, guard around each call: it returns an error when
+// that did not return. The error is why the message is not to be sent. Else done is to be called with what came of it.
+func EnterSend(list []Around, m *Sending, guard func(name string, f func()) error) (
+	done func(reply []byte, err error), err error,
+) {
+	var after []func(reply []byte, err error)
+	done = func(reply []byte, err error) {
+		for i := len(after) - 1; i >= 0; i-- {
+			_ = guard("Around.done", func() { after[i](reply, err) }) // counted there
+		}
+	}
+	for i := range list {
+		if list[i].Send == nil {
+			continue
+		}
+		var f func(reply []byte, err error)
+		var refused error
+		if caught := guard("Around.Send", func() { f, refused = list[i].Send(m) }); caught != nil {
+			f, refused = nil, fmt.Errorf("%w: %w", route.ErrPanic, caught)
+		}
+		if refused != nil {
+			refused = route.NotRun(refused)
+			done(nil, refused)
+			return nil, refused
+		}
+		if f != nil {
+			after = append(after, f)
+		}
+	}
+	return done, nil
+}
+
+// SendsAround reports whether anything is called when a message is sent to the type.
+func SendsAround(t *Type) bool {
+	return slices.ContainsFunc(t.Around, func(a Around) bool { return a.Send != nil })
 }
 
 // WithDefaults returns t with zero fields replaced by their defaults.
@@ -336,6 +430,9 @@ func (t Type) Validate() error {
 		if negative {
 			fault("%s is negative", []string{"MaxState", "IdleAfter", "MaxActive"}[i])
 		}
+	}
+	if len(t.Around) > MaxAround {
+		fault("Around has %d entries, must have at most %d", len(t.Around), MaxAround)
 	}
 	if t.Restart > RestartStop {
 		fault("Restart is %d, must be RestartFresh, RestartResume or RestartStop", t.Restart)

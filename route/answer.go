@@ -114,6 +114,10 @@ func Named(err error, text []byte) (payload []byte, ok bool) {
 	var named *Error
 	errors.As(err, &named)
 	why := nested(err)
+	var said *certain
+	if away := why == OK && errors.As(err, &said) && !said.ran; away { // an ask of its own was turned away
+		return TurnedAway(err, text), true
+	}
 	if named == nil && why == OK {
 		return nil, false
 	}
@@ -124,10 +128,27 @@ func Named(err error, text []byte) (payload []byte, ok bool) {
 	if why != OK && !MayHaveRun(err) {
 		ran = 0
 	}
+	return putNamed(code, kind, ran, why, text), true
+}
+
+// TurnedAway returns the payload of a HandlerNamed for a message that was turned away with err before its handler was
+// called, so that MayHaveRun says false of it; the rest is as Named has it. err nil: nothing but the text is known.
+func TurnedAway(err error, text []byte) []byte {
+	var named *Error
+	errors.As(err, &named)
+	code, kind := "", KindUnknown
+	if named != nil {
+		code, kind = NewError(named.Code, 0, "").Code, named.Kind
+	}
+	return putNamed(code, kind, 0, OK, text)
+}
+
+// putNamed writes a payload.
+func putNamed(code string, kind ErrorKind, ran byte, why Reason, text []byte) (payload []byte) {
 	payload = append(make([]byte, 0, namedSize+len(code)+len(text)), byte(kind), ran)
 	payload = wire.AppendU16(payload, uint16(why))
 	payload = append(append(payload, byte(len(code))), code...)
-	return append(payload, text...), true
+	return append(payload, text...)
 }
 
 // namedSize is how many bytes stand before the code: kind, whether the handler of the inner ask may have run, its
@@ -178,7 +199,7 @@ func readNamed(payload []byte) (a answered, ran bool, text []byte) {
 // namedError returns the error of an answer HandlerNamed.
 func namedError(payload []byte) error {
 	a, ran, _ := readNamed(payload)
-	if !ran && a.why != OK {
+	if !ran {
 		return &certain{&a, false}
 	}
 	return &certain{&a, true}

@@ -83,6 +83,30 @@ func TestNamedGoldenBytes(t *testing.T) {
 	require.Equal(t, "no room", string(route.NamedText(b)))
 }
 
+// What was turned away before its handler has not run, with its identity or without, also when it is handed on; an
+// older node gets the text.
+func TestTurnedAway(t *testing.T) {
+	for _, err := range []error{errors.New("who are you"), fmt.Errorf("bob: %w", errClosed), route.ErrTimeout} {
+		text := []byte(err.Error())
+		b := route.TurnedAway(err, text)
+		got := route.ReplyError(route.HandlerNamed.SpokenWith(9, b))
+		require.False(t, route.MayHaveRun(got))
+		require.ErrorIs(t, got, route.ErrHandlerNamed)
+		require.NotErrorIs(t, got, route.ErrTimeout, "it is the text of another message's")
+		require.Equal(t, errors.Is(err, errClosed), errors.Is(got, errClosed))
+		require.ErrorContains(t, got, err.Error())
+		handedOn := asked(fmt.Errorf("again: %w", got), 9)
+		require.False(t, route.MayHaveRun(handedOn))
+		require.Equal(t, errors.Is(err, errClosed), errors.Is(handedOn, errClosed))
+		old := route.ReplyError(route.HandlerNamed.SpokenWith(8, b))
+		require.True(t, route.MayHaveRun(old))
+		require.ErrorContains(t, old, err.Error())
+	}
+	require.False(t, route.MayHaveRun(asked(route.NotRun(errors.New("by an Around here")), 9)))
+	b := route.TurnedAway(errClosed, []byte("no"))
+	require.Equal(t, "030000000e6163636f756e742d636c6f7365646e6f", hex.EncodeToString(b))
+}
+
 // Codes are cut to their bounds, and stay text.
 func TestCodes(t *testing.T) {
 	for given, want := range map[string]string{"": "_", "a\nb": "a_b", "\xffa": "_a",

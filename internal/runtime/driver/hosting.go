@@ -270,7 +270,7 @@ func (x hostRuntime) Tell(headers []byte, typ, id string, payload []byte) error 
 	if err != nil {
 		return err
 	}
-	return r.send(entity.HashID(bytesOf(id)), id, payload, 0, nil, headersOf(headers))
+	return r.TellWith(headersOf(headers), id, payload)
 }
 
 // Ask asks as Region.AskWithinWith does.

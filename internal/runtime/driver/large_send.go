@@ -118,6 +118,17 @@ func (r *Region) TellBulkWith(ctx context.Context, h *Headers, id string, payloa
 	if err := ctx.Err(); err != nil {
 		return route.NotRun(given(err))
 	}
+	if r.sends {
+		return bare{r}.tellThrough(ctx, h, id, payload, func(h *Headers, payload []byte) error {
+			return bare{r}.tellBulk(ctx, h, id, payload, progress)
+		})
+	}
+	return bare{r}.tellBulk(ctx, h, id, payload, progress)
+}
+
+// tellBulk is TellBulkWith without what is around it.
+func (r bare) tellBulk(ctx context.Context, h *Headers, id string, payload []byte,
+	progress func(sent, total int)) error {
 	if progress == nil {
 		progress = func(int, int) {}
 	}
@@ -158,7 +169,7 @@ func (r *Region) TellBulkWith(ctx context.Context, h *Headers, id string, payloa
 				return <-w.done
 			}
 			cancel()
-			r.d.drainSlot(slotRef{r, l.shard})
+			r.d.drainSlot(slotRef{r.Region, l.shard})
 			r.d.room.ringAll()
 			return fmt.Errorf("kith: large message given up: %w", ctx.Err())
 		}

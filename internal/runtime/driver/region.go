@@ -28,6 +28,7 @@ type Region struct {
 	id      route.TypeID
 	shards  uint32
 	chosen  bool // by a function of the type, which shard an id is of
+	sends   bool // the type has something around its sends
 	parking *flow.Parking
 	parked  budget
 	cells   exec.Places[routeCell]
@@ -273,7 +274,8 @@ func RegisterKept(d *Driver, t entity.Type, k *Keep) (*Region, error) {
 }
 
 func newRegion(d *Driver, t entity.Type) *Region {
-	r := &Region{d: d, typ: t, id: route.TypeOf(t.Name), shards: t.Shards, chosen: t.ShardBy.Of != nil}
+	r := &Region{d: d, typ: t, id: route.TypeOf(t.Name), shards: t.Shards, chosen: t.ShardBy.Of != nil,
+		sends: entity.SendsAround(&t)}
 	r.parked.limit = int64(d.cfg.Sharding.ParkBytes)
 	r.parking = flow.NewParking(0, d.cfg.Sharding.ParkBytes, d.cfg.Sharding.ParkTime, &r.parked)
 	if d.cfg.Sharding.ParkTime == 0 {

@@ -23,6 +23,11 @@ import (
 
 // TellWith sends payload to the entity id: accepted or a typed error, without blocking.
 func (r *Region) TellWith(h *Headers, id string, payload []byte) error {
+	if r.sends {
+		return bare{r}.tellThrough(nil, h, id, payload, func(h *Headers, payload []byte) error {
+			return r.send(entity.HashID(bytesOf(id)), id, payload, 0, nil, h)
+		})
+	}
 	return r.send(entity.HashID(bytesOf(id)), id, payload, 0, nil, h)
 }
 
@@ -226,8 +231,58 @@ func (r *Region) closed() error {
 	return nil
 }
 
+// bare is a region without what is around its sends.
+type bare struct{ *Region }
+
+// tellThrough calls what is around a tell of a type around send. ctx nil: it has none.
+func (r bare) tellThrough(ctx context.Context, h *Headers, id string, payload []byte,
+	send func(h *Headers, payload []byte) error,
+) error {
+	_, err := r.through(&entity.Sending{Context: ctx, ID: id, Payload: payload}, h,
+		func(h *Headers, payload []byte) ([]byte, error) { return nil, send(h, payload) })
+	return err
+}
+
+// through calls what is around the sends of a type around send, which gets the headers and the payload that come of it.
+func (r bare) through(m *entity.Sending, h *Headers,
+	send func(h *Headers, payload []byte) ([]byte, error),
+) ([]byte, error) {
+	done, err := r.enterSend(m, h)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := send(headersOf(m.Headers), m.Payload)
+	if err != nil {
+		done(nil, err)
+	} else {
+		done(reply, nil)
+	}
+	return reply, err
+}
+
+// enterSend calls what is around a message that is about to be sent.
+func (r bare) enterSend(m *entity.Sending, h *Headers) (done func([]byte, error), err error) {
+	m.Type = r.typ.Name
+	if m.Context == nil {
+		m.Context = context.Background()
+	}
+	if h != nil {
+		m.Headers = h.B
+	}
+	return entity.EnterSend(r.typ.Around, m, r.d.count.callbacks.Call)
+}
+
 // AskWith sends payload and waits for the reply until ctx ends.
 func (r *Region) AskWith(ctx context.Context, h *Headers, id string, payload []byte) ([]byte, error) {
+	if r.sends {
+		return bare{r}.through(&entity.Sending{Context: ctx, ID: id, Payload: payload, Asks: true}, h,
+			func(h *Headers, payload []byte) ([]byte, error) { return bare{r}.ask(ctx, h, id, payload) })
+	}
+	return bare{r}.ask(ctx, h, id, payload)
+}
+
+// ask is AskWith without what is around it.
+func (r bare) ask(ctx context.Context, h *Headers, id string, payload []byte) ([]byte, error) {
 	limit := r.d.cfg.AskTimeout
 	deadline, byContext := ctx.Deadline()
 	if byContext {
@@ -244,7 +299,7 @@ func (r *Region) AskWith(ctx context.Context, h *Headers, id string, payload []b
 	if err != nil {
 		return nil, route.NotRun(err)
 	}
-	a, corr, err := r.d.asks.begin(limit, r, sh, nil, nil)
+	a, corr, err := r.d.asks.begin(limit, r.Region, sh, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -292,6 +347,23 @@ func (r *Region) AskWithinWith(d time.Duration, h *Headers, id string, payload, 
 
 // askFor is AskWithinWith for a handler of a shard here, nil for none. The deadline of the shard's move lets it go.
 func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, payload, into []byte) ([]byte, error) {
+	if !r.sends {
+		return bare{r}.askWithin(by, d, h, id, payload, into)
+	}
+	b, err := bare{r}.through(&entity.Sending{ID: id, Payload: payload, Asks: true, Within: d}, h,
+		func(h *Headers, payload []byte) ([]byte, error) {
+			return bare{r}.askWithin(by, d, h, id, payload, into)
+		})
+	if err != nil {
+		return into[:0], err
+	}
+	return b, nil
+}
+
+// askWithin is askFor without what is around it.
+func (r bare) askWithin(by *exec.Host, d time.Duration, h *Headers, id string, payload, into []byte) (
+	[]byte, error,
+) {
 	if d <= 0 {
 		return into[:0], route.NotRun(errNoTime)
 	}
@@ -302,7 +374,7 @@ func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, p
 	if err != nil {
 		return into[:0], route.NotRun(err)
 	}
-	a, corr, err := r.d.asks.begin(d, r, sh, into, nil)
+	a, corr, err := r.d.asks.begin(d, r.Region, sh, into, nil)
 	if err != nil {
 		return into[:0], err
 	}
@@ -327,6 +399,33 @@ func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, p
 // AskFuncWith is AskWith whose answer calls f.
 func (r *Region) AskFuncWith(d time.Duration, h *Headers, id string, payload []byte,
 	f func(reply []byte, err error)) error {
+	if r.sends {
+		return bare{r}.askFuncThrough(d, h, id, payload, f)
+	}
+	return bare{r}.askFunc(d, h, id, payload, f)
+}
+
+// askFuncThrough is askFunc with what is around it.
+func (r bare) askFuncThrough(d time.Duration, h *Headers, id string, payload []byte,
+	f func(reply []byte, err error)) error {
+	m := &entity.Sending{ID: id, Payload: payload, Asks: true, Within: d}
+	done, err := r.enterSend(m, h)
+	if err != nil {
+		return err
+	}
+	err = r.askFunc(d, headersOf(m.Headers), id, m.Payload, func(reply []byte, err error) {
+		done(reply, err)
+		f(reply, err)
+	})
+	if err != nil {
+		done(nil, err)
+	}
+	return err
+}
+
+// askFunc is AskFuncWith without what is around it.
+func (r bare) askFunc(d time.Duration, h *Headers, id string, payload []byte,
+	f func(reply []byte, err error)) error {
 	if d <= 0 {
 		return route.NotRun(errNoTime)
 	}
@@ -335,7 +434,7 @@ func (r *Region) AskFuncWith(d time.Duration, h *Headers, id string, payload []b
 	if err != nil {
 		return route.NotRun(err)
 	}
-	a, corr, err := r.d.asks.begin(d, r, sh, nil, f)
+	a, corr, err := r.d.asks.begin(d, r.Region, sh, nil, f)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,16 @@ func (r *Region) TellWaitWith(ctx context.Context, h *Headers, id string, payloa
 	if err := ctx.Err(); err != nil {
 		return route.NotRun(given(err))
 	}
+	if r.sends {
+		return bare{r}.tellThrough(ctx, h, id, payload, func(h *Headers, payload []byte) error {
+			return bare{r}.tellPatiently(ctx, h, id, payload)
+		})
+	}
+	return bare{r}.tellPatiently(ctx, h, id, payload)
+}
+
+// tellPatiently is TellWaitWith without what is around it.
+func (r bare) tellPatiently(ctx context.Context, h *Headers, id string, payload []byte) error {
 	if err := r.tellWait(h, id, payload); err != nil {
 		return route.NotRun(r.insist(ctx, err, func() error { return r.tellWait(h, id, payload) }))
 	}

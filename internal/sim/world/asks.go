@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/internal/core/lifetime"
 	"github.com/kith-io/kith/internal/core/plane"
@@ -90,6 +91,27 @@ func (p *Process) AskWith(headers []byte, d time.Duration, typ, id string, paylo
 	if r == nil {
 		return route.ErrNotRegistered
 	}
+	if !entity.SendsAround(r.Type) {
+		return r.ask(headers, d, id, payload, done)
+	}
+	m := &entity.Sending{ID: id, Payload: payload, Headers: headers, Asks: true, Within: d}
+	after, err := r.enterSend(m)
+	if err != nil {
+		return err
+	}
+	err = r.ask(m.Headers, d, id, m.Payload, func(b []byte, err error) {
+		after(b, err)
+		done(b, err)
+	})
+	if err != nil {
+		after(nil, err)
+	}
+	return err
+}
+
+// ask is AskWith without what is around it.
+func (r *Region) ask(headers []byte, d time.Duration, id string, payload []byte, done func([]byte, error)) error {
+	p := r.Process
 	n, err := r.Type.ShardOf(id)
 	if err != nil {
 		return err

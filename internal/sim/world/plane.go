@@ -4,6 +4,7 @@
 package world
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -206,9 +207,39 @@ func (r *Region) Send(id string, payload []byte, corr uint64) (to peer.ID, err e
 	return r.SendWith(nil, id, payload, corr)
 }
 
-// SendWith is Send with headers.
+// SendWith is Send with headers. What is around a tell is called; an ask has come through that before.
 func (r *Region) SendWith(headers []byte, id string, payload []byte, corr uint64) (to peer.ID, err error) {
+	if corr == 0 && entity.SendsAround(r.Type) {
+		m := &entity.Sending{ID: id, Payload: payload, Headers: headers}
+		done, err := r.enterSend(m)
+		if err != nil {
+			return peer.ID{}, err
+		}
+		to, err = r.send(m.Headers, id, m.Payload, 0, 0)
+		done(nil, err)
+		return to, err
+	}
 	return r.send(headers, id, payload, corr, 0)
+}
+
+// enterSend calls what is around a message that is about to be sent. A panic is noted, as one of a handler is.
+func (r *Region) enterSend(m *entity.Sending) (done func([]byte, error), err error) {
+	m.Type, m.Context = r.Type.Name, context.Background()
+	return entity.EnterSend(r.Type.Around, m, func(name string, f func()) (err error) {
+		defer func() {
+			switch v := recover().(type) {
+			case nil:
+			case killed:
+				panic(v)
+			default:
+				p := r.Process
+				p.World.trace.note(p.World.Now, p.Index, opNote, name+" of "+r.Type.Name+" panicked")
+				err = fmt.Errorf("%s: %v", name, v)
+			}
+		}()
+		f()
+		return nil
+	})
 }
 
 // send is SendWith for an envelope that has flags.
