@@ -4,6 +4,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 
 // Call is one call of a MemoryStore that is about to begin.
 type Call struct {
-	Do     string // "claim", "load", "commit" or "due"
+	Do     string // "claim", "load", "commit", "due" or "unsent"
 	Shard  Shard
 	Fence  route.Fence
 	Writes []Write // of a commit
@@ -181,7 +182,7 @@ func (m *MemoryStore) Load(ctx context.Context, s Shard, f route.Fence, ids ...s
 
 // copyOf returns a record that shares nothing with r.
 func copyOf(r Record) Record {
-	r.State, r.Outbox = bytes.Clone(r.State), bytes.Clone(r.Outbox)
+	r.State, r.Outbox, r.Reminders = bytes.Clone(r.State), bytes.Clone(r.Outbox), bytes.Clone(r.Reminders)
 	if !r.Due.IsZero() {
 		r.Due = time.UnixMilli(r.Due.UnixMilli())
 	}
@@ -228,26 +229,49 @@ func (at *memoryShard) follows(w *Write) bool {
 	return ok && is.Version == w.Version-1
 }
 
-// Due implements Store.
-func (m *MemoryStore) Due(ctx context.Context, s Shard, by time.Time) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		var ids []string
+// Due implements Store. It reads all at once.
+func (m *MemoryStore) Due(ctx context.Context, s Shard, by time.Time) iter.Seq2[Alarm, error] {
+	return func(yield func(Alarm, error) bool) {
+		var list []Alarm
 		err := m.call(ctx, Call{Do: "due", Shard: s}, func(at *memoryShard) error {
 			for id, r := range at.records { // sorted below
-				if len(r.Outbox) > 0 || !r.Due.IsZero() && !r.Due.After(by) {
+				if !r.Due.IsZero() && !r.Due.After(by) {
+					list = append(list, Alarm{id, r.Due})
+				}
+			}
+			return nil
+		})
+		slices.SortFunc(list, func(a, b Alarm) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+		yields(list, err, yield)
+	}
+}
+
+// Unsent implements Store. It reads all at once.
+func (m *MemoryStore) Unsent(ctx context.Context, s Shard) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		var ids []string
+		err := m.call(ctx, Call{Do: "unsent", Shard: s}, func(at *memoryShard) error {
+			for id, r := range at.records { // sorted below
+				if len(r.Outbox) > 0 {
 					ids = append(ids, id)
 				}
 			}
 			return nil
 		})
 		slices.Sort(ids)
-		for _, id := range ids {
-			if !yield(id, nil) {
-				return
-			}
+		yields(ids, err, yield)
+	}
+}
+
+// yields yields what was read, and then the error.
+func yields[T any](list []T, err error, yield func(T, error) bool) {
+	for _, v := range list {
+		if !yield(v, nil) {
+			return
 		}
-		if err != nil {
-			yield("", err)
-		}
+	}
+	if err != nil {
+		var none T
+		yield(none, err)
 	}
 }

@@ -58,8 +58,8 @@ func TestFates(t *testing.T) {
 	fate = store.Fate{Before: make(chan struct{})}
 	over, cancel := context.WithCancel(ctx)
 	cancel()
-	for id, err := range m.Due(over, shard, w.Due) {
-		require.Empty(t, id)
+	for a, err := range m.Due(over, shard, w.Due) {
+		require.Empty(t, a)
 		require.ErrorIs(t, err, context.Canceled)
 	}
 	_, err = m.Claim(over, shard, first)

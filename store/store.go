@@ -59,16 +59,18 @@ type Record struct {
 	Version uint64
 	// Schema says in which form State is, as its writer sees it: 0 to 2,147,483,647.
 	Schema uint32
-	// State and Outbox are the writer's; nil and empty are the same.
-	State, Outbox []byte
-	// Due is when something of the record is due, to the millisecond; zero: nothing is.
+	// State, Outbox and Reminders are the writer's; nil and empty are the same.
+	State, Outbox, Reminders []byte
+	// Due is when the first of the reminders is due, to the millisecond; zero: none is.
 	Due time.Time
 	// Nonce is that of the write that made this version: drawn anew for each write, but not for its repeats.
 	Nonce [16]byte
 }
 
 // Size returns for how many bytes a record counts against MaxBytes.
-func (r *Record) Size() int { return Overhead + len(r.ID) + len(r.State) + len(r.Outbox) }
+func (r *Record) Size() int {
+	return Overhead + len(r.ID) + len(r.State) + len(r.Outbox) + len(r.Reminders)
+}
 
 // Write is one record as it is to be. Its Version is that which it makes: it is written if what is stored has the
 // version before; and it is taken as written if what is stored has this version and this Nonce.
@@ -78,8 +80,8 @@ type Write struct {
 	// commit. A write of Version 1 is one, whatever New says.
 	New bool
 	// Delete takes the record away in the place of writing it; that there is none already is as good. Schema, State,
-	// Outbox, Due and New are not looked at. It raises the floor of the shard to Version, or to Floor if that is higher:
-	// no copy of an earlier commit that comes late finds a record of a version that it could follow.
+	// Outbox, Reminders, Due and New are not looked at. It raises the floor of the shard to Version, or to Floor if that
+	// is higher: no copy of an earlier commit that comes late finds a record of a version that it could follow.
 	Delete bool
 	// Floor is looked at if Delete is set alone: 0 to 2^62.
 	Floor uint64
@@ -116,9 +118,18 @@ type Store interface {
 	// the writes survive what the engine promises to survive. No id stands in it twice. Errors: ErrFenced, ErrVersion,
 	// ErrUnknown, ErrStoreWentBack, ErrTooLarge. The store keeps nothing of w after it has returned.
 	Commit(ctx context.Context, s Shard, f route.Fence, w ...Write) error
-	// Due yields the ids of records whose Outbox is not empty, or that are due by a time, in any order. It asks for no
-	// fence. An error is the last that it yields, with an empty id. What is written meanwhile may be left out.
-	Due(ctx context.Context, s Shard, by time.Time) iter.Seq2[string, error]
+	// Due yields the records that are due by a time, the earliest first, those of one millisecond by id. Unsent yields the
+	// ids of those whose Outbox is not empty, in their order. Both ask for no fence, read a bounded number at once, and
+	// hold nothing of the store while they yield: who reads may call it, and stop. An error is the last that they yield.
+	// What is written meanwhile may be left out, or come twice.
+	Due(ctx context.Context, s Shard, by time.Time) iter.Seq2[Alarm, error]
+	Unsent(ctx context.Context, s Shard) iter.Seq2[string, error]
+}
+
+// Alarm is a record that is due.
+type Alarm struct {
+	ID string
+	At time.Time // its Due
 }
 
 // CheckShard returns an ErrTooLarge that says what is wrong with a shard and a fence, or nil. Engines call it first.

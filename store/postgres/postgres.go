@@ -111,7 +111,7 @@ func (s *Store) Load(ctx context.Context, at store.Shard, f route.Fence, ids ...
 	for i, id := range ids {
 		keys[i] = []byte(id)
 	}
-	rows, err := s.pool.Query(ctx, "select * from kith_load($1, $2, $3, $4)", at.Type, int64(at.N), f[:], keys)
+	rows, err := s.pool.Query(ctx, "select * from kith_read($1, $2, $3, $4)", at.Type, int64(at.N), f[:], keys)
 	if err != nil {
 		return nil, told(err)
 	}
@@ -120,7 +120,7 @@ func (s *Store) Load(ctx context.Context, at store.Shard, f route.Fence, ids ...
 		var due *int64
 		var version int64
 		var schema int32
-		err = row.Scan(&id, &version, &schema, &r.State, &r.Outbox, &due, &nonce)
+		err = row.Scan(&id, &version, &schema, &r.State, &r.Outbox, &r.Reminders, &due, &nonce)
 		r.ID, r.Version, r.Schema = string(id), uint64(version), uint32(schema)
 		copy(r.Nonce[:], nonce)
 		if due != nil {
@@ -136,12 +136,12 @@ func (s *Store) Load(ctx context.Context, at store.Shard, f route.Fence, ids ...
 
 // columns are writes as the columns that kith_write takes.
 type columns struct {
-	ids, states, outboxes, nonces, gone [][]byte
-	versions, were                      []int64
-	fresh                               []bool
-	raised                              int64
-	schemas                             []int32
-	dues, wakes                         []*int64
+	ids, states, outboxes, reminders, nonces, gone [][]byte
+	versions, were                                 []int64
+	fresh                                          []bool
+	schemas                                        []int32
+	dues, wakes                                    []*int64
+	raised                                         int64
 }
 
 // add adds a write.
@@ -155,14 +155,15 @@ func (c *columns) add(w *store.Write) {
 	c.fresh = append(c.fresh, w.Makes())
 	c.schemas, c.states = append(c.schemas, int32(w.Schema)), append(c.states, w.State)
 	c.outboxes, c.nonces = append(c.outboxes, w.Outbox), append(c.nonces, w.Nonce[:])
+	c.reminders = append(c.reminders, w.Reminders)
 	var due, wake *int64
 	if !w.Due.IsZero() {
 		at := w.Due.UnixMilli()
-		due, wake = &at, &at
+		due = &at
 	}
 	if len(w.Outbox) > 0 {
-		first := int64(math.MinInt64) // it is due because of its outbox
-		wake = &first
+		unsent := int64(math.MinInt64)
+		wake = &unsent
 	}
 	c.dues, c.wakes = append(c.dues, due), append(c.wakes, wake)
 }
@@ -186,33 +187,73 @@ func commit(ctx context.Context, on execer, at store.Shard, f route.Fence, w []s
 	for i := range w {
 		c.add(&w[i])
 	}
-	_, err := on.Exec(ctx, "select kith_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)", at.Type,
-		int64(at.N), f[:], c.ids, c.versions, c.fresh, c.schemas, c.states, c.outboxes, c.dues, c.wakes, c.nonces, c.gone,
+	_, err := on.Exec(ctx, "select kith_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+		at.Type,
+		int64(at.N), f[:], c.ids, c.versions, c.fresh, c.schemas, c.states, c.outboxes, c.reminders, c.dues, c.wakes, c.nonces, c.gone,
 		c.were, c.raised)
 	return err
 }
 
+// page is how many rows are read at once.
+const page = 256
+
 // Due implements store.Store.
-func (s *Store) Due(ctx context.Context, at store.Shard, by time.Time) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		rows, err := s.pool.Query(ctx, "select id from kith_entity where wake <= $1 and "+
-			"key = (select key from kith_shard where type = $2 and shard = $3)", by.UnixMilli(), at.Type, int64(at.N))
-		if err != nil {
-			yield("", told(err))
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var id []byte
-			if err = rows.Scan(&id); err != nil {
-				break
+func (s *Store) Due(ctx context.Context, at store.Shard, by time.Time) iter.Seq2[store.Alarm, error] {
+	return func(yield func(store.Alarm, error) bool) {
+		last := numbered{N: math.MinInt64, ID: []byte{}}
+		for {
+			list, err := s.rows(ctx, "select due, id from kith_entity where due <= $1 and (due, id) > ($2, $3) and "+
+				"key = (select key from kith_shard where type = $4 and shard = $5) order by due, id limit $6",
+				by.UnixMilli(), last.N, last.ID, at.Type, int64(at.N), page)
+			for _, last = range list {
+				if !yield(store.Alarm{ID: string(last.ID), At: time.UnixMilli(last.N)}, nil) {
+					return
+				}
 			}
-			if !yield(string(id), nil) {
+			if err != nil {
+				yield(store.Alarm{}, told(err))
+			}
+			if err != nil || len(list) < page {
 				return
 			}
 		}
-		if err = errors.Join(err, rows.Err()); err != nil {
-			yield("", told(err))
+	}
+}
+
+// Unsent implements store.Store.
+func (s *Store) Unsent(ctx context.Context, at store.Shard) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		last := numbered{ID: []byte{}}
+		for {
+			list, err := s.rows(ctx, "select wake, id from kith_entity where wake = $1 and id > $2 and "+
+				"key = (select key from kith_shard where type = $3 and shard = $4) order by id limit $5",
+				int64(math.MinInt64), last.ID, at.Type, int64(at.N), page)
+			for _, last = range list {
+				if !yield(string(last.ID), nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield("", told(err))
+			}
+			if err != nil || len(list) < page {
+				return
+			}
 		}
 	}
+}
+
+// numbered is a row of a number and an id.
+type numbered struct {
+	N  int64
+	ID []byte
+}
+
+// rows reads all rows of a query, before one is given away: who gets it may call the store.
+func (s *Store) rows(ctx context.Context, query string, args ...any) ([]numbered, error) {
+	rows, err := s.pool.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[numbered])
 }

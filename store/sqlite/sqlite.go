@@ -22,16 +22,23 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// schema are the tables. wake is when a record is due, zero for at once because of its outbox, null for never: so that
-// one index has all that Due looks for.
+// schema are the tables. wake says that a record has an outbox; due is in milliseconds. Both are null otherwise, and so
+// stand in no index. Columns that came later are not here but in later.
 const schema = `
 create table if not exists kith_shard (
 	key integer primary key, type text not null, shard integer not null, fence blob not null, before blob not null,
-	floor integer not null default 0, unique (type, shard));
+	unique (type, shard));
 create table if not exists kith_entity (
 	key integer not null, id blob not null, version integer not null, schema integer not null, state blob, outbox blob,
 	due integer, wake integer, nonce blob not null, primary key (key, id));
-create index if not exists kith_wake on kith_entity (key, wake) where wake is not null;`
+drop index if exists kith_wake;
+create index if not exists kith_unsent on kith_entity (key, wake, id) where wake is not null;
+create index if not exists kith_due on kith_entity (key, due, id) where due is not null;`
+
+// later are the columns that the tables of earlier builds do not have.
+var later = []struct{ table, column, is string }{
+	{"kith_shard", "floor", "integer not null default 0"}, {"kith_entity", "reminders", "blob"},
+}
 
 // busy is how long a call waits for another process that writes.
 const busy = 10 * time.Second
@@ -87,17 +94,22 @@ func (s *Store) begin() error {
 	})
 }
 
-// makeTables makes the tables, and the column that those of earlier builds have not.
+// makeTables makes the tables, and the columns that those of earlier builds do not have.
 func makeTables(tx *sql.Tx) error {
 	if _, err := tx.Exec(schema); err != nil {
 		return err
 	}
-	var n int
-	err := tx.QueryRow("select count(*) from pragma_table_info('kith_shard') where name = 'floor'").Scan(&n)
-	if err == nil && n == 0 {
-		_, err = tx.Exec("alter table kith_shard add column floor integer not null default 0")
+	for _, c := range later {
+		var n int
+		err := tx.QueryRow("select count(*) from pragma_table_info(?) where name = ?", c.table, c.column).Scan(&n)
+		if err == nil && n == 0 {
+			_, err = tx.Exec("alter table " + c.table + " add column " + c.column + " " + c.is)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // Close closes the file. Calls under way end first.
@@ -222,9 +234,9 @@ func (s *Store) Load(ctx context.Context, at store.Shard, f route.Fence, ids ...
 		is, err := held(ctx, tx, at, f)
 		for i := 0; i < len(ids) && err == nil; i++ {
 			r := store.Record{ID: ids[i]}
-			err = tx.QueryRowContext(ctx, "select version, schema, state, outbox, due, nonce from kith_entity "+
+			err = tx.QueryRowContext(ctx, "select version, schema, state, outbox, reminders, due, nonce from kith_entity "+
 				"where key = ? and id = ?", is.key, []byte(ids[i])).Scan(&r.Version, &r.Schema, &r.State, &r.Outbox,
-				(*millis)(&r.Due), (*nonce)(&r.Nonce))
+				&r.Reminders, (*millis)(&r.Due), (*nonce)(&r.Nonce))
 			switch {
 			case err == nil:
 				list = append(list, r)
@@ -274,10 +286,11 @@ func (s *Store) Commit(ctx context.Context, at store.Shard, f route.Fence, w ...
 
 // The statements of a commit.
 const (
-	insertNew = `insert into kith_entity (version, schema, state, outbox, due, wake, nonce, key, id)
-		values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (key, id)
+	insertNew = `insert into kith_entity (version, schema, state, outbox, due, wake, nonce, key, id, reminders)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (key, id)
 		do update set nonce = excluded.nonce where version = excluded.version and nonce = excluded.nonce`
-	updateOld = `update kith_entity set version = ?1, schema = ?2, state = ?3, outbox = ?4, due = ?5, wake = ?6, nonce = ?7
+	updateOld = `update kith_entity set version = ?1, schema = ?2, state = ?3, outbox = ?4, due = ?5, wake = ?6, nonce = ?7,
+		reminders = ?10
 		where key = ?8 and id = ?9 and (version = ?1 - 1 or version = ?1 and nonce = ?7)`
 	deleteOld = `delete from kith_entity where key = ? and id = ? and version = ?`
 	anyOf     = `select count(*) from kith_entity where key = ? and id = ?`
@@ -330,7 +343,7 @@ func writeOne(ctx context.Context, tx *sql.Tx, is row, w *store.Write) (n int64,
 	}
 	due, wake := times(&w.Record)
 	return changed(tx.ExecContext(ctx, statement, int64(w.Version), w.Schema, w.State, w.Outbox, due, wake, w.Nonce[:],
-		key, id))
+		key, id, w.Reminders))
 }
 
 // changed returns how many rows a statement has changed.
@@ -341,49 +354,91 @@ func changed(r sql.Result, err error) (int64, error) {
 	return r.RowsAffected()
 }
 
-// times returns when a record is due, and when Due names it.
+// times returns when a record is due, and whether it has an outbox, as the columns have it.
 func times(r *store.Record) (due, wake any) {
 	if !r.Due.IsZero() {
 		due = r.Due.UnixMilli()
-		wake = due
 	}
 	if len(r.Outbox) > 0 {
-		wake = int64(minWake)
+		wake = int64(unsent)
 	}
 	return due, wake
 }
 
-// minWake is before all times: the record is due because of its outbox.
-const minWake = -1 << 63
+// unsent is what wake is of a record with an outbox. Earlier builds have the time there where it is due.
+const unsent = -1 << 63
+
+// page is how many rows are read at once.
+const page = 256
 
 // Due implements store.Store.
-func (s *Store) Due(ctx context.Context, at store.Shard, by time.Time) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		rows, err := s.read.QueryContext(ctx, "select id from kith_entity where wake <= ? and "+
-			"key = (select key from kith_shard where type = ? and shard = ?)", by.UnixMilli(), at.Type, at.N)
-		if err != nil {
-			yield("", told(err))
-			return
-		}
-		ids, err := idsOf(rows) // all, before one is given away: who gets it may call the store
-		for _, id := range ids {
-			if !yield(id, nil) {
+func (s *Store) Due(ctx context.Context, at store.Shard, by time.Time) iter.Seq2[store.Alarm, error] {
+	return func(yield func(store.Alarm, error) bool) {
+		due, id := int64(-1<<63), []byte{}
+		for {
+			rows, err := s.read.QueryContext(ctx, "select due, id from kith_entity where due <= ? and (due, id) > (?, ?) and "+
+				"key = (select key from kith_shard where type = ? and shard = ?) order by due, id limit ?",
+				by.UnixMilli(), due, id, at.Type, at.N, page)
+			n := 0
+			for _, r := range readAll(rows, &err) {
+				if n++; !yield(store.Alarm{ID: string(r.id), At: time.UnixMilli(r.n)}, nil) {
+					return
+				}
+				due, id = r.n, r.id
+			}
+			if err != nil {
+				yield(store.Alarm{}, told(err))
+			}
+			if err != nil || n < page {
 				return
 			}
-		}
-		if err != nil {
-			yield("", told(err))
 		}
 	}
 }
 
-// idsOf reads ids and closes rows.
-func idsOf(rows *sql.Rows) (ids []string, err error) {
-	for rows.Next() && err == nil {
-		var id []byte
-		if err = rows.Scan(&id); err == nil {
-			ids = append(ids, string(id))
+// Unsent implements store.Store.
+func (s *Store) Unsent(ctx context.Context, at store.Shard) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		id := []byte{}
+		for {
+			rows, err := s.read.QueryContext(ctx, "select wake, id from kith_entity where wake = ? and id > ? and "+
+				"key = (select key from kith_shard where type = ? and shard = ?) order by id limit ?",
+				int64(unsent), id, at.Type, at.N, page)
+			n := 0
+			for _, r := range readAll(rows, &err) {
+				if n++; !yield(string(r.id), nil) {
+					return
+				}
+				id = r.id
+			}
+			if err != nil {
+				yield("", told(err))
+			}
+			if err != nil || n < page {
+				return
+			}
 		}
 	}
-	return ids, errors.Join(err, rows.Err(), rows.Close())
+}
+
+// numbered is a row of a number and an id.
+type numbered struct {
+	n  int64
+	id []byte
+}
+
+// readAll reads rows and closes them: all, before one is given away, for who gets it may call the store.
+func readAll(rows *sql.Rows, failed *error) (list []numbered) {
+	if *failed != nil {
+		return nil
+	}
+	err := error(nil)
+	for err == nil && rows.Next() {
+		r := numbered{}
+		if err = rows.Scan(&r.n, &r.id); err == nil {
+			list = append(list, r)
+		}
+	}
+	*failed = errors.Join(err, rows.Err(), rows.Close())
+	return list
 }

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"os"
 	"path/filepath"
 	"testing"
@@ -92,8 +93,8 @@ func TestWaitForAnotherProcessEnds(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// TestReadersAreBounded: as many entities as there are may begin at once, on few connections; who walks through Due
-// holds none, so that it may call the store.
+// TestReadersAreBounded: as many entities as there are may begin at once, on few connections; who walks through
+// Unsent holds none, so that it may call the store.
 func TestReadersAreBounded(t *testing.T) {
 	s, at, f := open(t, filepath.Join(t.TempDir(), "x.db")), store.Shard{Type: "t"}, route.MakeFence(1, 1, 1)
 	require.Equal(t, readers, s.read.Stats().MaxOpenConnections)
@@ -107,7 +108,7 @@ func TestReadersAreBounded(t *testing.T) {
 		require.NoError(t, s.Commit(ctx, at, f, w))
 	}
 	var got []string
-	for id, err := range s.Due(ctx, at, time.Now()) {
+	for id, err := range s.Unsent(ctx, at) {
 		require.NoError(t, err)
 		list, err := s.Load(ctx, at, f, id)
 		require.NoError(t, err)
@@ -117,21 +118,33 @@ func TestReadersAreBounded(t *testing.T) {
 	require.ElementsMatch(t, []string{"a", "b"}, got)
 }
 
-// TestTablesOfEarlierBuilds: a file whose shards have no floor yet gets one, and keeps what it has (SHD-11).
+// earlier are tables as builds have made them that knew no floor.
+const earlier = `
+create table kith_shard (
+	key integer primary key, type text not null, shard integer not null, fence blob not null, before blob not null,
+	unique (type, shard));
+create table kith_entity (
+	key integer not null, id blob not null, version integer not null, schema integer not null, state blob, outbox blob,
+	due integer, wake integer, nonce blob not null, primary key (key, id));
+create index kith_wake on kith_entity (key, wake) where wake is not null;
+insert into kith_shard values (1, 't', 0, x'00000000000000010000000100000001', x'00000000000000000000000000000000');
+insert into kith_entity values (1, x'61', 1, 0, x'78', null, 7, 7, x'01000000000000000000000000000000');`
+
+// TestTablesOfEarlierBuilds: what such tables have is kept, and all that came later works (SHD-11).
 func TestTablesOfEarlierBuilds(t *testing.T) {
-	file, ctx, at := filepath.Join(t.TempDir(), "x.db"), context.Background(), store.Shard{Type: "t"}
-	s, f, w := open(t, file), route.MakeFence(1, 1, 1), storetest.Put("a", 1, "x")
-	_, err := s.Claim(ctx, at, f)
+	file, ctx, f := filepath.Join(t.TempDir(), "x.db"), context.Background(), route.MakeFence(1, 1, 1)
+	db, err := sql.Open("sqlite", file)
 	require.NoError(t, err)
-	require.NoError(t, s.Commit(ctx, at, f, w))
-	_, err = s.write.Exec("alter table kith_shard drop column floor")
+	_, err = db.Exec(earlier)
 	require.NoError(t, err)
-	for _, floor := range []uint64{0, 2} {
-		s = open(t, file)
-		c, err := s.Claim(ctx, at, f)
-		require.NoError(t, err)
-		require.Equal(t, floor, c.Floor)
-		w.Version, w.Delete = 2, true
-		require.NoError(t, s.Commit(ctx, at, f, w))
-	}
+	require.NoError(t, db.Close())
+	storetest.Run(t, storetest.Engine{Open: func(t *testing.T) store.Store { return open(t, file) }})
+	s := open(t, file)
+	c, err := s.Claim(ctx, store.Shard{Type: "t"}, f)
+	require.NoError(t, err)
+	require.Zero(t, c)
+	list, err := s.Load(ctx, store.Shard{Type: "t"}, f, "a")
+	require.NoError(t, err)
+	require.Equal(t, []store.Record{{ID: "a", Version: 1, State: []byte("x"), Due: time.UnixMilli(7), Nonce: [16]byte{1}}},
+		list)
 }

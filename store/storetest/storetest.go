@@ -5,6 +5,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,8 @@ func Run(t *testing.T, e Engine) {
 		"FenceOnlyGrows": fenceOnlyGrows, "LastOwnerIsTold": lastOwnerIsTold, "NobodyClaimed": nobodyClaimed,
 		"VersionsFollow": versionsFollow, "AllOrNone": allOrNone, "RepeatsAreKnown": repeatsAreKnown,
 		"Deletes": deletes, "Floor": floor, "LateCopies": lateCopies, "CopiesBesideTheOwner": copiesBesideTheOwner,
-		"WhatIsDue": whatIsDue, "Bounds": bounds, "LargeRecords": largeRecords,
+		"WhatIsDue": whatIsDue, "DueInPages": dueInPages, "WhatIsUnsent": whatIsUnsent,
+		"Bounds": bounds, "LargeRecords": largeRecords,
 		"ShardsAreApart": shardsAreApart, "CommitBesideAClaim": commitBesideAClaim, "HeldCommit": heldCommit,
 		"CallsThatEnd": callsThatEnd, "ManyShards": manyShards, "Survives": survives,
 	} {
@@ -172,18 +174,19 @@ func versionsFollow(t *suite) {
 	}
 	w := Put("a", 2, "2")
 	w.Schema, w.Outbox, w.Due = 7, []byte{0, 1, 255}, time.UnixMilli(1_800_000_000_123)
+	w.Reminders = []byte{9, 0, 255}
 	t.commits(s, f, w)
 	list, err := t.st.Load(t.ctx, s, f, "a", "b")
 	t.is(err, nil)
 	if len(list) != 1 || list[0].ID != "a" || list[0].Version != 2 || list[0].Schema != 7 ||
 		string(list[0].State) != "2" || !slices.Equal(list[0].Outbox, w.Outbox) || !list[0].Due.Equal(w.Due) ||
-		list[0].Nonce != w.Nonce {
+		!slices.Equal(list[0].Reminders, w.Reminders) || list[0].Nonce != w.Nonce {
 		t.Fatalf("got %+v, want %+v", list, w)
 	}
 	t.commits(s, f, Put("a", 3, ""))
 	list, err = t.st.Load(t.ctx, s, f, "a")
 	t.is(err, nil)
-	if len(list) != 1 || len(list[0].State) != 0 || len(list[0].Outbox) != 0 || !list[0].Due.IsZero() {
+	if len(list) != 1 || len(list[0].State)+len(list[0].Outbox)+len(list[0].Reminders) != 0 || !list[0].Due.IsZero() {
 		t.Fatalf("got %+v", list)
 	}
 }
@@ -354,45 +357,128 @@ func copiesBesideTheOwner(t *suite) {
 	}
 }
 
-// due returns what Due yields, in order.
-func (t *suite) due(s store.Shard, by time.Time) (ids []string) {
+// due returns what Due yields.
+func (t *suite) due(s store.Shard, by time.Time) (list []store.Alarm) {
 	t.Helper()
-	for id, err := range t.st.Due(t.ctx, s, by) {
+	for a, err := range t.st.Due(t.ctx, s, by) {
 		t.is(err, nil)
-		ids = append(ids, id)
+		list = append(list, a)
 	}
-	slices.Sort(ids)
-	return ids
+	return list
 }
 
-// whatIsDue: records with an outbox, and those whose time has come, of one shard; until they change.
+// whatIsDue: records whose time has come, of one shard, earliest first, until they change; an outbox makes none due.
 func whatIsDue(t *suite) {
 	s, f, at := t.shard(1), fence(1), time.UnixMilli(1_800_000_000_000)
 	t.claims(s, f)
-	soon, later, sends, both := Put("soon", 1, ""), Put("later", 1, ""), Put("sends", 1, ""), Put("both", 1, "")
-	soon.Due, later.Due, sends.Outbox = at, at.Add(time.Millisecond), []byte("x")
-	both.Due, both.Outbox = later.Due, []byte("y")
-	t.commits(s, f, soon, later, sends, both, Put("never", 1, ""))
+	put := func(id string, version uint64, after time.Duration) store.Write {
+		w := Put(id, version, "x")
+		w.Due, w.Outbox = at.Add(after), []byte("x")
+		return w
+	}
+	never := Put("never", 1, "")
+	never.Outbox, never.Reminders = []byte("x"), []byte("x")
+	t.commits(s, f, put("z", 1, 0), put("b", 1, 5*time.Millisecond), put("a", 1, 5*time.Millisecond), never,
+		put("c", 1, -100*365*24*time.Hour)) // long before 1970 is a time, too
 	other := t.shard(2)
 	t.claims(other, f)
-	t.commits(other, f, soon)
-	for _, c := range []struct {
-		by   time.Time
-		want []string
-	}{
-		{at.Add(-time.Millisecond), []string{"both", "sends"}},
-		{at, []string{"both", "sends", "soon"}},
-		{at.Add(time.Hour), []string{"both", "later", "sends", "soon"}},
-	} {
-		if got := t.due(s, c.by); !slices.Equal(got, c.want) {
-			t.Fatalf("by %v: %v, want %v", c.by, got, c.want)
+	t.commits(other, f, put("z", 1, 0))
+	want := func(by time.Duration, ids ...string) {
+		t.Helper()
+		var got []string
+		for _, a := range t.due(s, at.Add(by)) {
+			got = append(got, a.ID)
+		}
+		if !slices.Equal(got, ids) {
+			t.Fatalf("by %v: %v, want %v", by, got, ids)
 		}
 	}
-	t.commits(s, f, Put("both", 2, ""), Put("sends", 2, ""), gone("soon", 2))
-	if got := t.due(s, at.Add(time.Hour)); !slices.Equal(got, []string{"later"}) {
-		t.Fatalf("got %v", got)
+	want(-time.Millisecond, "c")
+	want(0, "c", "z")
+	want(4*time.Millisecond, "c", "z")
+	want(time.Hour, "c", "z", "a", "b")
+	if list := t.due(s, at); !list[1].At.Equal(at) {
+		t.Fatalf("due at %v, want %v", list[1].At, at)
 	}
+	t.commits(s, f, put("z", 2, time.Minute), Put("b", 2, ""), gone("c", 2))
+	want(time.Hour, "a", "z")
 	for range t.st.Due(t.ctx, s, at.Add(time.Hour)) {
+		break // whoever reads may stop
+	}
+}
+
+// dueInPages: many records that are due come in order, each once, while whoever reads calls the store.
+func dueInPages(t *suite) {
+	const records = 700
+	s, f, at := t.shard(1), fence(1), time.UnixMilli(1_800_000_000_000)
+	t.claims(s, f)
+	var want []store.Alarm
+	for n := 0; n < records; n += store.MaxWrites {
+		var w []store.Write
+		for i := range store.MaxWrites {
+			p := Put(fmt.Sprint("id", n+i), 1, "")
+			p.Due = at.Add(time.Duration(rand.IntN(50)) * time.Millisecond)
+			w, want = append(w, p), append(want, store.Alarm{ID: p.ID, At: p.Due})
+		}
+		t.commits(s, f, w...)
+	}
+	slices.SortFunc(want, func(a, b store.Alarm) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	n := 0
+	for a, err := range t.st.Due(t.ctx, s, at.Add(time.Second)) {
+		t.is(err, nil)
+		if n >= len(want) || a.ID != want[n].ID || !a.At.Equal(want[n].At) {
+			t.Fatalf("the record at place %d is %v", n, a)
+		}
+		if n%100 == 0 {
+			t.version(s, f, a.ID)
+		}
+		n++
+	}
+	if n != records {
+		t.Fatalf("%d of %d records came", n, records)
+	}
+}
+
+// whatIsUnsent: the records with an outbox, of one shard, by id, in as many pages as it takes, until they change.
+func whatIsUnsent(t *suite) {
+	const records = 600
+	s, f := t.shard(1), fence(1)
+	other := t.shard(2)
+	t.claims(s, f)
+	t.claims(other, f)
+	put := func(id string, version uint64, outbox string) store.Write {
+		w := Put(id, version, "")
+		w.Outbox, w.Due = []byte(outbox), time.UnixMilli(1)
+		return w
+	}
+	t.commits(other, f, put("other", 1, "x"))
+	var want []string
+	for n := 0; n < records; n += 50 {
+		var w []store.Write
+		for i := n; i < n+50; i++ {
+			id := fmt.Sprint("id", i)
+			w, want = append(w, put(id, 1, "x"), put(fmt.Sprint("none", i), 1, "")), append(want, id)
+		}
+		t.commits(s, f, w...)
+	}
+	unsent := func() (ids []string) {
+		for id, err := range t.st.Unsent(t.ctx, s) {
+			t.is(err, nil)
+			if ids = append(ids, id); len(ids)%100 == 0 {
+				t.version(s, f, id)
+			}
+		}
+		return ids
+	}
+	slices.Sort(want)
+	if got := unsent(); !slices.Equal(got, want) {
+		t.Fatalf("%d, want %d: %v", len(got), len(want), got)
+	}
+	t.commits(s, f, put(want[0], 2, ""), gone(want[1], 2), put(want[2], 2, "y"))
+	if got := unsent(); !slices.Equal(got, want[2:]) {
+		t.Fatalf("%d, want %d: %v", len(got), len(want)-2, got)
+	}
+	for range t.st.Unsent(t.ctx, s) {
 		break // whoever reads may stop
 	}
 }
@@ -410,7 +496,7 @@ func bounds(t *suite) {
 	}
 	t.commits(s, f, many[:store.MaxWrites]...)
 	large, none, zero := most, Put("n", 0, ""), Put("n", 1, "")
-	large.State = append(slices.Clone(most.State), 'x')
+	large.Reminders = []byte("x")
 	zero.Nonce = [16]byte{}
 	schema, low := Put("n", 1, ""), gone("n", 1)
 	schema.Schema, low.Floor = 1<<31, 1<<62+1
