@@ -56,6 +56,10 @@ type Config struct {
 	// a record once it goes on. The end of a node waits for it, a second at most.
 	Logger *slog.Logger
 
+	// Patience is a preset of how soon a lost member is given up, and of the stalls that a healthy one may have for it. It
+	// sets fields of Membership and of Resolver that are zero (docs/failover.md); zero means PatienceNormal, whose values
+	// these fields name as their defaults. It must be the same on all nodes.
+	Patience Patience
 	// Membership paces gossip, failure detection and joining; its zero value holds the defaults.
 	Membership MembershipConfig
 	// Resolver decides which side of a broken cluster lives. Its zero value is keep-majority with all defaults: when
@@ -166,7 +170,8 @@ func (c Config) driver() driver.Config {
 		Directory: c.Directory, FlightRecord: driver.FlightRecord(c.FlightRecord), NeverForm: c.NeverForm, FormNew: c.FormNew,
 		AwaitSeeds: c.AwaitSeeds,
 		Roles:      c.Roles, AppVersion: c.AppVersion,
-		Logger: c.Logger, Membership: c.Membership.machine(), Resolver: c.Resolver.machine(), Lease: c.Lease,
+		Logger: c.Logger, Patience: c.Patience, Membership: c.Membership.machine(), Resolver: c.Resolver.machine(),
+		Lease:    c.Lease,
 		MinBirth: c.MinBirth, Sharding: driver.Sharding(c.Sharding), JoinTimeout: c.JoinTimeout,
 		LeaveTimeout: c.LeaveTimeout, Phases: c.Phases,
 		MaxPayload: c.MaxPayload, MaxMessage: c.MaxMessage,

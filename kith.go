@@ -239,6 +239,8 @@ type (
 	Status = cluster.Status
 	// Metadata is one key and its value of the small map that the cluster's state carries.
 	Metadata = cluster.Metadata
+	// Patience is a preset of Config.Patience.
+	Patience = cluster.Patience
 	// Cause says why a member was marked Down.
 	Cause = cluster.Cause
 	// Convergence says whether a node can prove that all members have seen its state, and if not, why.

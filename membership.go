@@ -6,6 +6,7 @@ package kith
 import (
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/membership"
 )
@@ -102,6 +103,13 @@ type MembershipConfig struct {
 	// MonitoredBy is how many neighbours on the ring watch each node (5).
 	MonitoredBy int
 }
+
+// The presets of Config.Patience.
+const (
+	PatienceNormal = cluster.PatienceNormal // bears stalls of up to 3 s; the default
+	PatienceCalm   = cluster.PatienceCalm   // of up to 1 s: a dead process is given up in a third of the time
+	PatienceNoisy  = cluster.PatienceNoisy  // of up to 6 s
+)
 
 // Validate returns all faults of t joined, defaults applied, or nil. Config.Validate calls it: it needs calling only
 // where a MembershipConfig is made before the rest of the configuration is known.

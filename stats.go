@@ -15,6 +15,7 @@ type Stats struct {
 	Uptime             time.Duration   // since the start of the node
 	Suspension         SuspensionStats // the times in which no message was handled here
 	StepAge            time.Duration   // how long ago the control goroutine last stepped
+	LongestStall       time.Duration   // of this process, in the last five to ten minutes (docs/failover.md)
 	Envelopes          uint64          // that loops and workers took, also to refuse them; Types has what handlers got
 	AsksUnderway       int             // asks of this node that wait for their answers
 	AsksLate           uint64          // answers that came when nobody waited any more

@@ -104,6 +104,8 @@ var ofNode = []family{
 		func(s *snapshot) float64 { return yes(s.view.Leader == s.id) }),
 	one("kith_step_age_seconds", "How long ago the control goroutine last stepped.", gauge,
 		func(s *snapshot) float64 { return s.stats.StepAge.Seconds() }),
+	one("kith_longest_stall_seconds", "For how long this process stood still at most, in the last minutes.", gauge,
+		func(s *snapshot) float64 { return s.stats.LongestStall.Seconds() }),
 	total("kith_log_dropped_total", "Log records that found no room in front of a logger that stood still.",
 		func(s *kith.Stats) uint64 { return s.LogDropped }),
 	one("kith_log_stalled_seconds", "How long the logger has been busy with one record; 0: with none.", gauge,

@@ -3,6 +3,7 @@
 package sbr
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -77,6 +78,9 @@ type Config struct {
 	// StableAfter is how long the picture must stand still before a decision. Zero means by the number of Up members at
 	// the last converged version: 5.5 s up to 5, 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, then 30 s.
 	StableAfter time.Duration
+	// StablePercent is how much of the times by number of members counts, in percent, where StableAfter is zero. Zero
+	// means 100; from 10 to 1000.
+	StablePercent int
 	// UnstableAfter is how much longer than StableAfter the picture may go on changing before all nodes are downed. Zero
 	// means three quarters of StableAfter; negative means never.
 	UnstableAfter time.Duration
@@ -122,6 +126,9 @@ func (c Config) Validate() error {
 	if c.StableAfter != 0 && c.StableAfter < minStable {
 		fault("StableAfter is %v, must be at least %v", c.StableAfter, minStable)
 	}
+	if c.StablePercent != 0 && (c.StablePercent < 10 || c.StablePercent > 1000) {
+		fault("StablePercent is %d, must be from 10 to 1000", c.StablePercent)
+	}
 	for _, d := range []struct {
 		name string
 		v    time.Duration
@@ -149,13 +156,18 @@ func (c Config) StableFor(up int) time.Duration {
 	if c.StableAfter > 0 {
 		return c.StableAfter
 	}
+	after := stableSteps[len(stableSteps)-1].after
 	for _, s := range stableSteps {
 		if up <= s.members {
-			return s.after
+			after = s.after
+			break
 		}
 	}
-	return stableSteps[len(stableSteps)-1].after
+	return after * time.Duration(c.percent()) / 100
 }
+
+// percent is StablePercent with its default.
+func (c Config) percent() int { return cmp.Or(c.StablePercent, 100) }
 
 // unstableFor returns after what time of change all go, counted from the first change; ok is false when they never do.
 func (c Config) unstableFor(stable time.Duration) (d time.Duration, ok bool) {
@@ -214,6 +226,8 @@ func (c Config) Settings() string {
 	stable := "by-size"
 	if c.StableAfter > 0 {
 		stable = c.StableAfter.String()
+	} else if p := c.percent(); p != 100 {
+		stable += fmt.Sprintf("*%d%%", p)
 	}
 	unstable := "default"
 	if c.UnstableAfter > 0 {

@@ -34,8 +34,8 @@ var outages = []outage{
 }
 
 // cost runs an outage and returns how long an entity of the lost owner was not served, as another node sees it.
-func (o *outage) cost(t *testing.T, seed uint64) time.Duration {
-	c := New(t, o.n, seed)
+func (o *outage) cost(t *testing.T, seed uint64, options ...Option) time.Duration {
+	c := New(t, o.n, seed, options...)
 	c.Register(echo())
 	c.AwaitUp()
 	c.Advance(30 * time.Second)

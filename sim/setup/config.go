@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/core/plane"
@@ -17,6 +18,7 @@ import (
 // Config is what a simulated cluster is made of. The zero value of a field takes its default.
 type Config struct {
 	Network    Network
+	Patience   cluster.Patience // sets what is zero in Membership and Resolver
 	Membership membership.Config
 	Shard      shard.Config
 	Data       DataConfig

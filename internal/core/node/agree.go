@@ -48,7 +48,7 @@ func Agreements() []Agreement {
 		{Key: "window", Fields: []string{"Window"}, Since: settingsSince,
 			value: always(func(t *Terms) string { return strconv.Itoa(t.Window) })},
 		{Key: "kith.resolver", Fields: []string{"Resolver.Strategy", "Resolver.QuorumSize", "Resolver.KeepAlone",
-			"Resolver.StableAfter", "Resolver.UnstableAfter", "Resolver.LeaseDelay"}, Since: 1, Join: true,
+			"Resolver.StableAfter", "Resolver.UnstableAfter", "Resolver.LeaseDelay", "Patience"}, Since: 1, Join: true,
 			value: always(func(t *Terms) string {
 				r := t.Config.Resolver
 				r.Role, r.LeaseName = "", ""
@@ -76,7 +76,7 @@ func Agreements() []Agreement {
 
 // pace returns the fields that say how long a silence the failure detector bears, behind those given.
 func pace(more ...string) []string {
-	return append(more, "Membership.Detector", "Membership.HeartbeatInterval", "Membership.AcceptablePause",
+	return append(more, "Patience", "Membership.Detector", "Membership.HeartbeatInterval", "Membership.AcceptablePause",
 		"Membership.Threshold", "Membership.MinStdDeviation", "Membership.MaxSamples")
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/core/courier"
 	"github.com/kith-io/kith/internal/core/watch"
 	"github.com/kith-io/kith/membership"
@@ -31,6 +32,8 @@ type Config struct {
 	Shard      shard.Config // a TakeoverTime of zero follows the resolver, see Takeover
 	Resolver   Resolver     // the zero value is keep-majority, on
 	Courier    CourierConfig
+	// Patience is the preset by which a margin goes; what it sets besides, Paced has put into Membership and Resolver.
+	Patience cluster.Patience
 	// ProcessDeathIsProof takes a link that was reset and then refused, or a new process at the address, as the confirmed
 	// end of a process: its shards are given to others at once. It must be off where anything stands in between that
 	// could answer so for a process that lives.

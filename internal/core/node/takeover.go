@@ -11,12 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
 )
 
-// takeoverMargin covers gossip within the cut-off side, frames under way, and clocks that drift.
+// takeoverMargin is the margin where it does not follow from gossip, see margin.
 const takeoverMargin = 2 * time.Second
 
 // Takeover returns the takeover time of a cluster with that many members: Shard.TakeoverTime when it is set, the
@@ -24,11 +25,9 @@ const takeoverMargin = 2 * time.Second
 func (c Config) Takeover(members int) time.Duration { return c.takeover()(members) }
 
 // DerivedTakeover returns when an owner that is cut off has suspended itself for certain, counted from the cut, in a
-// cluster with that many members: the longest silence, the resolver's longest time to decide and two seconds, rounded
-// up to a second.
-func (c Config) DerivedTakeover(members int) time.Duration {
-	return derived(c.Membership.SilenceBound(), c.Resolver, members)
-}
+// cluster with that many members: the longest silence, the resolver's longest time to decide and a margin. That of
+// PatienceCalm follows from its gossip; else it is two seconds, and the sum is rounded up to a second.
+func (c Config) DerivedTakeover(members int) time.Duration { return c.derived()(members) }
 
 // parkMargin is what a message may have to wait beside the takeover time: for the removal of the lost owner, the
 // reports to a new coordinator and the order to the next owner.
@@ -45,7 +44,10 @@ func ParkTimeFor(takeover time.Duration) time.Duration {
 
 // ExitLimit returns the longest ExitTimeout: a leaver whose time was over hosts until it ends, and when it is cut off
 // while it exits it is removed at once; it must have ended before its shards live elsewhere.
-func (c Config) ExitLimit() time.Duration { return c.Takeover(1) - takeoverMargin }
+func (c Config) ExitLimit() time.Duration {
+	t := c.Takeover(1)
+	return t - c.margin(t)
+}
 
 // Takeover returns the takeover time by the number of members that there have been lately.
 func (n *Node) Takeover() time.Duration { return n.shards.Takeover() }
@@ -55,9 +57,17 @@ func Moves(n *Node, id route.TypeID) (list []shard.MoveState, term uint32) {
 	return shard.Moves(n.shards, id)
 }
 
-func derived(silence time.Duration, r Resolver, members int) time.Duration {
-	d := silence + r.WithDefaults().DecidedWithin(members) + takeoverMargin
-	return (d + time.Second - 1).Truncate(time.Second)
+// derived asks the detector once, for all numbers of members.
+func (c Config) derived() func(members int) time.Duration {
+	silence, r := c.Membership.SilenceBound(), c.Resolver.WithDefaults()
+	return func(members int) time.Duration {
+		d := silence + r.DecidedWithin(members)
+		d += c.margin(d)
+		if c.Patience == cluster.PatienceCalm {
+			return (d + time.Millisecond - 1).Truncate(time.Millisecond)
+		}
+		return (d + time.Second - 1).Truncate(time.Second)
+	}
 }
 
 func (c Config) takeover() func(members int) time.Duration {
@@ -68,8 +78,7 @@ func (c Config) takeover() func(members int) time.Duration {
 	if fixed != 0 {
 		return func(int) time.Duration { return fixed }
 	}
-	silence, r := c.Membership.SilenceBound(), c.Resolver
-	return func(members int) time.Duration { return derived(silence, r, members) }
+	return c.derived()
 }
 
 // sharding is the configuration of the sharding machine.
@@ -87,10 +96,10 @@ func (c Config) StopsWithin() string {
 	if c.Resolver.Strategy == ResolverOff {
 		return "never"
 	}
-	silence := c.Membership.SilenceBound()
 	var list []string
+	derived := c.derived()
 	for _, n := range sbr.Sizes() {
-		if d := derived(silence, c.Resolver, n).String(); len(list) == 0 || list[len(list)-1] != d {
+		if d := derived(n).String(); len(list) == 0 || list[len(list)-1] != d {
 			list = append(list, d)
 		}
 	}

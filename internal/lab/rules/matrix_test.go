@@ -78,11 +78,11 @@ var matrix = map[string]string{
 	"shard/strategy":          "cluster route peer wire",
 	"bootstrap/formation":     "peer wire",
 	"shutdown":                "membership route peer",
-	"node": "hello membership sbr singleton shard crdt courier " +
+	"node": "cluster hello membership sbr singleton shard crdt courier " +
 		"route peer stats wire internal/core/watch",
 	// what a node was given, in a ring, and given again
 	"internal/core/flight": "node membership fd shard shard/strategy route peer wire courier internal/core/watch",
-	"sim/setup":            "node membership shard plane flow wire",
+	"sim/setup":            "cluster node membership shard plane flow wire",
 	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow " +
 		"bootstrap/formation sparse " +
 		"internal/core/flight internal/core/leases internal/core/replica internal/core/watch route peer wire stats " +
@@ -103,7 +103,7 @@ var matrix = map[string]string{
 	"internal/lab/bootruns": "",
 	// starts of nodes that know nobody, simulated
 	"internal/sim/starts": "bootstrap/formation peer wire",
-	"driver": "internal/core/replica internal/runtime/replicas internal/core/partition internal/core/watch " +
+	"driver": "cluster internal/core/replica internal/runtime/replicas internal/core/partition internal/core/watch " +
 		"node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
 		"internal/core/flight internal/core/leases stats wire ringbuf internal/base/feed internal/core/survey " +
 		"shard/strategy internal/base/logs " +
@@ -156,7 +156,8 @@ var matrix = map[string]string{
 	// what both commands share: child processes, last lines, statistics
 	"internal/cli": "root latency wire",
 	// real processes under faults: the harness and the child that it starts
-	"internal/lab/chaos": "root admin internal/cli internal/cli/fleet internal/base/logs internal/lab/bootruns",
+	"internal/lab/chaos": "cluster node root admin internal/cli internal/cli/fleet internal/base/logs " +
+		"internal/lab/bootruns",
 	// several node processes of one command
 	"internal/cli/fleet":   "root internal/cli internal/cli/ledger internal/base/pki",
 	"internal/cli/ledger":  "",                      // what entities have received, held against what was sent

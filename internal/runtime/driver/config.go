@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/internal/core/node"
@@ -81,6 +82,7 @@ type Config struct {
 	AwaitSeeds bool
 	Logger     *slog.Logger
 
+	Patience   cluster.Patience
 	Membership membership.Config
 	MinBirth   uint64
 	Resolver   node.Resolver
@@ -148,6 +150,8 @@ func orDefault[T comparable](v *T, d T) {
 
 // WithDefaults returns c with zero fields replaced by their defaults.
 func (c Config) WithDefaults() Config {
+	paced := node.Config{Patience: c.Patience, Membership: c.Membership, Resolver: c.Resolver}.Paced()
+	c.Membership, c.Resolver = paced.Membership, paced.Resolver
 	orDefault(&c.Name, DefaultName)
 	orDefault(&c.Listen, DefaultListen)
 	orDefault(&c.Logger, slog.New(slog.DiscardHandler))
@@ -204,7 +208,7 @@ func (c Config) localBuffer() int { return localFactor * c.LinkBuffer }
 
 // node is what the takeover time follows from, and what others must agree on.
 func (c Config) node() node.Config {
-	return node.Config{Membership: c.Membership, Resolver: c.Resolver, Shard: c.Sharding.machine(),
+	return node.Config{Patience: c.Patience, Membership: c.Membership, Resolver: c.Resolver, Shard: c.Sharding.machine(),
 		ProcessDeathIsProof: c.Sharding.ProcessDeathIsProof}
 }
 
@@ -243,7 +247,7 @@ func (c Config) validateTakeover(fault func(ok bool, format string, args ...any)
 func (c Config) validateExit(fault func(ok bool, format string, args ...any)) {
 	exit, most := c.Membership.ExitTimeout, c.node().ExitLimit()
 	fault(exit <= 0 || exit <= most || c.Resolver.Strategy == node.ResolverOff,
-		"ExitTimeout is %v, must be at most %v, two seconds below the takeover time", exit, most)
+		"ExitTimeout is %v, must be at most %v, well below the takeover time", exit, most)
 }
 
 // members is the configuration of the membership machine.
@@ -267,6 +271,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrBadConfig}, args...)...))
 		}
 	}
+	fault(c.Patience.Valid(), "Patience is %v, which is no preset", c.Patience)
 	fault(c.Name != "" && len(c.Name) <= MaxName, "Name has %d bytes, must have 1 to %d", len(c.Name), MaxName)
 	c.validateAddresses(fault)
 	fault(!c.AwaitSeeds || len(c.Seeds) == 0, "Seeds and AwaitSeeds")

@@ -55,11 +55,14 @@ func (d *Driver) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for c.ended == nil {
-		timer.Reset(d.rest())
+		rest := d.rest()
+		due := d.now() + rest
+		timer.Reset(rest)
 		select {
 		case <-d.inbox.wake:
 		case <-timer.C:
 		}
+		d.sleeps.stalls.ends(d.log, due, d.now())
 		d.turn()
 	}
 	d.shutdown()

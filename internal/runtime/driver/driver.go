@@ -122,8 +122,9 @@ func start(ctx context.Context, cfg Config, left legacy) (*Driver, error) {
 	sharding := cfg.Sharding.machine()
 	sharding.Moves, sharding.Costs, sharding.NoStates = d.moves, d.costs, d.noStates
 	nc := node.Config{Self: d.self, Seed: seed, Membership: cfg.members(), Shard: sharding, Resolver: cfg.Resolver,
-		ProcessDeathIsProof: cfg.Sharding.ProcessDeathIsProof}
+		Patience: cfg.Patience, ProcessDeathIsProof: cfg.Sharding.ProcessDeathIsProof}
 	d.control.node = recorded(d, nc)
+	d.sleeps.stalls.tolerated = nc.Membership.AcceptablePause
 	d.exec.Gate.Init(nc.GapLimit())
 	d.wires.Start()
 	d.startThreads()

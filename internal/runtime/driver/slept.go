@@ -1,5 +1,5 @@
-// Sleeps that the monotonic clock does not show: a machine suspended to memory, a virtual machine that stood still
-// (MEM-10).
+// Sleeps that the monotonic clock does not show, as of a machine suspended to memory, or a virtual machine that stood
+// still; and stalls that it shows (MEM-10).
 //
 // Where the system counts its own sleeps (Linux: CLOCK_BOOTTIME) they are part of this node's time: it jumps, as after
 // any other pause. A virtual machine that its host held shows nothing at all inside, until the wall clock is set right:
@@ -9,6 +9,7 @@
 package driver
 
 import (
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -28,12 +29,14 @@ type clocks struct {
 // sleepWatch compares the monotonic clock with two others. look may be called by several goroutines.
 type sleepWatch struct {
 	clocks
-	start time.Time
-	base  time.Duration // boot less monotonic at the start
-	clock *exec.Clock   // to which sleeps are added
-	ahead atomic.Int64  // of the wall clock over this node's time, at the last look
-	steps atomic.Int64  // of the wall clock that the node has not been told of
-	leapt atomic.Int64  // sum of all steps of the wall clock by sleptLeast and more
+	start  time.Time
+	base   time.Duration // boot less monotonic at the start
+	clock  *exec.Clock   // to which sleeps are added
+	ahead  atomic.Int64  // of the wall clock over this node's time, at the last look
+	steps  atomic.Int64  // of the wall clock that the node has not been told of
+	stalls stallWatch
+
+	leapt atomic.Int64 // sum of all steps of the wall clock by sleptLeast and more
 }
 
 func (s *sleepWatch) init(start time.Time, clock *exec.Clock) {
@@ -114,4 +117,54 @@ func (d *Driver) tellSlept(now time.Duration) {
 	d.log.Warn("the wall clock has stepped, as after a sleep of the machine", "by", by)
 	// Never refused; its effects come out with those of the verb that follows.
 	_ = d.control.node.Do(now, node.SleptCommand{For: by})
+}
+
+const (
+	// stallWindow is how long a stall is remembered, at least, and twice as long at most.
+	stallWindow = 5 * time.Minute
+	// stallWarnings is how often such a warning is repeated at most.
+	stallWarnings = 10 * time.Minute
+)
+
+// stallWatch measures by how much sleeps of the control goroutine were too long. Its writer is that goroutine.
+type stallWatch struct {
+	tolerated   time.Duration // the pause that the failure detectors bear; zero: not known
+	now, before atomic.Int64  // the longest since from, and in the window before, in nanoseconds
+	from        time.Duration // when the window began
+	warned      time.Duration // zero: never
+}
+
+// note takes one sleep that should have ended at due and ended at now. It reports whether that deserves a warning: it
+// took more than half of what the others bear, and nobody was warned of one lately.
+func (s *stallWatch) note(due, now time.Duration) (stall time.Duration, warn bool) {
+	if now-s.from >= stallWindow {
+		last := s.now.Load()
+		if now-s.from >= 2*stallWindow {
+			last = 0
+		}
+		s.before.Store(last)
+		s.now.Store(0)
+		s.from = now
+	}
+	if stall = max(0, now-due); int64(stall) > s.now.Load() {
+		s.now.Store(int64(stall))
+	}
+	if s.tolerated == 0 || stall <= s.tolerated/2 || s.warned != 0 && now-s.warned < stallWarnings {
+		return stall, false
+	}
+	s.warned = now
+	return stall, true
+}
+
+// longest returns the longest stall of the last minutes.
+func (s *stallWatch) longest() time.Duration {
+	return time.Duration(max(s.now.Load(), s.before.Load()))
+}
+
+// ends takes the end of a sleep of the control goroutine, and warns when that is worth it.
+func (s *stallWatch) ends(log *slog.Logger, due, now time.Duration) {
+	if stall, warn := s.note(due, now); warn {
+		log.Warn("this node stood still for a good part of what the other members bear; more, and they give it up "+
+			"(Config.Patience)", "stall", stall.Round(time.Millisecond), "borne", s.tolerated)
+	}
 }

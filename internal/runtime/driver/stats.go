@@ -42,6 +42,7 @@ type Stats struct {
 	Uptime             time.Duration
 	Suspension         stats.Suspension
 	StepAge            time.Duration
+	LongestStall       time.Duration
 	Envelopes          uint64
 	AsksUnderway       int
 	AsksLate           uint64
@@ -71,7 +72,8 @@ type Stats struct {
 // Stats gathers a snapshot.
 func (d *Driver) Stats() Stats {
 	s := Stats{
-		Uptime: d.now(), StepAge: d.stepAge(), AsksUnderway: d.asks.underway(), AsksLate: d.asks.late.Load(),
+		Uptime: d.now(), StepAge: d.stepAge(), LongestStall: d.sleeps.stalls.longest(),
+		AsksUnderway: d.asks.underway(), AsksLate: d.asks.late.Load(),
 		AsksForeign:  d.asks.foreign.Load(),
 		BusyEntities: d.exec.Busy(), MailboxBytes: d.mail.used.Load(), ControlDropped: d.inbox.dropped.Load(),
 		ControlLost: d.count.mailLost.Load(), InvalidFrames: d.nonsense.count.Load(),

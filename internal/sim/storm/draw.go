@@ -54,6 +54,7 @@ const (
 	OffLocks       = "locks"       // processes that prove the last one at their address dead, and some that lie
 	OffPartitions  = "partitions"  // partitions that are defined, moved and handed over
 	OffWatches     = "watches"     // entities that watch one another
+	OffPatience    = "patience"    // nodes that go by another preset than PatienceNormal
 )
 
 // Draws returns everything that a storm can be run without.
@@ -62,7 +63,7 @@ func Draws() []string {
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
 		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog, OffZones,
 		OffPools, OffReplicas, OffLocks, OffPartitions,
-		OffWatches}
+		OffWatches, OffPatience}
 }
 
 // demanding is a part of a storm that demands something when all is well.

@@ -67,7 +67,7 @@ func TestThawedNodesGoOn(t *testing.T) {
 // end, from one half of the ring into the other too. Which strategy was asked, who understood moves, and when somebody
 // asked the node for its next deadline makes no difference.
 func TestRecordsReplay(t *testing.T) {
-	rings := []int{64 << 10, 512 << 10, 512 << 10} // as small as the states of the seed allow
+	rings := []int{128 << 10, 512 << 10, 512 << 10} // as small as the states of the seed allow
 	var whole, partial, halves, verbs, decisions, asked int
 	for seed := range seedsOf() {
 		s := newStorm(3+seed, nil, false)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
@@ -45,6 +46,10 @@ func (s *storm) drawResolver(cfg *setup.Config) {
 	default:
 		r.StableAfter = time.Duration(3+s.rng.IntN(5)) * time.Second
 		cfg.Shard.TakeoverTime = detectionBound + r.StableAfter*7/4 + 2*time.Second
+	}
+	if rng, ok := s.draw(OffPatience, 5); ok && r.Strategy != node.ResolverOff { // all times follow from a preset
+		cfg.Patience = []cluster.Patience{cluster.PatienceCalm, cluster.PatienceCalm, cluster.PatienceNoisy}[rng.IntN(3)]
+		r.StableAfter, cfg.Shard.TakeoverTime = 0, 0
 	}
 	cfg.Resolver = r
 	cfg.Records = r.Strategy != node.ResolverOff // a supervisor restarts first seeds too

@@ -91,6 +91,8 @@ func (h *Host) yields(e *membership.Ended) {
 func New(n int, seed uint64, cfg setup.Config, watch func(*World) Watcher) *World {
 	cfg.Data = cfg.Data.WithDefaults()
 	cfg.LeaveTimeout = cmp.Or(cfg.LeaveTimeout, leaveTimeout)
+	paced := node.Config{Patience: cfg.Patience, Membership: cfg.Membership, Resolver: cfg.Resolver}.Paced()
+	cfg.Membership, cfg.Resolver = paced.Membership, paced.Resolver
 	w := &World{
 		Config:   cfg,
 		Net:      newNetwork(n, cfg.Network, seed),
@@ -293,8 +295,8 @@ func (w *World) ShardName(id route.TypeID, n route.ShardID) string {
 
 // Node is what the takeover time follows from.
 func (w *World) Node() node.Config {
-	return node.Config{Membership: w.Config.Membership, Resolver: w.Config.Resolver, Shard: w.Config.Shard,
-		ProcessDeathIsProof: w.Config.ProcessDeathIsProof}
+	return node.Config{Patience: w.Config.Patience, Membership: w.Config.Membership, Resolver: w.Config.Resolver,
+		Shard: w.Config.Shard, ProcessDeathIsProof: w.Config.ProcessDeathIsProof}
 }
 
 // Takeover is how long a shard of a lost owner waits at most: as for all processes that ever ran.
