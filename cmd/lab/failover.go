@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/lab/chaos"
@@ -17,6 +18,7 @@ type trialFlags struct {
 	Nodes       int           `default:"5" help:"Node processes, 3 to 16."`
 	Entities    int           `default:"10" help:"Entities of each mode, 1 to 1000."`
 	StableAfter time.Duration `default:"0s" help:"${partstable_help}"`
+	Patience    kith.Patience `default:"normal" help:"Preset of the nodes: normal, calm or noisy."`
 	Out         string        `default:"out" help:"${trialout_help}"`
 	Progress    bool          `help:"Show progress although stderr is not a terminal."`
 }
@@ -37,7 +39,8 @@ const trialLoad = 60
 
 // trial returns how cases are measured, with a folder of that name.
 func (c *trialFlags) trial(e *env.Env, folder string) chaos.Trial {
-	return chaos.Trial{Nodes: c.Nodes, Rounds: c.Rounds, StableAfter: c.StableAfter, Dir: filepath.Join(c.Out, folder),
+	return chaos.Trial{Nodes: c.Nodes, Rounds: c.Rounds, StableAfter: c.StableAfter,
+		Patience: c.Patience, Dir: filepath.Join(c.Out, folder),
 		Load:  chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: trialLoad, Asks: trialLoad},
 		Child: e.Self("chaos-child", false), Progress: cli.NewProgress(e.Stderr, c.Progress)}
 }

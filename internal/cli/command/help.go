@@ -60,6 +60,14 @@ var texts = kong.Vars{
 		"than twice as many less one.",
 	"poll_help": "Event loops that have just had work look for more for so long before they sleep; 0: off, at most 1ms. " +
 		"Ever less where that is in vain.",
+	"patience_help": "How soon a lost member is given up, the same on all nodes: normal (bears stalls of 3s), calm " +
+		"(1s, for machines and networks without them), noisy (6s); docs/failover.md.",
+	"pause_help": "Silence of a member that is borne beyond the rhythm of its answers, the same on all nodes; 0: by " +
+		"--patience.",
+	"takeover_help": "How long the entities of a lost member wait before they live elsewhere, the same on all nodes; 0: " +
+		"as long as one that is cut off may go on, and shorter is refused. Without a resolver 20s.",
+	"deathproof_help": "A refused connection proves a process dead, whose entities live elsewhere at once. Only where " +
+		"nothing between the nodes can refuse for a process that lives.",
 	"stable_help": "How long nothing may change before the resolver decides, at least 100ms; 0: by cluster size, 5.5s " +
 		"up to 5 members, 30s above 100.",
 	"demo_help":       "Host the demo entities: counters that answer with the number of messages they had.",

@@ -49,6 +49,7 @@ type runCmd struct {
 	LeaveTimeout time.Duration `default:"30s" help:"${leave_help}"`
 
 	resolverFlags
+	paceFlags
 
 	LogFormat string `enum:"text,json" default:"text" help:"Format of the log on stderr: text or json."`
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level logged: debug, info, warn or error."`
@@ -83,6 +84,16 @@ type resolverFlags struct {
 	Quorum       int           `help:"${quorum_help}"`
 	KeepAlone    bool          `help:"keep-oldest: the oldest lives even when it is alone."`
 	StableAfter  time.Duration `default:"0s" help:"${stable_help}"`
+}
+
+// paceFlags say how soon a lost member is given up.
+type paceFlags struct {
+	Patience            kith.Patience `default:"normal" help:"${patience_help}"`
+	HeartbeatInterval   time.Duration `default:"0s" help:"How often members are probed; 0: by --patience."`
+	AcceptablePause     time.Duration `default:"0s" help:"${pause_help}"`
+	PhiThreshold        float64       `default:"0" help:"Suspicion at which a silent member is held unreachable, 1 to 16; 0: 8."`
+	TakeoverTime        time.Duration `default:"0s" help:"${takeover_help}"`
+	ProcessDeathIsProof bool          `help:"${deathproof_help}"`
 }
 
 // flightFlags say what is kept for a replay.
@@ -120,8 +131,10 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 		FlightRecord: kith.FlightRecord{Bytes: c.FlightBytes, Directory: c.FlightDir},
 		Directory:    c.DataDir, NeverForm: c.NeverForm, FormNew: c.FormNew,
 		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, PollFor: c.PollFor,
+		Patience: c.Patience, Membership: kith.MembershipConfig{HeartbeatInterval: c.HeartbeatInterval,
+			AcceptablePause: c.AcceptablePause, Threshold: c.PhiThreshold},
 		Sharding: kith.Sharding{RebalanceInterval: c.RebalanceInterval, MaxMoves: c.MaxMoves,
-			NoLockProof: c.NoLockProof}}
+			NoLockProof: c.NoLockProof, TakeoverTime: c.TakeoverTime, ProcessDeathIsProof: c.ProcessDeathIsProof}}
 }
 
 // Validate is called by the parser: all faults at once, before anything starts.
@@ -133,7 +146,8 @@ func (c *runCmd) Validate() error {
 	errs.Must(c.DemoShards >= 1 && c.DemoShards <= 1<<20, "--demo-shards must be 1 to 1048576")
 	errs.Must(c.Quorum >= 0, "--quorum is negative")
 	node := cli.About(c.findFaults(c.config(nil)), kith.ErrBadConfig, "FlightRecord.Bytes", "--flight-bytes",
-		"FlightRecord.Directory", "--flight-dir", "QuorumSize", "--quorum")
+		"FlightRecord.Directory", "--flight-dir", "QuorumSize", "--quorum",
+		"Threshold", "--phi-threshold")
 	errs = append(errs, c.adminFaults(c.adminCert()), node)
 	return c.Explain(errors.Join(errs...))
 }

@@ -43,8 +43,9 @@ type startArgs struct {
 	Dir, Store        string
 	Zero              time.Duration // of the run's clock
 	Load              Load
-	Proof             bool          // kith.Config.Sharding.ProcessDeathIsProof
-	Unproven          bool          // kith.Config.Sharding.NoLockProof
+	Proof             bool // kith.Config.Sharding.ProcessDeathIsProof
+	Unproven          bool // kith.Config.Sharding.NoLockProof
+	Patience          kith.Patience
 	StableAfter       time.Duration // kith.Config.Resolver.StableAfter
 	Admin             bool          // serves an admin interface on a free port of its own loopback
 	Trace             bool          // logs at level debug
@@ -109,7 +110,7 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	c.node.Node, err = kith.Start(ctx, kith.Config{Name: a.Cluster, Listen: a.Listen, Advertise: a.Advertise,
 		Seeds: a.Seeds, Insecure: a.Insecure, Logger: c.log, JoinTimeout: joinTime, LeaveTimeout: leaveTime,
 		Directory: kept(a.Dir, a.Node), Undelivered: c.load.undelivered,
-		Resolver: kith.Resolver{StableAfter: a.StableAfter},
+		Patience: a.Patience, Resolver: kith.Resolver{StableAfter: a.StableAfter},
 		Sharding: kith.Sharding{ProcessDeathIsProof: a.Proof, NoLockProof: a.Unproven, DrainTime: drainTime}})
 	if err != nil {
 		return r, err

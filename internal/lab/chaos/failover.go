@@ -29,7 +29,8 @@ var ErrFailover = errors.New("failover found something")
 // what must not be.
 func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) {
 	r := &FailoverResult{Nodes: cfg.Nodes, Rounds: cfg.Rounds, StableAfter: cfg.StableAfter.Seconds(),
-		Bill: map[Case]*Bill{}}
+		Patience: cfg.Patience,
+		Bill:     map[Case]*Bill{}}
 	began := cli.MachineTime()
 	of := func(c Case) Config { return Config{Net: direct, Proof: c.proof(), Unproven: c == RestartUnproven} }
 	err := trials(&cfg.Trial, cfg.Cases, func(c Case, h *harness) (outage, error) { return measure(ctx, h, c) }, of,
@@ -42,7 +43,7 @@ func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) 
 		return nil, err
 	}
 	r.WallTime = *inSeconds(cli.MachineTime() - began)
-	if faults := r.faults(cfg.Cases, stableFor(cfg.Nodes, cfg.StableAfter)); len(faults) > 0 {
+	if faults := r.faults(cfg.Cases, cfg.pace()); len(faults) > 0 {
 		return r, fmt.Errorf("%w: %w", ErrFailover, faults.Err())
 	}
 	return r, nil
@@ -78,7 +79,7 @@ func (h *harness) account(o *outage) error {
 // longer than that.
 func (h *harness) restFor(next bool) time.Duration {
 	if next {
-		return steadyTime + takeoverFor(stableFor(h.cfg.Nodes, h.cfg.StableAfter))
+		return steadyTime + paceOf(h.cfg.Nodes, h.cfg.Patience, h.cfg.StableAfter).takeover
 	}
 	return steadyTime
 }

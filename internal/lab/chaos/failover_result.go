@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/cli"
 )
 
@@ -92,18 +93,18 @@ const (
 // still held until it was noticed. One that goes on as if nothing had happened begins some forty in that time.
 const boundWoke = 8
 
-// bound returns how long the slowest entity may take where nothing changes for stable before the cluster decides. The
-// silence of a paused owner must be noticed first. With the patience that five nodes have by default no case may take
-// more than boundDefault: a silence that is noticed as late as can be leaves less than boundMore for the rest.
-func (c Case) bound(stable time.Duration) time.Duration {
+// bound returns how long the slowest entity may take in a cluster of that pace. The silence of a paused owner must be
+// noticed first. With the pace that five nodes have by default no case may take more than boundDefault: a silence that
+// is noticed as late as can be leaves less than boundMore for the rest.
+func (c Case) bound(p pace) time.Duration {
 	if c.proof() || c.restarts() && c != RestartUnproven {
 		return boundProof
 	}
-	d := stable + takeoverFor(stable) + boundMore
+	d := p.stable + p.takeover + boundMore
 	if c == PauseOwner {
-		d += longestSilence
+		d += p.silence
 	}
-	if stable == stableFor(5, 0) {
+	if p == paceOf(5, cluster.PatienceNormal, 0) {
 		return min(d, boundDefault)
 	}
 	return d
@@ -161,6 +162,8 @@ type FailoverResult struct {
 	Rounds int `json:"rounds"` // of each case
 	// StableAfter is what was set of it, in seconds; zero: the default.
 	StableAfter float64 `json:"stable_after_s,omitempty"`
+	// Patience is the preset that the nodes had.
+	Patience cluster.Patience `json:"patience"`
 	FailoverTimes
 	Toll
 	Overrun  int            `json:"overrun"` // handlings in hand when their process was stopped, over after others'
@@ -231,11 +234,11 @@ func (r *FailoverResult) times(c Case) (typical, slowest **float64) {
 }
 
 // faults returns what must not be of a cluster in which nothing changes for stable before it decides.
-func (r *FailoverResult) faults(cases []Case, stable time.Duration) (all cli.Faults) {
+func (r *FailoverResult) faults(cases []Case, p pace) (all cli.Faults) {
 	all = slices.Concat(r.found, r.Toll.faults("without an answer", "nothing was lost"))
 	for _, c := range cases {
 		_, slowest := r.times(c)
-		if most := c.bound(stable); *slowest != nil {
+		if most := c.bound(p); *slowest != nil {
 			all.Must(**slowest <= most.Seconds(), "%s: %.3f s, more than %v", c, **slowest, most)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/cli"
 )
 
@@ -103,7 +104,7 @@ func TestFailoverFaults(t *testing.T) {
 		{LoseOwnerProof, 4 * time.Second, nothing, "owner-proof: 4.000 s, more than 3s"},
 		{LoseBothProof, 4 * time.Second, nothing, "both-proof: 4.000 s, more than 3s"},
 		{PauseOwner, 33 * time.Second, nothing, ""},
-		{PauseOwner, 34 * time.Second, nothing, "paused: 34.000 s, more than 33.34s"},
+		{PauseOwner, 34 * time.Second, nothing, "paused: 34.000 s, more than 33.3265s"},
 		{LoseBoth, time.Second, func(o *outage) { o.verdict.Double = 1 }, "1 handlings beside another owner"},
 		{LoseBoth, time.Second, func(o *outage) { o.verdict.Back = 2 }, "2 handlings beside another owner"},
 		{LoseBoth, time.Second, func(o *outage) { o.sums.By[onTheWay] = 3 }, "3 messages lost"},
@@ -115,7 +116,7 @@ func TestFailoverFaults(t *testing.T) {
 		{PauseOwner, time.Second, func(o *outage) { o.fenced, o.verdict.Woke = 9, 8 }, ""},
 		{PauseOwner, time.Second, func(o *outage) { o.verdict.Woke = 9 }, "9 handlings began when their process had stood"},
 	} {
-		all := result(c.c, c.took, c.change).faults(Cases, 7*time.Second)
+		all := result(c.c, c.took, c.change).faults(Cases, paceOf(5, cluster.PatienceNormal, 7*time.Second))
 		if c.want == "" {
 			require.Empty(t, all, c)
 			continue
@@ -136,13 +137,18 @@ func TestFailoverFaults(t *testing.T) {
 // The bounds follow the patience, by takeover times as docs/split-brain.md has them (MEM-10).
 func TestFailoverBounds(t *testing.T) {
 	for nodes, want := range map[int]int{3: 17, 5: 17, 6: 25, 10: 25, 11: 31, 16: 31} {
-		require.Equal(t, want, int(takeoverFor(stableFor(nodes, 0)).Seconds()), nodes)
+		require.Equal(t, want, int(paceOf(nodes, cluster.PatienceNormal, 0).takeover.Seconds()), nodes)
 	}
-	require.Equal(t, 23500*time.Millisecond, LoseBoth.bound(stableFor(5, 0)))
-	require.Equal(t, 28*time.Second, PauseOwner.bound(stableFor(5, 0)), "28 s by default, whatever the case")
-	require.Equal(t, 23*time.Second, LoseOwner.bound(5*time.Second))
-	require.Equal(t, 23*time.Second+longestSilence, PauseOwner.bound(5*time.Second))
-	require.Equal(t, 3*time.Second, LoseOwnerProof.bound(5*time.Second))
+	five := paceOf(5, cluster.PatienceNormal, 0)
+	require.Equal(t, 23500*time.Millisecond, LoseBoth.bound(five))
+	require.Equal(t, 28*time.Second, PauseOwner.bound(five), "28 s by default, whatever the case")
+	other := paceOf(5, cluster.PatienceNormal, 5*time.Second)
+	require.Equal(t, 23*time.Second, LoseOwner.bound(other))
+	require.Equal(t, 23*time.Second+other.silence, PauseOwner.bound(other))
+	require.Equal(t, 3*time.Second, LoseOwnerProof.bound(other))
+	calm := paceOf(5, cluster.PatienceCalm, 0)
+	require.Less(t, LoseOwner.bound(calm), 7200*time.Millisecond)
+	require.Less(t, PauseOwner.bound(calm), 8800*time.Millisecond)
 }
 
 // Who is lost owns something, or nobody is lost.

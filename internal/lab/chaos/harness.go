@@ -12,7 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/core/node"
 )
 
 // Config says what is run.
@@ -33,7 +35,8 @@ type Config struct {
 	Child    cli.Options // how a child is started: Path, Args, Env
 	Progress *cli.Progress
 
-	StableAfter time.Duration // kith.Config.Resolver.StableAfter
+	Patience    cluster.Patience // kith.Config.Patience
+	StableAfter time.Duration    // kith.Config.Resolver.StableAfter
 }
 
 // Trial says what Failover and Partition have in common: rounds of cases, each in a cluster of its own.
@@ -42,7 +45,8 @@ type Trial struct {
 	Rounds int // of each case
 	// StableAfter is kith.Config.Resolver.StableAfter; zero: the default.
 	StableAfter time.Duration
-	Dir         string // a folder for each cluster is made anew in it
+	Patience    cluster.Patience // kith.Config.Patience
+	Dir         string           // a folder for each cluster is made anew in it
 	Load        Load
 	Child       cli.Options // how a child is started: Path, Args, Env
 	Progress    *cli.Progress
@@ -59,6 +63,7 @@ func trials[C ~string, T any](t *Trial, cases []C, try func(C, *harness) (T, err
 			for again := 0; errors.Is(err, errUneven) && again <= unevenMost; again++ {
 				cfg := of(c)
 				cfg.Nodes, cfg.Seed, cfg.Load, cfg.Trace, cfg.StableAfter = t.Nodes, 1, t.Load, true, t.StableAfter
+				cfg.Patience = t.Patience
 				cfg.Child, cfg.Progress = t.Child, t.Progress
 				cfg.Dir = filepath.Join(t.Dir, fmt.Sprintf("%s-%d", c, round+1))
 				h := newHarness(cfg)
@@ -226,25 +231,16 @@ func (h *harness) prepare() (err error) {
 	return nil
 }
 
-// stableFor returns how long nothing changes before a cluster decides: what is set, or what docs/split-brain.md says.
-func stableFor(nodes int, set time.Duration) time.Duration {
-	switch {
-	case set > 0:
-		return set
-	case nodes <= 5:
-		return 5500 * time.Millisecond
-	case nodes <= 10:
-		return 10 * time.Second
-	}
-	return 13 * time.Second
-}
+// pace is how long a cluster takes to notice, to decide and to take over.
+type pace struct{ silence, stable, takeover time.Duration }
 
-// longestSilence is until a detector has noticed it for certain, at the default settings.
-const longestSilence = 5340 * time.Millisecond
+// pace returns that of a cluster with the settings of a trial.
+func (t *Trial) pace() pace { return paceOf(t.Nodes, t.Patience, t.StableAfter) }
 
-// takeoverFor returns the takeover time with that patience, as docs/split-brain.md has it.
-func takeoverFor(stable time.Duration) time.Duration {
-	return (longestSilence + stable*7/4 + 3*time.Second - 1).Truncate(time.Second)
+// paceOf asks the configuration itself, as a node does; zero means the default.
+func paceOf(nodes int, p cluster.Patience, stable time.Duration) pace {
+	c := node.Config{Patience: p, Resolver: node.Resolver{StableAfter: stable}}.Paced()
+	return pace{c.Membership.SilenceBound(), c.Resolver.StableFor(nodes), c.Takeover(nodes)}
 }
 
 // The bounds within which everything must be well: after the last fault of a round the time to notice, to decide, to

@@ -208,7 +208,7 @@ func (s *separation) witness(ctx context.Context, l *life) {
 		s.o.fault("%s never held all of the other side unreachable", name(l.slot))
 		return
 	}
-	soon := s.h.clock.Now() + stableFor(s.h.cfg.Nodes, s.h.cfg.StableAfter) - explainBefore
+	soon := s.h.clock.Now() + paceOf(s.h.cfg.Nodes, s.h.cfg.Patience, s.h.cfg.StableAfter).stable - explainBefore
 	if loses {
 		events := make(chan said, 1)
 		go func() { events <- s.o.run(ctx, l.slot, "events", "--admin", l.admin) }() // ends with the node
