@@ -162,6 +162,18 @@ test-protobuf: ## vet and test the protobuf codec, a module of its own; needs it
 test-otel: ## vet and test the module for OpenTelemetry, a module of its own; needs its modules, from the network or the cache
 	@cd otel && $(GO) vet ./... && $(GO) test ./...
 
+.PHONY: durable
+durable: MINUTES = 3
+durable: ENGINE = sqlite
+durable: ## durable entities on five real processes under faults for MINUTES=3, ENGINE=sqlite, drawn by SEED: nothing lost
+	@mkdir -p $(BIN)
+	@cd test/durable && $(GO) build -o ../../$(BIN)/durable .
+	@$(BIN)/durable --engine=$(ENGINE) --minutes=$(MINUTES) $(if $(SEED),--seed=$(SEED)) $(ARGS)
+
+.PHONY: test-durable
+test-durable: ## vet and test the module of make durable, with a short run of it; needs its modules, from the network or the cache
+	@cd test/durable && $(GO) vet ./... && $(GO) test -count=1 -timeout $(LIMIT) ./...
+
 .PHONY: test-stores
 test-stores: ## vet and test the stores of durable entities, modules of their own, against real engines; installs PostgreSQL if it may
 	@GO="$(GO)" .ci/test-stores

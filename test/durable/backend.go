@@ -1,0 +1,151 @@
+// Backends: where the store of a run lies, and what can hit it.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// backend is the store of a run.
+type backend interface {
+	source() string    // what processes open
+	disk() string      // plain or tmpfs
+	cannotFill() error // why its disk cannot be full, or nil
+	// hit has a kind of fault come, and returns what ends it.
+	hit(ctx context.Context, kind string) (over func() error, err error)
+	close() error
+}
+
+// newBackend makes the store of a run.
+func newBackend(ctx context.Context, h *harness) (backend, error) {
+	d, err := newDisk(h)
+	if err != nil {
+		return nil, err
+	}
+	var b backend
+	if h.cfg.Engine == sqliteEngine {
+		b = &sqliteBackend{place: d, file: filepath.Join(d.dir, "bank.db")}
+	} else {
+		b, err = newPostgresBackend(ctx, h, d)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return b, nil
+}
+
+// place is a folder for the store: a file system of its own, which is small, where that is permitted and wanted.
+type place struct {
+	dir     string
+	mounted bool
+	why     error // why it is none
+}
+
+// diskBytes is the size of the small file system.
+const diskBytes = 256 << 20
+
+// disk says what it is.
+func (p *place) disk() string {
+	if p.mounted {
+		return "tmpfs"
+	}
+	return "plain"
+}
+
+// cannotFill says why it cannot be full.
+func (p *place) cannotFill() error { return p.why }
+
+// fill fills it to the last byte, and returns what makes room again.
+func (p *place) fill() (over func() error, err error) {
+	name := filepath.Join(p.dir, "filler")
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	block := make([]byte, 1<<20)
+	for len(block) > 0 {
+		if _, err := f.Write(block); err != nil {
+			block = block[:len(block)/2]
+		}
+	}
+	return func() error { return errors.Join(f.Close(), os.Remove(name)) }, nil
+}
+
+// sqliteBackend is a file.
+type sqliteBackend struct {
+	*place
+	file string
+}
+
+func (b *sqliteBackend) source() string { return b.file }
+
+// hit has somebody hold the write lock, or the disk be full.
+func (b *sqliteBackend) hit(ctx context.Context, kind string) (func() error, error) {
+	switch kind {
+	case faultFull:
+		return b.fill()
+	case faultLock:
+		return b.lock(ctx)
+	}
+	return nil, fmt.Errorf("SQLite has no fault %q", kind)
+}
+
+// lock takes the write lock.
+func (b *sqliteBackend) lock(ctx context.Context) (func() error, error) {
+	db, err := openBare(sqliteEngine, b.file)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(ctx)
+	if err == nil {
+		_, err = conn.ExecContext(ctx, "begin immediate")
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return func() error {
+		_, err := conn.ExecContext(context.Background(), "rollback")
+		return errors.Join(err, conn.Close(), db.Close())
+	}, nil
+}
+
+// close copies what is stored beside the logs.
+func (b *sqliteBackend) close() error {
+	return b.place.close()
+}
+
+// copyTo copies the files of a folder.
+func copyTo(to, from string) error {
+	list, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		if err := copyFile(filepath.Join(to, e.Name()), filepath.Join(from, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

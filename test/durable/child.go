@@ -1,0 +1,217 @@
+// The child: one node process with the entities of a run, and the door at which callers from outside ask them. It
+// answers calls on stdin.
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/durable"
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/fleet"
+)
+
+// startArgs says how a node is started.
+type startArgs struct {
+	Name        string // of the node, in the names of its files
+	Sender      int    // number of the process
+	Seeds       []string
+	Dir         string
+	Engine      string
+	Source      string // what the engine opens
+	Break       string
+	Shards      uint32
+	StableAfter time.Duration
+	Zero        time.Duration // of the run's clock
+}
+
+// startReply says where the node and its door are.
+type startReply struct{ Addr, Door string }
+
+// How long things may take in a child.
+const (
+	joinTime  = 40 * time.Second
+	leaveTime = 20 * time.Second
+	askTime   = 10 * time.Second
+)
+
+// child is the state of the process.
+type child struct {
+	stderr io.Writer
+	node   fleet.Node
+	desks  desks
+	close  func() error // of the store
+	log    *slog.Logger
+}
+
+// serveChild answers calls until the parent has gone.
+func serveChild(stdin io.Reader, stdout, stderr io.Writer) error {
+	c := &child{stderr: stderr}
+	err := c.node.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
+		"leave": cli.Op(c.leave)})
+	if c.close != nil {
+		err = errors.Join(err, c.close())
+	}
+	return err
+}
+
+// start starts the node.
+func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error) {
+	clock := cli.NewClock(a.Zero)
+	c.log = slog.New(slog.NewTextHandler(c.stderr, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, x slog.Attr) slog.Attr {
+			if len(groups) == 0 && x.Key == slog.TimeKey {
+				return slog.String(slog.TimeKey, fmt.Sprintf("%.3f", clock.Now().Seconds()))
+			}
+			return x
+		}}))
+	f, err := os.OpenFile(filepath.Join(a.Dir, fmt.Sprintf("store-%d.notes", a.Sender)),
+		os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return r, err
+	}
+	db, by, shut, err := openStore(ctx, a.Engine, a.Source)
+	if err != nil {
+		return r, err
+	}
+	c.close = shut
+	s := &noting{Store: lying(db, by, a.Break), clock: clock, f: f}
+	c.node.Node, err = kith.Start(ctx, kith.Config{Name: "durable", Listen: "127.0.0.1:0", Seeds: a.Seeds,
+		Logger: c.log, JoinTimeout: joinTime, LeaveTimeout: leaveTime, Directory: filepath.Join(a.Dir, "keep-"+a.Name),
+		Resolver: kith.Resolver{StableAfter: a.StableAfter}, Sharding: kith.Sharding{ProcessDeathIsProof: true}})
+	if err != nil {
+		return r, err
+	}
+	if c.desks, err = enlist(c.node.Node, s, a.Shards, a.Break); err != nil {
+		return r, err
+	}
+	if err := c.node.Ready(ctx); err != nil {
+		return r, err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return r, err
+	}
+	go func() { _ = (&http.Server{Handler: c.door(), ReadHeaderTimeout: time.Minute}).Serve(ln) }()
+	go c.end()
+	return startReply{c.node.Addr().String(), ln.Addr().String()}, nil
+}
+
+// The exit codes of a child.
+const (
+	codeLeft  = 0
+	codeEnded = 3 // its cluster ended it
+)
+
+// end ends the process with the membership of its node.
+func (c *child) end() {
+	<-c.node.Done()
+	<-c.node.ShutdownDone()
+	code := codeEnded
+	if c.node.ShutdownReason() == kith.ReasonLeft {
+		code = codeLeft
+	}
+	c.log.Warn("process ends", "code", code, "reason", fmt.Sprint(c.node.Err()))
+	os.Exit(code)
+}
+
+// leave has the node leave; the process ends when that is over.
+func (c *child) leave(context.Context, cli.None) (cli.None, error) {
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*leaveTime)
+		defer cancel()
+		_ = c.node.Leave(ctx)
+	}()
+	return cli.None{}, nil
+}
+
+// status is what a process tells of itself.
+type status struct {
+	Up      int    // members that it sees Up and reachable
+	Others  int    // members that it sees otherwise
+	Stopped string // why a type is stopped here
+}
+
+// status tells it.
+func (c *child) status(context.Context, cli.None) (s status, err error) {
+	if c.desks.registers == nil {
+		return s, errors.New("not started")
+	}
+	v := c.node.View()
+	for _, m := range v.Members {
+		if m.Status == kith.Up && v.Reachable(m.ID) {
+			s.Up++
+		} else {
+			s.Others++
+		}
+	}
+	if err := errors.Join(c.desks.bank.Err(), c.desks.registers.Err()); err != nil {
+		s.Stopped = err.Error()
+	}
+	return s, c.node.Err()
+}
+
+// outcome is what became of an ask.
+type outcome string
+
+// The outcomes.
+const (
+	done     outcome = "done"
+	rejected outcome = "rejected" // by the handler: nothing of it is stored
+	refused  outcome = "refused"  // it has had no effect, and will not
+	unknown  outcome = "unknown"
+)
+
+// reply is what a caller is told.
+type reply struct {
+	Outcome outcome
+	Value   int64
+	Error   string `json:",omitempty"`
+}
+
+// told returns what a caller is told.
+func told(v int64, err error) reply {
+	switch {
+	case err == nil:
+		return reply{Outcome: done, Value: v}
+	case errors.Is(err, durable.ErrRejected), errors.Is(err, durable.ErrTooLarge):
+		return reply{rejected, 0, err.Error()}
+	case !kith.MayHaveRun(err):
+		return reply{refused, 0, err.Error()}
+	}
+	return reply{unknown, 0, err.Error()}
+}
+
+// door answers callers from outside.
+func (c *child) door() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /"+bankType+"/{id}", answering(c.desks.bank))
+	mux.HandleFunc("POST /"+registerType+"/{id}", answering(c.desks.registers))
+	return mux
+}
+
+// answering asks entities.
+func answering[M any](e *durable.Entities[M, int64]) http.HandlerFunc {
+	return func(w http.ResponseWriter, q *http.Request) {
+		var m M
+		if err := json.NewDecoder(http.MaxBytesReader(w, q.Body, 1<<16)).Decode(&m); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		// Not the request's: who asks from outside may be gone, which takes nothing back.
+		ctx, cancel := context.WithTimeout(context.Background(), askTime)
+		defer cancel()
+		_ = json.NewEncoder(w).Encode(told(e.Ask(ctx, q.PathValue("id"), &m)))
+	}
+}

@@ -1,0 +1,118 @@
+// The engines: how a process opens one, how the harness reads what is stored without it, and its way past the fence.
+
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
+
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/store"
+	"github.com/kith-io/kith/store/postgres"
+	"github.com/kith-io/kith/store/sqlite"
+)
+
+// The engines.
+const (
+	sqliteEngine   = "sqlite"
+	postgresEngine = "postgres"
+)
+
+// openStore opens the store of a process.
+func openStore(ctx context.Context, engine, source string) (s store.Store, by forcer, shut func() error, err error) {
+	bare, err := openBare(engine, source)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if engine == sqliteEngine {
+		db, err := sqlite.Open(source)
+		if err != nil {
+			return nil, nil, nil, errors.Join(err, bare.Close())
+		}
+		return db, bare, func() error { return errors.Join(db.Close(), bare.Close()) }, nil
+	}
+	db, err := postgres.Open(ctx, source)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, bare.Close())
+	}
+	return db, bare, func() error { db.Close(); return bare.Close() }, nil
+}
+
+// bare is a database without the engine.
+type bare struct {
+	*sql.DB
+	engine string
+}
+
+// openBare connects when it is used first.
+func openBare(engine, source string) (*bare, error) {
+	driver := "pgx"
+	if engine == sqliteEngine {
+		driver = "sqlite"
+		source = (&url.URL{Scheme: "file", Opaque: url.PathEscape(source),
+			RawQuery: url.Values{"_pragma": {"busy_timeout(10000)"}}.Encode()}).String()
+	}
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		return nil, err
+	}
+	return &bare{db, engine}, nil
+}
+
+// stored is a record as it lies there.
+type stored struct {
+	store.Record
+	Type  string
+	Fence route.Fence // of the shard
+}
+
+// all reads all records.
+func (b *bare) all(ctx context.Context) (list []stored, err error) {
+	rows, err := b.QueryContext(ctx, "select s.type, s.shard, s.fence, e.id, e.version, e.state, e.outbox, e.nonce "+
+		"from kith_entity e join kith_shard s on e.key = s.key")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r stored
+		var shard int64
+		var fence, id, nonce []byte
+		if err := rows.Scan(&r.Type, &shard, &fence, &id, &r.Version, &r.State, &r.Outbox, &nonce); err != nil {
+			return nil, err
+		}
+		r.ID = string(id)
+		copy(r.Fence[:], fence)
+		copy(r.Nonce[:], nonce)
+		list = append(list, r)
+	}
+	return list, rows.Err()
+}
+
+// mark returns the n-th parameter of a statement.
+func (b *bare) mark(n int) string {
+	if b.engine == sqliteEngine {
+		return fmt.Sprintf("?%d", n)
+	}
+	return fmt.Sprintf("$%d", n)
+}
+
+// force writes whatever the fence and the versions say.
+func (b *bare) force(ctx context.Context, s store.Shard, w []store.Write) error {
+	text := fmt.Sprintf("update kith_entity set state = %s, version = %s, nonce = %s where id = %s and key = "+
+		"(select key from kith_shard where type = %s and shard = %s)", b.mark(1), b.mark(2), b.mark(3), b.mark(4),
+		b.mark(5), b.mark(6))
+	for i := range w {
+		_, err := b.ExecContext(ctx, text, w[i].State, int64(w[i].Version), w[i].Nonce[:], []byte(w[i].ID), s.Type,
+			int64(s.N))
+		if err != nil {
+			return fmt.Errorf("%w: %w", store.ErrUnknown, err)
+		}
+	}
+	return nil
+}

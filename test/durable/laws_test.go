@@ -1,0 +1,137 @@
+// Tests of the laws: each can say no.
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/store"
+)
+
+// Each way in which accounts and callers may differ breaks the law that it is about, and what may be does not.
+func TestLawsOfAccounts(t *testing.T) {
+	e := func(id uint64, delta int64) entry { return entry{id, delta} }
+	for name, c := range map[string]struct {
+		orders []order
+		at     account
+		want   laws
+	}{
+		"all is well": {[]order{{e(1, 5), "a", done}, {e(2, -2), "a", done}}, account{3, []entry{e(1, 5), e(2, -2)}}, laws{}},
+		"unknown, and there": {[]order{{e(1, 5), "a", unknown}}, account{5, []entry{e(1, 5)}},
+			laws{UnknownApplied: 1}},
+		"unknown, and not there":     {[]order{{e(1, 5), "a", unknown}}, account{}, laws{UnknownNot: 1}},
+		"rejected and refused":       {[]order{{e(1, 5), "a", refused}, {e(2, 5), "a", rejected}}, account{}, laws{}},
+		"lost":                       {[]order{{e(1, 5), "a", done}}, account{}, laws{Lost: 1, SumError: 5}},
+		"twice":                      {[]order{{e(1, 5), "a", done}}, account{10, []entry{e(1, 5), e(1, 5)}}, laws{AppliedTwice: 1, SumError: 5}},
+		"unknown, and twice":         {[]order{{e(1, 5), "a", unknown}}, account{10, []entry{e(1, 5), e(1, 5)}}, laws{AppliedTwice: 1, SumError: 5, UnknownApplied: 1}},
+		"refused, and there":         {[]order{{e(1, 5), "a", refused}}, account{5, []entry{e(1, 5)}}, laws{RefusedApplied: 1, SumError: 5}},
+		"rejected, and there":        {[]order{{e(1, 5), "a", rejected}}, account{5, []entry{e(1, 5)}}, laws{RefusedApplied: 1, SumError: 5}},
+		"of no order":                {nil, account{5, []entry{e(1, 5)}}, laws{Strange: 1, SumError: 5}},
+		"another amount":             {[]order{{e(1, 5), "a", done}}, account{6, []entry{e(1, 6)}}, laws{Lost: 1, Strange: 1, SumError: 1}},
+		"another account":            {[]order{{e(1, 5), "b", done}}, account{5, []entry{e(1, 5)}}, laws{Lost: 1, Strange: 1, SumError: 10}},
+		"the balance alone is wrong": {[]order{{e(1, 5), "a", done}}, account{4, []entry{e(1, 5)}}, laws{SumError: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got laws
+			got.accounts(c.orders, map[string]account{"a": c.at})
+			got.said = nil
+			require.Equal(t, c.want, got)
+			bad := c.want
+			bad.UnknownApplied, bad.UnknownNot = 0, 0
+			require.Equal(t, bad.AppliedTwice+bad.Lost+bad.RefusedApplied+bad.Strange > 0 || bad.SumError > 0, got.broken())
+		})
+	}
+}
+
+// What processes were told by the store is held against itself and against what is stored.
+func TestLawsOfCommits(t *testing.T) {
+	low, high := route.MakeFence(1, 1, 1), route.MakeFence(1, 1, 2)
+	const ms = time.Millisecond
+	claim := func(f route.Fence, from, to time.Duration) note {
+		return note{From: from, To: to, Op: noteClaim, Type: bankType, Fence: f}
+	}
+	commit := func(f route.Fence, from time.Duration, n uint64, nonce byte) note {
+		return note{From: from, To: from + ms, Op: noteCommit, Type: bankType, Fence: f,
+			Writes: []noted{{"a", n, [16]byte{nonce}}}}
+	}
+	is := func(n uint64, nonce byte) []stored {
+		return []stored{{Record: store.Record{ID: "a", Version: n, Nonce: [16]byte{nonce}}, Type: bankType}}
+	}
+	for name, c := range map[string]struct {
+		notes []note
+		at    []stored
+		want  laws
+	}{
+		"all is well": {[]note{claim(low, 0, ms), commit(low, 2*ms, 1, 1), claim(high, 3*ms, 4*ms), commit(high, 5*ms, 2, 2)},
+			is(2, 2), laws{}},
+		"a later one that nobody was told of": {[]note{claim(low, 0, ms), commit(low, 2*ms, 1, 1)}, is(2, 2), laws{}},
+		"a commit that was on its way": {[]note{commit(low, 3*ms, 1, 1), claim(high, 2*ms, 4*ms), commit(high, 5*ms, 2, 2)},
+			is(2, 2), laws{}},
+		"the same one told twice": {[]note{commit(low, 2*ms, 1, 1), commit(low, 4*ms, 1, 1)}, is(1, 1), laws{}},
+		"refused":                 {[]note{{Op: noteFenced, Type: bankType, Fence: low}}, nil, laws{Fenced: 1}},
+		"behind the claim": {[]note{claim(low, 0, ms), claim(high, 3*ms, 4*ms), commit(low, 5*ms, 1, 1)}, is(1, 1),
+			laws{Stale: 1}},
+		"over the next owner's": {[]note{commit(high, 5*ms, 1, 1), commit(low, 5*ms, 2, 2)}, is(2, 2), laws{Stale: 1}},
+		"one version twice":     {[]note{commit(low, 2*ms, 1, 1), commit(low, 4*ms, 1, 2)}, is(1, 2), laws{Stale: 1}},
+		"it is gone":            {[]note{commit(low, 2*ms, 1, 1)}, nil, laws{LostCommits: 1}},
+		"an older one is there": {[]note{commit(low, 2*ms, 1, 1), commit(low, 4*ms, 2, 2)}, is(1, 1), laws{LostCommits: 1}},
+		"another one is there":  {[]note{commit(low, 2*ms, 1, 1)}, is(1, 3), laws{LostCommits: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got laws
+			got.commits(c.notes, c.at)
+			got.said = nil
+			require.Equal(t, c.want, got)
+			require.Equal(t, c.want.Stale+c.want.LostCommits > 0, got.broken())
+		})
+	}
+}
+
+// A journal whose process was killed in the middle of a line is read up to there; a bad line before that is an error.
+func TestReadNotes(t *testing.T) {
+	b, err := json.Marshal(note{Op: noteCommit, Fence: route.MakeFence(1, 2, 3), Writes: []noted{{"a", 1, [16]byte{7}}}})
+	require.NoError(t, err)
+	line := append(b, '\n')
+	file := filepath.Join(t.TempDir(), "x")
+	for cut := range line {
+		require.NoError(t, os.WriteFile(file, append(append([]byte{}, line...), line[:cut]...), 0o644))
+		list, err := readNotes(file)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(list), 1)
+		require.Equal(t, [16]byte{7}, list[0].Writes[0].Nonce)
+		require.Equal(t, route.MakeFence(1, 2, 3), list[0].Fence)
+	}
+	require.NoError(t, os.WriteFile(file, append([]byte("{\n"), line...), 0o644))
+	_, err = readNotes(file)
+	require.ErrorContains(t, err, file)
+}
+
+// The codec of accounts gives back what it was given, and takes nothing that is cut short or goes on.
+func TestAccountCodec(t *testing.T) {
+	want := account{-7, []entry{{1, -5}, {1 << 63, 1 << 62}}}
+	b, err := accountCodec{}.Append(nil, &want)
+	require.NoError(t, err)
+	var got account
+	require.NoError(t, accountCodec{}.ParseInto(b, &got))
+	require.Equal(t, want, got)
+	for n := range b {
+		require.Error(t, accountCodec{}.ParseInto(b[:n], &got))
+	}
+	require.Error(t, accountCodec{}.ParseInto(append(b, 0), &got))
+	require.Error(t, accountCodec{}.ParseInto([]byte{0, 0xff, 0xff, 0xff, 0xff, 0x7f}, &got), "more entries than can be")
+}
+
+// An account looks for an entry only where its caller wants that.
+func TestHandleAccount(t *testing.T) {
+	a := account{}
+	a.Entries = append(a.Entries, entry{1, 5}, entry{1, 5})
+	require.Equal(t, 2, a.has(1))
+	require.Equal(t, 0, a.has(2))
+}
