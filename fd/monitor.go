@@ -21,10 +21,11 @@ type Monitor struct {
 	expected time.Duration
 	n        int
 
-	members   peer.Set // shared with the caller that gave it
-	watched   []watch  // sorted by identity
-	losses    []loss   // links to targets lost within the last second, the newest at the end
-	strangers []loss   // links to other members that were lost, until one of these is heard again
+	members   peer.Set  // shared with the caller that gave it
+	watched   []watch   // sorted by identity
+	losses    []loss    // links to targets lost within the last second, the newest at the end
+	strangers []loss    // links to other members that were lost, until one of these is heard again
+	asked     listening // members that are probed and not judged
 
 	verdict forecast
 }
@@ -164,6 +165,40 @@ func (m *Monitor) Unheard(now, d time.Duration, into []peer.ID) []peer.ID {
 	return into
 }
 
+// Listen gives the members that this node is to probe beside its targets, from now on: those of whom it has to know
+// whether they are still there, and that others judge. At most 16 are taken, in the order of ids; who is among them
+// already stays, who is no member or a target counts for none of Asked and Unanswered. ids is not kept.
+func (m *Monitor) Listen(now time.Duration, ids peer.Set) { m.asked.follow(now, ids) }
+
+// Asked appends the members that Listen named and that are no targets, in no order, to into. They do not expect further
+// probes, so they need no notice when these end.
+func (m *Monitor) Asked(into []peer.ID) []peer.ID {
+	for _, a := range m.asked {
+		if m.asks(a.id) {
+			into = append(into, a.id)
+		}
+	}
+	return into
+}
+
+// asks reports whether this node probes a member that it listens to only for that.
+func (m *Monitor) asks(id peer.ID) bool {
+	w := m.get(id)
+	return id != m.self && m.members.Has(id) && (w == nil || !w.target)
+}
+
+// Unanswered appends those of Asked from which nothing has arrived for two intervals, those that this node accuses left
+// out, in no order, to into.
+func (m *Monitor) Unanswered(now time.Duration, into []peer.ID) []peer.ID {
+	for _, a := range m.asked {
+		w := m.get(a.id)
+		if m.asks(a.id) && (w == nil || !w.probes.told) && now-a.last >= 2*m.settings.Interval {
+			into = append(into, a.id)
+		}
+	}
+	return into
+}
+
 // LeaveNotices appends the peers that are to hear now, by a last probe, that no more will come, sorted, to into. Each
 // is named a few times in all.
 func (m *Monitor) LeaveNotices(into []peer.ID) []peer.ID {
@@ -186,10 +221,10 @@ func (m *Monitor) Sent(now time.Duration) {
 	}
 }
 
-// Heard records that the answer of id arrived at the given stamp. A peer that is no target is ignored; one that is a
-// target only because it was silent is released, being alive.
+// Heard records that the answer of id arrived at the given stamp. Of a peer that is no target it is a sign of life; one
+// that is a target only because it was silent is released, being alive.
 func (m *Monitor) Heard(id peer.ID, arrived time.Duration) {
-	m.heardStranger(id, arrived)
+	m.heardFrom(id, arrived)
 	w := m.get(id)
 	if w == nil || !w.target {
 		return
@@ -207,7 +242,7 @@ func (m *Monitor) Heard(id peer.ID, arrived time.Duration) {
 // Probed records that a probe of id arrived at the given stamp: from now on its probes are expected. A peer that is no
 // member is ignored.
 func (m *Monitor) Probed(id peer.ID, arrived time.Duration) {
-	m.heardStranger(id, arrived)
+	m.heardFrom(id, arrived)
 	if id == m.self || !m.members.Has(id) {
 		return
 	}
@@ -219,7 +254,7 @@ func (m *Monitor) Probed(id peer.ID, arrived time.Duration) {
 
 // Parted records the last probe of id: it is not to be expected to probe us any more.
 func (m *Monitor) Parted(id peer.ID, arrived time.Duration) {
-	m.heardStranger(id, arrived)
+	m.heardFrom(id, arrived)
 	if w := m.get(id); w != nil {
 		m.verdict.valid = false
 		w.probes = line{}
@@ -230,7 +265,7 @@ func (m *Monitor) Parted(id peer.ID, arrived time.Duration) {
 // Sign records another sign of life of id that arrived at the given stamp. It proves the way from it to us only,
 // so it counts beside its probes, and not as an answer.
 func (m *Monitor) Sign(id peer.ID, arrived time.Duration) {
-	m.heardStranger(id, arrived)
+	m.heardFrom(id, arrived)
 	if w := m.get(id); w != nil {
 		m.verdict.valid = false
 		w.probes.sign(arrived)
@@ -250,6 +285,7 @@ func (m *Monitor) Forgive(now, pause time.Duration) {
 			w.due += pause
 		}
 	}
+	m.asked.forgive(now, pause)
 }
 
 // Tick counts peers as heard once that were due to answer by now and did not.

@@ -92,9 +92,10 @@ func (m *Monitor) lostStranger(id peer.ID, now time.Duration) {
 	}
 }
 
-// heardStranger forgets that the link to id was lost before something arrived from it.
-func (m *Monitor) heardStranger(id peer.ID, arrived time.Duration) {
+// heardFrom notes that something arrived from id, and forgets that the link to it was lost before.
+func (m *Monitor) heardFrom(id peer.ID, arrived time.Duration) {
 	m.strangers = slices.DeleteFunc(m.strangers, func(l loss) bool { return l.id == id && arrived > l.at })
+	m.asked.heard(id, arrived)
 }
 
 // Vanished appends the members that were no targets when Lost was told of them, and from which nothing newer has

@@ -23,8 +23,8 @@ const (
 	verdictBatch = 20 * time.Millisecond
 	// lastProbe is the sequence number of the last probe to a peer. Others count from one.
 	lastProbe = 0
-	// secondProbe is set in the sequence number of a probe by address alone. Any node at the address takes it. If that
-	// is the successor of the node that is meant, it must not expect more probes.
+	// secondProbe is set in the sequence number of a probe beside those of the ring: who gets it must not expect more of
+	// them. It goes by address alone, so that any node at the address takes it, or to a member that is only listened to.
 	secondProbe = 1 << 63
 )
 
@@ -49,7 +49,7 @@ func newMonitor(self peer.ID, cfg Config) *fd.Monitor {
 
 // heartbeat probes every target, and sends former targets their last probe. A target that is late with its answer is
 // probed by its address alone as well, which goes over another connection: a packet that is lost again and again holds
-// up one connection for longer than the detector bears.
+// up one connection for longer than the detector bears. Who is only listened to is probed once.
 func (w *watch) heartbeat() {
 	w.in(timerHeartbeat, w.cfg.HeartbeatInterval)
 	w.probes++
@@ -61,6 +61,8 @@ func (w *watch) heartbeat() {
 	for i := range w.targets {
 		w.targets[i].Inc = 0
 	}
+	w.beat(w.probes | secondProbe)
+	w.targets = w.monitor.Asked(w.targets[:0])
 	w.beat(w.probes | secondProbe)
 	w.targets = w.monitor.LeaveNotices(w.targets[:0])
 	w.beat(lastProbe)

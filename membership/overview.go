@@ -84,8 +84,9 @@ func (m *Machine) reconfirm() error {
 }
 
 // Late appends the members that have not shown for two heartbeat intervals that they live, and that this node does not
-// accuse yet, sorted, to into, and returns it. Of members that this node does not probe it names those that count, and
-// whose link broke and was refused when dialled again: it is not told at once that they are gone.
+// accuse yet, sorted, to into, and returns it. Of members that are not its neighbours on the ring it names those that
+// count, and whose link broke and was refused when dialled again, or to whom it listens and whom it does not hear: it
+// is not told at once that they are gone.
 func (m *Machine) Late(now time.Duration, into []peer.ID) []peer.ID {
 	if m.phase != member {
 		return into
@@ -94,6 +95,7 @@ func (m *Machine) Late(now time.Duration, into []peer.ID) []peer.ID {
 	into = m.watch.monitor.Late(now, into)
 	late := len(into)
 	into = m.watch.monitor.Vanished(now, into)
+	into = m.watch.monitor.Unanswered(now, into)
 	kept := into[:late]
 	for _, id := range into[late:] {
 		if m.st.Status(id).Counts() && !slices.Contains(kept[before:], id) {
@@ -104,6 +106,15 @@ func (m *Machine) Late(now time.Duration, into []peer.ID) []peer.ID {
 		slices.SortFunc(kept[before:], peer.ID.Compare)
 	}
 	return kept
+}
+
+// Listen gives the members that this node has to hear itself, though others watch them: it probes those that are not
+// its neighbours on the ring, too, at most 16 of them, and accuses none of these. Late names who does not answer. ids
+// is not kept.
+func (m *Machine) Listen(now time.Duration, ids peer.Set) {
+	if m.phase == member {
+		m.watch.monitor.Listen(now, ids)
+	}
 }
 
 // Unheard appends the members that this node probes and whose last answer is older than d, whatever this node did

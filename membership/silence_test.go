@@ -79,3 +79,35 @@ func TestLateByALostLink(t *testing.T) {
 	require.Equal(t, []peer.ID{x.id}, a.m.watch.monitor.Vanished(soon, nil))
 	require.Empty(t, a.m.Late(soon, nil))
 }
+
+// TestListensToWhomOthersJudge: a node that is told to listen to a member that is not its neighbour probes it, names it
+// as late when nothing comes, and accuses it of nothing. The member does not expect more probes (MEM-10).
+func TestListensToWhomOthersJudge(t *testing.T) {
+	w := newWorld(t, 1)
+	w.cfg.MonitoredBy = 2
+	all := w.cluster(8)
+	w.run(10 * time.Second)
+	x := all[7]
+	watches := func(a, b *actor) bool { return slices.Contains(a.m.watch.monitor.Targets(nil), b.id) }
+	a := all[slices.IndexFunc(all, func(a *actor) bool { return a != x && !watches(a, x) && !watches(x, a) })]
+	late := func() peer.Set { return peer.SetOf(a.m.Late(w.now-a.epoch, nil)...) }
+	a.m.Listen(w.now-a.epoch, peer.SetOf(x.id))
+	for range 20 {
+		w.run(500 * time.Millisecond)
+		require.Empty(t, late())
+	}
+	w.cut = func(from, to peer.ID) bool { return from == x.id && to == a.id }
+	w.run(10 * time.Second)
+	require.Equal(t, peer.SetOf(x.id), late())
+	require.Empty(t, a.view.Accusations)
+	require.False(t, watches(a, x))
+	w.cut = nil
+	w.run(5 * time.Second)
+	require.Empty(t, late())
+	a.m.Listen(w.now-a.epoch, nil)
+	w.run(20 * time.Second)
+	for _, b := range all {
+		require.Empty(t, b.view.Accusations, "%v expects no more probes", b.id)
+	}
+	require.Empty(t, late())
+}

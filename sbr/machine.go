@@ -107,7 +107,6 @@ type Machine struct {
 
 	view      *membership.View
 	accused   peer.Set      // members, this node included, that somebody who is not Down holds unreachable
-	contact   peer.Set      // accused members that confirmed all accusations against them
 	stable    time.Duration // patience by the last converged version
 	settled   peer.Set      // who counted at that version
 	quietAt   time.Duration // when the picture will have stood still long enough
@@ -160,8 +159,9 @@ type lateness struct {
 	lateAt time.Duration // when one of these became so last
 }
 
-// words is when an accusation was last made or withdrawn.
+// words is who of the accused is in contact, and when an accusation was last made or withdrawn.
 type words struct {
+	contact peer.Set      // accused members that confirmed all accusations against them
 	rowsAt  time.Duration // when an accusation last came or went
 	saidAt  time.Duration // when this node last accused somebody who may confirm that
 	worseAt time.Duration // when somebody was lost last, or a status changed
@@ -169,6 +169,11 @@ type words struct {
 	metAt   time.Duration // when the last of these came into contact first
 	blamed  bool          // in the present instability this node was accused, or had lost most of the others
 }
+
+// Contact returns the members that somebody accuses and that have confirmed it to this node. A decision hangs on
+// whether they are still there, and while no connection breaks nothing says so: LateCommand has to name who of them is
+// not. It is valid until the next verb.
+func (w *words) Contact() peer.Set { return w.contact }
 
 // New returns the resolver of self. cfg is taken with its defaults.
 func New(self peer.ID, cfg Config) *Machine {

@@ -92,7 +92,8 @@ func (n *Node) bind() {
 	}
 }
 
-// show gives the resolver the newest view, and who of those it watches has seen the state of it.
+// show gives the resolver the newest view, and who of those it watches has seen the state of it. Who is in contact
+// while others do not hear it this node has to hear itself.
 func (n *Node) show() {
 	if v := n.fresh(); v != nil {
 		// Never refused.
@@ -102,4 +103,5 @@ func (n *Node) show() {
 		n.seen = n.members.Seen(watched, n.seen[:0])
 		_ = n.resolver.Do(n.now, sbr.SeenCommand{IDs: n.seen})
 	}
+	n.members.Listen(n.now, n.resolver.Contact())
 }
