@@ -19,7 +19,7 @@ import (
 
 // Call is one call of a MemoryStore that is about to begin.
 type Call struct {
-	Do     string // "claim", "load", "commit", "due" or "unsent"
+	Do     string // "claim", "load", "commit", "due", "unsent", "marks", "count" or "forget"
 	Shard  Shard
 	Fence  route.Fence
 	Writes []Write // of a commit
@@ -48,6 +48,7 @@ type memoryShard struct {
 	fence, before route.Fence
 	floor         uint64
 	records       map[string]Record
+	marks         map[markKey]Mark
 }
 
 // Memory returns an empty store in memory. It survives nothing.
@@ -67,7 +68,7 @@ func (m *MemoryStore) Copy() *MemoryStore {
 	defer m.mu.Unlock()
 	n := Memory()
 	for s, at := range m.shards { // a map in, a map out: no order
-		n.shards[s] = &memoryShard{at.fence, at.before, at.floor, maps.Clone(at.records)}
+		n.shards[s] = &memoryShard{at.fence, at.before, at.floor, maps.Clone(at.records), maps.Clone(at.marks)}
 	}
 	return n
 }
@@ -98,7 +99,7 @@ func (m *MemoryStore) call(ctx context.Context, c Call, do func(*memoryShard) er
 	m.mu.Lock()
 	at := m.shards[c.Shard]
 	if at == nil {
-		at = &memoryShard{records: map[string]Record{}}
+		at = &memoryShard{records: map[string]Record{}, marks: map[markKey]Mark{}}
 		m.shards[c.Shard] = at
 	}
 	failed := do(at)
@@ -204,6 +205,7 @@ func (m *MemoryStore) Commit(ctx context.Context, s Shard, f route.Fence, w ...W
 			}
 		}
 		for i := range w {
+			at.remember(&w[i])
 			if w[i].Delete {
 				delete(at.records, w[i].ID)
 				at.floor = max(at.floor, w[i].Raises())

@@ -85,6 +85,9 @@ type Write struct {
 	Delete bool
 	// Floor is looked at if Delete is set alone: 0 to 2^62.
 	Floor uint64
+	// Marks are written with the record, or with its deletion, which leaves marks where they are: at most MaxMarks, no two
+	// of one From. One replaces that of its From which has a lower Number; one that has not is left as it is.
+	Marks []Mark
 }
 
 // Makes reports whether the write makes a record.
@@ -124,6 +127,14 @@ type Store interface {
 	// What is written meanwhile may be left out, or come twice.
 	Due(ctx context.Context, s Shard, by time.Time) iter.Seq2[Alarm, error]
 	Unsent(ctx context.Context, s Shard) iter.Seq2[string, error]
+	// Marks returns those of the marks of an entity that exist, in any order, at most MaxWrites at a time: what all
+	// commits have left that had returned. CountMarks returns how many it has whose From begins with prefix, of at least a
+	// byte. Errors as for Load.
+	Marks(ctx context.Context, s Shard, f route.Fence, id string, from ...string) ([]Mark, error)
+	CountMarks(ctx context.Context, s Shard, f route.Fence, id, prefix string) (int, error)
+	// ForgetMarks takes marks of a shard away that are older than by, the oldest first, at most most of them, 1 to 10,000.
+	// It returns how many. Errors as for Load.
+	ForgetMarks(ctx context.Context, s Shard, f route.Fence, by time.Time, most int) (int, error)
 }
 
 // Alarm is a record that is due.
@@ -170,6 +181,9 @@ func Check(writes []Write) error {
 	for i := range writes {
 		w := &writes[i]
 		if err := checkOne(w); err != nil {
+			return err
+		}
+		if err := checkMarks(w); err != nil {
 			return err
 		}
 		if _, twice := seen[w.ID]; twice {

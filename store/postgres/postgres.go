@@ -187,10 +187,15 @@ func commit(ctx context.Context, on execer, at store.Shard, f route.Fence, w []s
 	for i := range w {
 		c.add(&w[i])
 	}
+	args := []any{at.Type, int64(at.N), f[:], c.ids, c.versions, c.fresh, c.schemas, c.states, c.outboxes, c.reminders,
+		c.dues, c.wakes, c.nonces, c.gone, c.were, c.raised}
+	if notes := marksOf(w); len(notes.ids) > 0 {
+		_, err := on.Exec(ctx, "select kith_mark($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, "+
+			"$18, $19, $20, $21)", append(args, notes.ids, notes.froms, notes.numbers, notes.ats, notes.values)...)
+		return err
+	}
 	_, err := on.Exec(ctx, "select kith_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
-		at.Type,
-		int64(at.N), f[:], c.ids, c.versions, c.fresh, c.schemas, c.states, c.outboxes, c.reminders, c.dues, c.wakes, c.nonces, c.gone,
-		c.were, c.raised)
+		args...)
 	return err
 }
 

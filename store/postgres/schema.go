@@ -112,4 +112,4 @@ begin
 		end if;
 		update kith_shard set floor = raised where key = k and floor < raised;
 	end if;
-end $$;`
+end $$;` + marksSchema

@@ -33,7 +33,11 @@ create table if not exists kith_entity (
 	due integer, wake integer, nonce blob not null, primary key (key, id));
 drop index if exists kith_wake;
 create index if not exists kith_unsent on kith_entity (key, wake, id) where wake is not null;
-create index if not exists kith_due on kith_entity (key, due, id) where due is not null;`
+create index if not exists kith_due on kith_entity (key, due, id) where due is not null;
+create table if not exists kith_mark (
+	key integer not null, id blob not null, who blob not null, number integer not null, at integer not null, value blob,
+	primary key (key, id, who)) without rowid;
+create index if not exists kith_mark_at on kith_mark (key, at);`
 
 // later are the columns that the tables of earlier builds do not have.
 var later = []struct{ table, column, is string }{
@@ -315,6 +319,9 @@ func commit(ctx context.Context, tx *sql.Tx, at store.Shard, f route.Fence, w []
 		}
 		if w[i].Delete {
 			floor = max(floor, w[i].Raises())
+		}
+		if err := remember(ctx, tx, is.key, &w[i]); err != nil {
+			return err
 		}
 	}
 	if floor > is.floor {

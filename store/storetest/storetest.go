@@ -54,6 +54,8 @@ func Run(t *testing.T, e Engine) {
 		"Bounds": bounds, "LargeRecords": largeRecords,
 		"ShardsAreApart": shardsAreApart, "CommitBesideAClaim": commitBesideAClaim, "HeldCommit": heldCommit,
 		"CallsThatEnd": callsThatEnd, "ManyShards": manyShards, "Survives": survives,
+		"MarksComeWithTheState": marksComeWithTheState, "MarksAreCounted": marksAreCounted,
+		"MarksAreForgotten": marksAreForgotten, "MarksHaveBounds": marksHaveBounds, "MarksSurvive": marksSurvive,
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
