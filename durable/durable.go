@@ -8,21 +8,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/base/logs"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/store"
 )
 
 // Defaults and bounds of a Type.
 const (
-	DefaultMaxWaiting = 4096
-	DefaultPatience   = 5 * time.Second
-	maxPatience       = time.Hour
+	DefaultMaxWaiting      = 4096
+	DefaultMaxWaitingBytes = 64 << 20
+	DefaultPatience        = 5 * time.Second
+	maxPatience            = time.Hour
 	// MaxState is the most bytes that a state has when it is encoded.
 	MaxState = store.MaxBytes - store.Overhead - route.MaxIDSize
 )
@@ -61,6 +64,12 @@ type Type[S, M, R any] struct {
 	// the mailboxes of their entities, those of asks as long as somebody waits for the answer. Messages that are being
 	// handled then come to it: one of each entity. Each may hold a state and a reply in memory. Zero means 4096.
 	MaxWaiting int
+	// MaxWaitingBytes is at how many bytes of records and replies that wait for their commits, of all shards of the type
+	// on this node, no further message is handled of a shard of which some waits already. Zero means 64 MiB.
+	MaxWaitingBytes int64
+	// Logger takes a warning when the store does not answer, a record when it does again, and an error when it went back:
+	// docs/logs.md. Nil is silent. Nobody waits for it, as for Config.Logger.
+	Logger *slog.Logger
 	// Patience is how long one call of the store may take before it is given up and called again. Zero means 5 s; at most
 	// an hour.
 	Patience time.Duration
@@ -83,7 +92,8 @@ func Register[S, M, R any](node *kith.Node, t Type[S, M, R]) (*Entities[M, R], e
 		return nil, fmt.Errorf("%w: durable type %q: %w", kith.ErrBadConfig, t.Name, err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	d := &desk{ctx: ctx, store: t.Store, name: t.Name, most: t.MaxWaiting, patience: t.Patience,
+	d := &desk{ctx: ctx, store: t.Store, name: t.Name, most: t.MaxWaiting, mostBytes: t.MaxWaitingBytes,
+		trouble: trouble{log: t.Logger, typ: t.Name, patience: t.Patience}, patience: t.Patience,
 		keepers: map[kith.ShardID]*keeper{}}
 	region, err := node.Register(t.entityType(d))
 	if err != nil {
@@ -111,6 +121,10 @@ func (t Type[S, M, R]) withDefaults() Type[S, M, R] {
 	if t.MaxWaiting == 0 {
 		t.MaxWaiting = DefaultMaxWaiting
 	}
+	if t.MaxWaitingBytes == 0 {
+		t.MaxWaitingBytes = DefaultMaxWaitingBytes
+	}
+	t.Logger, _ = logs.Behind(t.Logger)
 	if t.Patience == 0 {
 		t.Patience = DefaultPatience
 	}
@@ -137,6 +151,9 @@ func (t Type[S, M, R]) validate() error {
 	}
 	if t.MaxWaiting < 1 {
 		errs = append(errs, fmt.Errorf("MaxWaiting is %d, must be at least 1", t.MaxWaiting))
+	}
+	if t.MaxWaitingBytes < 1 {
+		errs = append(errs, fmt.Errorf("MaxWaitingBytes is %d, must be at least 1", t.MaxWaitingBytes))
 	}
 	if t.Patience < 0 || t.Patience > maxPatience {
 		errs = append(errs, fmt.Errorf("Patience is %v, must be at most %v", t.Patience, maxPatience))
@@ -207,22 +224,34 @@ type Stats struct {
 	Messages uint64 // whose effect they had
 	Unknown  uint64 // calls of Commit whose outcome was not known: each was called again
 	Fenced   uint64 // shards that were found to have another owner
+
+	Waiting      int   // messages that wait for their commits now
+	WaitingBytes int64 // of records and replies that they hold
+	Failing      int   // shards that wait now for a store that does not answer
+	StoreError   error // what the store said last to one of them; nil while Failing is 0
 }
 
 // Stats returns the figures.
 func (e *Entities[M, R]) Stats() Stats {
 	d := e.desk
-	return Stats{d.commits.Load(), d.writes.Load(), d.messages.Load(), d.unknown.Load(), d.fenced.Load()}
+	s := Stats{Commits: d.commits.Load(), Writes: d.writes.Load(), Messages: d.messages.Load(), Unknown: d.unknown.Load(),
+		Fenced: d.fenced.Load(), Waiting: int(d.waiting.Load()), WaitingBytes: d.bytes.Load()}
+	s.Failing, s.StoreError = d.trouble.now(time.Now())
+	return s
 }
 
 // desk is what the shards of one type on one node share.
 type desk struct {
-	ctx      context.Context // ends with the node
-	store    store.Store
-	name     string
-	most     int
-	patience time.Duration
-	stopped  atomic.Pointer[error]
+	ctx       context.Context // ends with the node
+	store     store.Store
+	name      string
+	most      int
+	mostBytes int64
+	patience  time.Duration
+	stopped   atomic.Pointer[error]
+	trouble   trouble
+
+	waiting, bytes atomic.Int64 // messages that wait for their commits, and what they hold
 
 	commits, writes, messages, unknown, fenced atomic.Uint64
 
@@ -246,4 +275,9 @@ func (d *desk) keeper(s kith.ShardID, f kith.Fence) *keeper {
 }
 
 // stop stops the type.
-func (d *desk) stop(err error) { d.stopped.CompareAndSwap(nil, &err) }
+func (d *desk) stop(err error) {
+	if d.stopped.CompareAndSwap(nil, &err) {
+		d.trouble.log.Error("the store of a durable type went back: the type is stopped on this node", "type", d.name,
+			"error", err)
+	}
+}

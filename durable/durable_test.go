@@ -3,10 +3,13 @@
 package durable_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +20,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/durable"
+	"github.com/kith-io/kith/internal/base/logs"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/store"
 )
@@ -407,7 +411,9 @@ func failed(n *kith.Node, typ string) uint64 {
 // all goes on (SHD-11).
 func TestStoreThatIsAway(t *testing.T) {
 	m, other := store.Memory(), store.Memory()
-	n, e := begin(t, bank{Store: m, MaxWaiting: 2, Patience: 20 * time.Millisecond})
+	var lines bytes.Buffer
+	queue := logs.New(slog.NewTextHandler(&lines, nil))
+	n, e := begin(t, bank{Store: m, MaxWaiting: 2, Patience: 20 * time.Millisecond, Logger: queue.Logger()})
 	ben, err := durable.Register(n, bank{Name: "other", Store: other, Handle: handle})
 	require.NoError(t, err)
 	_, err = e.Ask(within(t), "anna", &order{Add: 1})
@@ -416,6 +422,12 @@ func TestStoreThatIsAway(t *testing.T) {
 	waits := []<-chan answer{asks(t, e, "anna", order{Add: 1}), asks(t, e, "anna", order{Add: 1})}
 	<-g.came
 	require.Eventually(t, func() bool { return e.Stats().Unknown > 1 }, time.Minute, time.Millisecond)
+	s := e.Stats()
+	require.Equal(t, 2, s.Waiting)
+	require.Positive(t, s.WaitingBytes)
+	require.Equal(t, 1, s.Failing)
+	require.ErrorIs(t, s.StoreError, context.DeadlineExceeded)
+	require.NoError(t, e.Err(), "it is to go on")
 	short, cancel := context.WithTimeout(within(t), 200*time.Millisecond)
 	defer cancel()
 	_, err = e.Ask(short, "anna", &order{Add: 100})
@@ -438,6 +450,11 @@ func TestStoreThatIsAway(t *testing.T) {
 	require.EqualValues(t, 3, r, "what was given up has not been handled")
 	_, err = e.Ask(within(t), "clara", &order{Add: 1})
 	require.NoError(t, err)
+	s = e.Stats()
+	require.Zero(t, [3]int64{int64(s.Waiting), s.WaitingBytes, int64(s.Failing)})
+	require.NoError(t, s.StoreError)
+	require.True(t, queue.Flush(2*time.Minute))
+	require.Equal(t, 2, strings.Count(lines.String(), "\n"), lines.String())
 }
 
 // TestStoreThatWentBack: a store that has lost a claim, or what was written, stops its type and no other, and that is
@@ -489,6 +506,43 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 	require.EqualValues(t, 8, r)
 	state, _ := stored(t, m, "old")
 	require.Equal(t, `{"Balance":8}`, state)
+}
+
+// TestBytesThatWaitAreBounded: while the store is away, no message is handled once those that wait hold as many bytes,
+// but the first of each shard, which always may; what was not handled says so (SHD-11).
+func TestBytesThatWaitAreBounded(t *testing.T) {
+	m := store.Memory()
+	n, _ := begin(t, bank{Store: m})
+	e, err := durable.Register(n, durable.Type[text, int, int]{Name: "text", Store: m, Shards: 2, MaxWaitingBytes: 1000,
+		ShardBy: kith.ShardBy{Name: "first letter", Of: func(id string) kith.ShardID { return kith.ShardID(id[0]) % 2 }},
+		Handle: func(tx *durable.Tx[text], n *int) (int, error) {
+			tx.State.S += string(make([]byte, *n))
+			return len(tx.State.S), nil
+		}})
+	require.NoError(t, err)
+	g := hold(m, "commit")
+	size, got := 200, make(chan error, 2)
+	for _, id := range []string{"a", "b"} { // each in a shard of its own: 200 zero bytes are 1,200 of JSON
+		go func() {
+			_, err := e.Ask(within(t), id, &size)
+			got <- err
+		}()
+		<-g.came
+	}
+	short, cancel := context.WithTimeout(within(t), 100*time.Millisecond)
+	defer cancel()
+	_, err = e.Ask(short, "c", &size)
+	require.Error(t, err)
+	require.Eventually(t, func() bool { return failed(n, "text") == 1 }, time.Minute, time.Millisecond)
+	require.Equal(t, 2, e.Stats().Waiting)
+	require.Greater(t, e.Stats().WaitingBytes, int64(2000))
+	close(g.open)
+	require.NoError(t, <-got)
+	require.NoError(t, <-got)
+	r, err := e.Ask(within(t), "c", &size)
+	require.NoError(t, err)
+	require.Equal(t, 200, r, "what was given up has not been handled")
+	require.Zero(t, e.Stats().WaitingBytes)
 }
 
 // text is a state that may be large.
@@ -683,9 +737,9 @@ func TestIdleEntitiesBeginAgain(t *testing.T) {
 // TestFaultsOfATypeAreNamed: all at once.
 func TestFaultsOfATypeAreNamed(t *testing.T) {
 	n, e := begin(t, bank{Store: store.Memory()})
-	_, err := durable.Register(n, bank{Name: "\xff", Schema: 1 << 31, MaxWaiting: -1, Patience: -1})
+	_, err := durable.Register(n, bank{Name: "\xff", Schema: 1 << 31, MaxWaiting: -1, MaxWaitingBytes: -1, Patience: -1})
 	require.ErrorIs(t, err, kith.ErrBadConfig)
-	for _, word := range []string{"Name", "Store", "Handle", "Schema", "MaxWaiting", "Patience"} {
+	for _, word := range []string{"Name", "Store", "Handle", "Schema", "MaxWaiting ", "MaxWaitingBytes", "Patience"} {
 		require.ErrorContains(t, err, word)
 	}
 	require.NoError(t, e.Region().Tell("anna", []byte("no JSON")))

@@ -43,6 +43,21 @@ type pending struct {
 	known   bool
 	replies []reply
 	ch      chan struct{} // closed when it is known; nil: nobody waits
+	bytes   int64         // that it holds
+}
+
+// holds notes that a pending write holds more bytes now, or fewer.
+func (k *keeper) holds(p *pending, bytes int) {
+	p.bytes += int64(bytes)
+	k.d.bytes.Add(int64(bytes))
+}
+
+// adds adds a reply to a pending write.
+func (k *keeper) adds(p *pending, r reply) {
+	p.replies = append(p.replies, r)
+	k.waiting++
+	k.d.waiting.Add(1)
+	k.holds(p, len(r.b))
 }
 
 // head is what an instance knows of its last write. The keeper's lock guards it.
@@ -119,6 +134,7 @@ func (k *keeper) claims(ctx context.Context) (kith.Fence, *failure) {
 	if err != nil {
 		return kith.Fence{}, k.judge(err)
 	}
+	k.d.trouble.works(k, time.Now())
 	k.mu.Lock()
 	k.floor = c.Floor
 	k.mu.Unlock()
@@ -137,6 +153,9 @@ func (k *keeper) judge(err error) *failure {
 		k.d.stop(err)
 		k.die(nil, fails(codeWentBack, nil), false)
 		return fails(codeWentBack, nil)
+	}
+	if k.died() == nil {
+		k.d.trouble.fails(k, err, time.Now())
 	}
 	return fails(codeAway, err)
 }
@@ -157,8 +176,10 @@ func (k *keeper) load(ctx context.Context, id string) (*store.Record, *failure) 
 	case err != nil:
 		return nil, k.judge(err)
 	case len(list) == 0:
+		k.d.trouble.works(k, time.Now())
 		return nil, nil
 	}
+	k.d.trouble.works(k, time.Now())
 	return &list[0], nil
 }
 
@@ -189,7 +210,7 @@ func (k *keeper) wait(ctx context.Context, w *pending) bool {
 func (k *keeper) enters(c *kith.Context) *failure {
 	for {
 		k.mu.Lock()
-		if k.dead != nil || k.waiting < k.d.most {
+		if k.dead != nil || k.waiting == 0 || k.waiting < k.d.most && k.d.bytes.Load() < k.d.mostBytes {
 			defer k.mu.Unlock()
 			return k.dead
 		}
@@ -214,11 +235,12 @@ func (k *keeper) put(h *head, w store.Write, r reply) *failure {
 	if k.dead != nil {
 		return k.dead
 	}
-	k.waiting++
 	if p := h.last; p != nil && !p.taken {
 		w.Version, w.Nonce, w.New = p.Version, p.Nonce, p.fresh
 		k.raise(&w)
-		p.Write, p.replies = w, append(p.replies, r)
+		k.holds(p, w.Size()-p.Size())
+		p.Write = w
+		k.adds(p, r)
 		return nil
 	}
 	w.Version = h.version() + 1
@@ -229,7 +251,9 @@ func (k *keeper) put(h *head, w store.Write, r reply) *failure {
 	for w.Nonce == [16]byte{} {
 		_, _ = rand.Read(w.Nonce[:]) // never fails
 	}
-	h.last = &pending{Write: w, fresh: w.New, replies: []reply{r}}
+	h.last = &pending{Write: w, fresh: w.New}
+	k.holds(h.last, w.Size())
+	k.adds(h.last, r)
 	k.pending[w.ID] = h.last
 	k.queue = append(k.queue, h.last)
 	if !k.sending {
@@ -254,8 +278,7 @@ func (k *keeper) tell(h *head, r reply) {
 	}
 	if p := h.last; p != nil && !p.known {
 		defer k.mu.Unlock()
-		k.waiting++
-		p.replies = append(p.replies, r)
+		k.adds(p, r)
 		return
 	}
 	k.mu.Unlock()
@@ -312,6 +335,11 @@ func (k *keeper) commit(writes []store.Write) (behind, these *failure, again boo
 		ctx, cancel := context.WithTimeout(k.d.ctx, k.d.patience)
 		err := k.d.store.Commit(ctx, k.shard, k.fence, writes...)
 		cancel()
+		if known(err) {
+			k.d.trouble.works(k, time.Now())
+		} else {
+			k.d.trouble.fails(k, err, time.Now())
+		}
 		switch {
 		case err == nil:
 			return nil, nil, false
@@ -335,6 +363,12 @@ func (k *keeper) commit(writes []store.Write) (behind, these *failure, again boo
 		}
 		rest = min(2*rest, backoffMost)
 	}
+}
+
+// known reports whether what a call of the store returned says whether it had its effect.
+func known(err error) bool {
+	return err == nil || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrVersion) ||
+		errors.Is(err, store.ErrStoreWentBack) || errors.Is(err, store.ErrTooLarge)
 }
 
 // lost is what the messages of a commit get that was not known when its shard was lost.
@@ -365,6 +399,7 @@ func (k *keeper) die(batch []*pending, failed *failure, again bool) {
 		p.taken = true
 	}
 	k.mu.Unlock()
+	k.d.trouble.leaves(k)
 	k.end(rest, failed.answer())
 }
 
@@ -381,8 +416,10 @@ func (k *keeper) end(batch []*pending, failed []byte) {
 			close(p.ch)
 		}
 		replies = append(replies, p.replies...)
-		p.replies, p.State = nil, nil
+		k.holds(p, -int(p.bytes))
+		p.replies, p.State, p.Outbox, p.Reminders = nil, nil, nil, nil
 	}
+	k.d.waiting.Add(-int64(len(replies)))
 	k.waiting -= len(replies)
 	if k.room != nil {
 		close(k.room)

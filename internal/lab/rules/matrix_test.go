@@ -55,7 +55,7 @@ var matrix = map[string]string{
 	"replicated/replicatedtest": "replicated peer", // the suite for values; it may import testing
 	// what durable entities need of a store, and the suite for engines; it may import testing
 	"store":           "route",
-	"durable":         "root route store wire",
+	"durable":         "root route store wire internal/base/logs",
 	"store/storetest": "store route",
 	"sbr/leasetest":   "",   // the suite for leases; it may import testing
 	"fd/fdtest":       "fd", // the suite for detectors; it may import testing
