@@ -104,6 +104,10 @@ chaos: build ## real node processes under faults for MINUTES=5, drawn by SEED (n
 failover: build ## kill an owner, the coordinator, both; stop an owner: where each second goes; ARGS="--rounds=1 --cases=owner"
 	@$(BIN)/lab failover $(ARGS)
 
+.PHONY: stalls
+stalls: build ## real processes stand still for moments under load: who ends for it; ARGS="--patience=calm --longest=1s"
+	@$(BIN)/lab stalls $(ARGS)
+
 .PHONY: partition-test
 partition-test: build ## cut five real processes in two under traffic: who stops and starts when, what the verbs say; ARGS=--rounds=1
 	@$(BIN)/lab partition-test $(ARGS)

@@ -28,6 +28,7 @@ type commands struct {
 	ScaleOut      scaleOutCmd      `cmd:"" group:"real" help:"Have nodes join a cluster under load; measure when shards are even."`
 	ScaleShards   scaleShardsCmd   `cmd:"" group:"real" help:"Measure types of very many shards."`
 	Failover      failoverCmd      `cmd:"" group:"real" help:"Kill owners and coordinators; say where each second goes."`
+	Stalls        stallsCmd        `cmd:"" group:"real" help:"Have processes stand still for moments; count those that end for it."`
 	Kill          killCmd          `cmd:"" group:"real" name:"kill-test" help:"Kill one of several nodes; measure when others say so."`
 	Partition     partitionCmd     `cmd:"" group:"real" name:"partition-test" help:"${partition_help}"`
 	Partitions    partitionsCmd    `cmd:"" group:"real" help:"Move, join, leave and kill under partitions of each hand-off."`
