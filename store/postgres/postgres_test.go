@@ -37,8 +37,8 @@ func TestEngine(t *testing.T) {
 			return func() error { return tx.Commit(context.Background()) }
 		},
 		Again: func(t *testing.T) {
-			s.stop(syscall.SIGQUIT)
-			require.NoError(t, s.start())
+			s.Stop(syscall.SIGQUIT)
+			require.NoError(t, s.Start())
 		},
 	})
 }
@@ -85,7 +85,7 @@ insert into kith_entity values (1, 'a', 1, 0, 'x', null, 7, 7, '\x01000000000000
 // TestTablesOfEarlierBuilds: what such tables have is kept, and all that came later works (SHD-11).
 func TestTablesOfEarlierBuilds(t *testing.T) {
 	s, ctx := need(t), context.Background()
-	conn, err := pgx.Connect(ctx, "host="+s.dir+" user=kith dbname=postgres")
+	conn, err := pgx.Connect(ctx, "host="+s.Dir+" user=kith dbname=postgres")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(ctx)) }()
 	_, err = conn.Exec(ctx, "create schema earlier; alter role kith set search_path = earlier; set search_path = earlier; "+

@@ -22,21 +22,19 @@ type backend interface {
 }
 
 // newBackend makes the store of a run.
-func newBackend(ctx context.Context, h *harness) (backend, error) {
-	d, err := newDisk(h)
+func newBackend(h *harness) (backend, error) {
+	if h.cfg.Engine == postgresEngine {
+		return newPostgres(h)
+	}
+	dir := filepath.Join(h.dir, "store")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	p, err := newPlace(h, dir)
 	if err != nil {
 		return nil, err
 	}
-	var b backend
-	if h.cfg.Engine == sqliteEngine {
-		b = &sqliteBackend{place: d, file: filepath.Join(d.dir, "bank.db")}
-	} else {
-		b, err = newPostgresBackend(ctx, h, d)
-	}
-	if err != nil {
-		return nil, errors.Join(err, d.close())
-	}
-	return b, nil
+	return &sqliteBackend{place: p, file: filepath.Join(dir, "bank.db"), kept: dir + "-kept"}, nil
 }
 
 // place is a folder for the store: a file system of its own, which is small, where that is permitted and wanted.
@@ -80,6 +78,7 @@ func (p *place) fill() (over func() error, err error) {
 type sqliteBackend struct {
 	*place
 	file string
+	kept string // folder of what is left of a store on a file system that has gone
 }
 
 func (b *sqliteBackend) source() string { return b.file }
@@ -114,9 +113,16 @@ func (b *sqliteBackend) lock(ctx context.Context) (func() error, error) {
 	}, nil
 }
 
-// close copies what is stored beside the logs.
+// close keeps what is stored where it lies on a file system that goes.
 func (b *sqliteBackend) close() error {
-	return b.place.close()
+	if !b.mounted {
+		return nil
+	}
+	err := os.MkdirAll(b.kept, 0o755)
+	if err == nil {
+		err = copyTo(b.kept, b.dir)
+	}
+	return errors.Join(err, b.unmount())
 }
 
 // copyTo copies the files of a folder.

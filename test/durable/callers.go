@@ -188,7 +188,7 @@ func (c *callers) open(ctx context.Context) error {
 func (c *callers) begin() {
 	late, cancel := context.WithCancel(context.Background())
 	c.late = late
-	context.AfterFunc(c.ctx, func() { time.AfterFunc(drainTime, cancel) })
+	context.AfterFunc(c.ctx, func() { time.AfterFunc(c.h.cfg.drain(), cancel) })
 	c.busy.Go(c.send)
 	for i := range registers {
 		for k := range registerEach {
@@ -273,7 +273,7 @@ func (c *callers) access(name string, caller int) {
 
 // readAll reads all accounts through the nodes, and returns how many do not answer.
 func (c *callers) readAll(ctx context.Context) int {
-	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	ctx, cancel := context.WithTimeout(ctx, c.h.cfg.drain())
 	defer cancel()
 	return c.answered(ctx, -1)
 }

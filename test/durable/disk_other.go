@@ -1,20 +1,20 @@
 //go:build !linux
 
-// Elsewhere no small file system is mounted.
+// Elsewhere no small file system is mounted, and no PostgreSQL server is started.
 
 package main
 
-import (
-	"errors"
-	"os"
-	"path/filepath"
-)
+import "errors"
 
-// newDisk makes the folder of the store.
-func newDisk(h *harness) (*place, error) {
-	p := &place{dir: filepath.Join(h.dir, "store"), why: errors.New("only Linux mounts a small file system here")}
-	return p, os.MkdirAll(p.dir, 0o755)
+// newPlace makes a folder the store's.
+func newPlace(_ *harness, dir string) (*place, error) {
+	return &place{dir: dir, why: errors.New("a small file system is mounted on Linux alone")}, nil
 }
 
-// close has nothing to do.
-func (p *place) close() error { return nil }
+// unmount has nothing to do.
+func (*place) unmount() error { return nil }
+
+// newPostgres fails.
+func newPostgres(*harness) (backend, error) {
+	return nil, errors.New("a PostgreSQL server is started on Linux alone")
+}

@@ -23,6 +23,9 @@ const (
 	postgresEngine = "postgres"
 )
 
+// poolOf is how many connections of a process PostgreSQL gets; it has 100 for all.
+const poolOf = " pool_max_conns=8"
+
 // openStore opens the store of a process.
 func openStore(ctx context.Context, engine, source string) (s store.Store, by forcer, shut func() error, err error) {
 	bare, err := openBare(engine, source)
@@ -36,7 +39,7 @@ func openStore(ctx context.Context, engine, source string) (s store.Store, by fo
 		}
 		return db, bare, func() error { return errors.Join(db.Close(), bare.Close()) }, nil
 	}
-	db, err := postgres.Open(ctx, source)
+	db, err := postgres.Open(ctx, source+poolOf)
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, bare.Close())
 	}

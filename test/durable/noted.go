@@ -184,10 +184,10 @@ type unbound struct {
 
 // Commit forces what is refused.
 func (u *unbound) Commit(ctx context.Context, s store.Shard, f route.Fence, w ...store.Write) error {
-	time.Sleep(earlyLag / 2)
-	err := u.Store.Commit(ctx, s, f, w...)
+	time.Sleep(earlyLag / 10)
+	err := u.Store.Commit(context.WithoutCancel(ctx), s, f, w...)
 	if errors.Is(err, store.ErrFenced) {
-		return u.by.force(ctx, s, w)
+		return u.by.force(context.WithoutCancel(ctx), s, w)
 	}
 	return err
 }

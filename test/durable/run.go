@@ -109,14 +109,23 @@ type harness struct {
 const (
 	formTime  = 2 * time.Minute // until all nodes see all others
 	drainTime = 2 * time.Minute // until what is under way at the end is known
+	breakTime = 5 * time.Second // the same where a mistake is planted: what has stopped for good is not waited for
 	openTime  = 2 * time.Minute // until all accounts are opened
 )
+
+// drain is how long is waited for what is under way at the end.
+func (c *config) drain() time.Duration {
+	if c.Break != "" {
+		return breakTime
+	}
+	return drainTime
+}
 
 // run runs it.
 func run(ctx context.Context, cfg config) (*Result, error) {
 	h := &harness{cfg: cfg, zero: cli.MachineTime()}
 	h.clock = cli.NewClock(h.zero)
-	if err := h.prepare(ctx); err != nil {
+	if err := h.prepare(); err != nil {
 		return nil, err
 	}
 	r, err := h.run(ctx)
@@ -131,7 +140,7 @@ func run(ctx context.Context, cfg config) (*Result, error) {
 }
 
 // prepare makes the folder and the store.
-func (h *harness) prepare(ctx context.Context) (err error) {
+func (h *harness) prepare() (err error) {
 	if h.dir, err = filepath.Abs(filepath.Join(h.cfg.Out, fmt.Sprintf("durable-%d", h.cfg.Seed))); err != nil {
 		return err
 	}
@@ -144,7 +153,7 @@ func (h *harness) prepare(ctx context.Context) (err error) {
 	for i := range h.cfg.Nodes {
 		h.slots = append(h.slots, &slot{h: h, number: i})
 	}
-	h.back, err = newBackend(ctx, h)
+	h.back, err = newBackend(h)
 	return err
 }
 

@@ -166,6 +166,7 @@ var matrix = map[string]string{
 	"internal/base/logs":   "",                      // what waits for a logger, and who carries it there
 	"internal/lab/api":     "",                      // lists what packages export, for a test
 
+	"internal/lab/pgserver":  "", // PostgreSQL servers for tests and commands
 	"internal/lab/rules":     "",
 	"internal/lab/planted":   "",
 	"internal/base/spent":    "", // what tests allocate
@@ -181,6 +182,7 @@ var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/base/invariant internal/base/enum internal/lab/rules " +
 		"internal/lab/planted " +
 		"internal/base/port internal/base/spent internal/base/pki internal/lab/api internal/base/feed " +
+		"internal/lab/pgserver " +
 		"internal/base/localname internal/base/refuse " +
 		"internal/base/latch internal/base/life " +
 		"internal/base/incall internal/base/logs internal/base/long internal/base/names internal/base/fileid " +

@@ -1,0 +1,2 @@
+// Package pgserver starts PostgreSQL servers for tests and commands of this repository on Linux, where it is installed.
+package pgserver
