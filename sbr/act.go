@@ -28,7 +28,7 @@ func (m *Machine) decide() {
 	}
 	// Most are lost by the word of this node alone, in a cluster in which not everybody watches everybody. Those whom it
 	// does not watch look as if they were on its side, and may be well on the other. Who is on its side goes by itself.
-	if d.Outcome == DownReachable && max(len(m.settled), len(m.view.Members)) > watchAll &&
+	if d.Outcome == DownReachable && !m.cfg.watchesAll(max(len(m.settled), len(m.view.Members))) &&
 		m.others(m.accused) < 0 && m.others(accusedByOthers(m.view)) > 0 {
 		d.Down = peer.SetOf(m.self)
 		m.act(d, true)

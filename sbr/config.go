@@ -87,6 +87,10 @@ type Config struct {
 	// Silence is the longest silence of a member that the failure detectors bear, all nodes' (5.33 s). A node takes that
 	// of its own detectors, whatever it is set to.
 	Silence time.Duration
+	// WatchedBy is how many others the failure detectors have watch each member (5): in a cluster of more than one more
+	// than that, what one node notices comes to the others by gossip. A node takes that of its own detectors, whatever it
+	// is set to.
+	WatchedBy int
 	// LeaseName names the lease of lease-majority; empty means the cluster's name followed by "-resolver".
 	LeaseName string
 	// LeaseDelay is how much later the side with fewer members asks for the lease (2 s).
@@ -109,6 +113,7 @@ func (c Config) WithDefaults() Config {
 			*d.at = d.v
 		}
 	}
+	c.WatchedBy = cmp.Or(c.WatchedBy, 5)
 	return c
 }
 
@@ -168,6 +173,9 @@ func (c Config) StableFor(up int) time.Duration {
 
 // percent is StablePercent with its default.
 func (c Config) percent() int { return cmp.Or(c.StablePercent, 100) }
+
+// watchesAll reports whether each of that many members watches all others.
+func (c *Config) watchesAll(members int) bool { return members <= c.WatchedBy+1 }
 
 // unstableFor returns after what time of change all go, counted from the first change; ok is false when they never do.
 func (c Config) unstableFor(stable time.Duration) (d time.Duration, ok bool) {

@@ -63,6 +63,52 @@ func TestLossesInARow(t *testing.T) {
 	}
 }
 
+// TestNotEverybodyWatchesEverybody: with fewer watchers than other members it takes gossip to know what others have
+// noticed, whatever the size: a picture has to stand still for longer, and who has lost most others by its own word
+// alone downs nobody else (MEM-10).
+func TestNotEverybodyWatchesEverybody(t *testing.T) {
+	for _, c := range []struct {
+		watched int // by how many each member is
+		members string
+		decided time.Duration // after the first of two losses
+		held    bool
+		lost    string // most, by its own word
+		down    string
+	}{
+		{0, "A B C D E F", 12_250, false, "BCDE", "AF"},
+		{0, "A B C D E F G", 12_500, true, "BCDE", "A"},
+		{4, "A B C D E", 12_250, false, "BCD", "AE"},
+		{4, "A B C D E F", 12_500, true, "BCDE", "A"},
+		{2, "A B C D E", 12_500, true, "BCD", "A"},
+		{8, "A B C D E F G H I", 12_250, false, "BCDEF", "AGHI"},
+	} {
+		cfg := seven
+		cfg.WatchedBy = c.watched
+		r := newRig(t, 'A', cfg)
+		r.see(c.members, "", true, "")
+		began := r.now
+		r.see(c.members, "A>D", false, "")
+		r.run(5500 * time.Millisecond)
+		r.see(c.members, "A>C A>D", false, "")
+		eff := r.run(time.Minute)
+		require.Equal(t, c.decided*time.Millisecond, find(began, eff).decided, c)
+		held := false
+		for _, e := range eff {
+			held = held || e.Suspend != nil && e.Suspend.On
+		}
+		require.Equal(t, c.held, held, c)
+
+		r = newRig(t, 'A', cfg)
+		r.see(c.members, "", true, "")
+		words := ""
+		for i := range len(c.lost) {
+			words += " A>" + c.lost[i:i+1]
+		}
+		r.see(c.members, words, false, "")
+		require.Equal(t, c.down, find(0, r.run(time.Minute)).down, c)
+	}
+}
+
 // TestUnsure: a node whose neighbour on its own side was downed does not know by what picture that was decided, so when
 // its own picture has not stood still in time, all go.
 func TestUnsure(t *testing.T) {

@@ -171,14 +171,11 @@ func (m *Machine) anew(onlyLost bool) {
 // that was cut off before has been noticed, and by all in a cluster in which everybody watches everybody.
 func (m *Machine) calm() time.Duration {
 	d := m.cfg.Silence
-	if max(len(m.settled), len(m.view.Members)) > watchAll {
+	if !m.cfg.watchesAll(max(len(m.settled), len(m.view.Members))) {
 		d += m.spread()
 	}
 	return min(d, m.stable)
 }
-
-// watchAll is up to how many members each watches all others; with more it takes gossip to know what they know.
-const watchAll = 6
 
 // pressed returns since when there is no time left for the patience; ok is false while there is.
 func (m *Machine) pressed() (since time.Duration, ok bool) {

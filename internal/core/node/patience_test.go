@@ -74,3 +74,13 @@ func TestPatienceByName(t *testing.T) {
 	require.Equal(t, cluster.PatienceCalm, p)
 	require.False(t, cluster.Patience(3).Valid())
 }
+
+// TestResolverKnowsTheDetectors: how long a silence may be and who watches whom the resolver takes from the detectors,
+// whatever it is set to (MEM-10).
+func TestResolverKnowsTheDetectors(t *testing.T) {
+	c := Config{Resolver: Resolver{Silence: time.Hour, WatchedBy: 99}}
+	require.Equal(t, c.Membership.SilenceBound(), c.resolver().Silence)
+	require.Equal(t, 5, c.resolver().WatchedBy)
+	c.Membership.MonitoredBy = 2
+	require.Equal(t, 2, c.resolver().WatchedBy)
+}

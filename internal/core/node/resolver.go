@@ -38,10 +38,11 @@ const (
 	ResolverOff            = sbr.Off
 )
 
-// resolver is the configuration of the resolver: how long a silence may be is for the detectors to say.
+// resolver is the configuration of the resolver: how long a silence may be, and who watches whom, is for the detectors
+// to say.
 func (c Config) resolver() Resolver {
 	r := c.Resolver
-	r.Silence = c.Membership.SilenceBound()
+	r.Silence, r.WatchedBy = c.Membership.SilenceBound(), c.Membership.WithDefaults().MonitoredBy
 	return r
 }
 

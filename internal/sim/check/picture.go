@@ -99,13 +99,10 @@ func (k *Core) stops(p *world.Process, why string) {
 	}
 }
 
-// everybodyWatched is up to how many members each watches all others.
-const everybodyWatched = 6
-
 // calm is for how long the picture of p has to stand still when there is no time left for the patience. Where not
 // everybody watches everybody gossip has to bring what others have noticed.
 func (k *Core) calm(p *world.Process) time.Duration {
-	if len(p.View.Members) <= everybodyWatched {
+	if len(p.View.Members) <= k.c.w.Config.Membership.WithDefaults().MonitoredBy+1 {
 		return k.standsStill()
 	}
 	return k.standsStill() + k.spread(p)
