@@ -42,6 +42,14 @@ type Type[S, M, R any] struct {
 	// block, as a Blocking handler; messages of one entity come one at a time. What it does beside tx.State, as a message
 	// to another entity, is done at once, whatever becomes of the commit.
 	Handle func(tx *Tx[S], m *M) (R, error)
+	// Reminded, if not nil, handles one reminder of an entity (Tx.Remind), by its name and body, which is its own: it may
+	// do what Handle may. The reminder is gone with what it leaves: its effect is had once, though late, and though a
+	// crash may have it called again before that is stored. After an error or a panic it is called again, after 1 s and
+	// then ever longer rests, up to a minute. Shards of a type that has it get homes though nobody sends.
+	Reminded func(tx *Tx[S], name string, body []byte) error
+	// ReminderRate is how many reminders of one shard are begun in a second, at most, the oldest ones first: after an
+	// outage all come that were due meanwhile. Zero means 100; at most 1,048,576.
+	ReminderRate int
 	// State, Message and Reply encode and decode; nil: as JSON. What Message leaves of its bytes in an M is valid until
 	// the handler returns, as those are: tx.State must not keep it.
 	State   kith.Codec[S]
@@ -73,6 +81,8 @@ type Type[S, M, R any] struct {
 	// Patience is how long one call of the store may take before it is given up and called again. Zero means 5 s; at most
 	// an hour.
 	Patience time.Duration
+
+	now func() time.Time // the owner's clock; nil: time.Now
 }
 
 // Entities asks and tells the entities of a type, and shows what is stored of those that live here. Its methods are
@@ -94,12 +104,15 @@ func Register[S, M, R any](node *kith.Node, t Type[S, M, R]) (*Entities[M, R], e
 	ctx, end := context.WithCancel(context.Background())
 	d := &desk{ctx: ctx, store: t.Store, name: t.Name, most: t.MaxWaiting, mostBytes: t.MaxWaitingBytes,
 		trouble: trouble{log: t.Logger, typ: t.Name, patience: t.Patience}, patience: t.Patience,
-		keepers: map[kith.ShardID]*keeper{}}
+		keepers: map[kith.ShardID]*keeper{}, agendas: map[kith.ShardID]ownAgenda{}, registered: make(chan struct{}),
+		now: t.now, rate: t.ReminderRate}
 	region, err := node.Register(t.entityType(d))
 	if err != nil {
 		end()
 		return nil, err
 	}
+	d.region.Store(region)
+	close(d.registered)
 	go func() {
 		<-node.Done()
 		end()
@@ -120,6 +133,12 @@ func (t Type[S, M, R]) withDefaults() Type[S, M, R] {
 	}
 	if t.MaxWaiting == 0 {
 		t.MaxWaiting = DefaultMaxWaiting
+	}
+	if t.ReminderRate == 0 {
+		t.ReminderRate = DefaultReminderRate
+	}
+	if t.now == nil {
+		t.now = time.Now
 	}
 	if t.MaxWaitingBytes == 0 {
 		t.MaxWaitingBytes = DefaultMaxWaitingBytes
@@ -152,6 +171,9 @@ func (t Type[S, M, R]) validate() error {
 	if t.MaxWaiting < 1 {
 		errs = append(errs, fmt.Errorf("MaxWaiting is %d, must be at least 1", t.MaxWaiting))
 	}
+	if t.ReminderRate < 1 || t.ReminderRate > mostReminderRate {
+		errs = append(errs, fmt.Errorf("ReminderRate is %d, must be 1 to %d", t.ReminderRate, mostReminderRate))
+	}
 	if t.MaxWaitingBytes < 1 {
 		errs = append(errs, fmt.Errorf("MaxWaitingBytes is %d, must be at least 1", t.MaxWaitingBytes))
 	}
@@ -163,9 +185,13 @@ func (t Type[S, M, R]) validate() error {
 
 // entityType is the type that durable entities are of.
 func (t Type[S, M, R]) entityType(d *desk) kith.EntityType {
-	return kith.EntityType{Name: t.Name, Shards: t.Shards, Role: t.Role, ShardBy: t.ShardBy, IdleAfter: t.IdleAfter,
+	typ := kith.EntityType{Name: t.Name, Shards: t.Shards, Role: t.Role, ShardBy: t.ShardBy, IdleAfter: t.IdleAfter,
 		MaxActive: t.MaxActive, MailboxBytes: t.MailboxBytes, MaxState: MaxState + handedMost,
 		New: func(string, kith.Fence) kith.Handler { return &instance[S, M, R]{t: &t, d: d} }}
+	if t.Reminded != nil {
+		typ.Hosted = d.reminds
+	}
+	return typ
 }
 
 // Ask sends m to an entity and waits for what its handler returns, which comes when what the handler left is committed.
@@ -225,6 +251,9 @@ type Stats struct {
 	Unknown  uint64 // calls of Commit whose outcome was not known: each was called again
 	Fenced   uint64 // shards that were found to have another owner
 
+	Reminded        uint64 // reminders that were handled, though not all of it may be stored
+	RemindersFailed uint64 // times that Reminded failed, or left what cannot be stored: each comes again
+
 	Waiting      int   // messages that wait for their commits now
 	WaitingBytes int64 // of records and replies that they hold
 	Failing      int   // shards that wait now for a store that does not answer
@@ -235,7 +264,8 @@ type Stats struct {
 func (e *Entities[M, R]) Stats() Stats {
 	d := e.desk
 	s := Stats{Commits: d.commits.Load(), Writes: d.writes.Load(), Messages: d.messages.Load(), Unknown: d.unknown.Load(),
-		Fenced: d.fenced.Load(), Waiting: int(d.waiting.Load()), WaitingBytes: d.bytes.Load()}
+		Fenced: d.fenced.Load(), Reminded: d.reminded.Load(), RemindersFailed: d.remindersFailed.Load(),
+		Waiting: int(d.waiting.Load()), WaitingBytes: d.bytes.Load()}
 	s.Failing, s.StoreError = d.trouble.now(time.Now())
 	return s
 }
@@ -255,8 +285,15 @@ type desk struct {
 
 	commits, writes, messages, unknown, fenced atomic.Uint64
 
+	registered                chan struct{} // closed when the region is there
+	region                    atomic.Pointer[kith.Region]
+	now                       func() time.Time
+	rate                      int
+	reminded, remindersFailed atomic.Uint64
+
 	mu      sync.Mutex
 	keepers map[kith.ShardID]*keeper
+	agendas map[kith.ShardID]ownAgenda
 }
 
 // keeper returns that of a shard under a fence.

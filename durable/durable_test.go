@@ -65,17 +65,7 @@ type (
 // begin starts a node that joins others, and registers the type.
 func begin(t *testing.T, typ bank, others ...*kith.Node) (*kith.Node, *desks) {
 	t.Helper()
-	cfg := kith.Config{Name: "durable", Resolver: kith.Resolver{Strategy: kith.ResolverOff},
-		Sharding: kith.Sharding{TakeoverTime: 20 * time.Minute, ProcessDeathIsProof: true,
-			RebalanceInterval: 50 * time.Millisecond},
-		Membership: kith.MembershipConfig{GossipInterval: 100 * time.Millisecond, LeaderInterval: 50 * time.Millisecond,
-			ProbeInterval: 100 * time.Millisecond, SeedTimeout: 2 * time.Second}}
-	for _, o := range others {
-		cfg.Seeds = append(cfg.Seeds, o.Addr().String())
-	}
-	n, err := kith.Start(within(t), cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = n.Close() })
+	n := start(t, 20*time.Minute, others...)
 	if typ.Name == "" {
 		typ.Name = "account"
 	}
@@ -89,6 +79,23 @@ func begin(t *testing.T, typ bank, others ...*kith.Node) (*kith.Node, *desks) {
 	require.NoError(t, err)
 	require.NoError(t, n.Ready(within(t)))
 	return n, e
+}
+
+// start starts a node that joins others. takeover is how long the shards of a lost member wait.
+func start(t *testing.T, takeover time.Duration, others ...*kith.Node) *kith.Node {
+	t.Helper()
+	cfg := kith.Config{Name: "durable", Resolver: kith.Resolver{Strategy: kith.ResolverOff},
+		Sharding: kith.Sharding{TakeoverTime: takeover, ProcessDeathIsProof: true,
+			RebalanceInterval: 50 * time.Millisecond},
+		Membership: kith.MembershipConfig{GossipInterval: 100 * time.Millisecond, LeaderInterval: 50 * time.Millisecond,
+			ProbeInterval: 100 * time.Millisecond, SeedTimeout: 2 * time.Second}}
+	for _, o := range others {
+		cfg.Seeds = append(cfg.Seeds, o.Addr().String())
+	}
+	n, err := kith.Start(within(t), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = n.Close() })
+	return n
 }
 
 // gate holds the calls of a store of one kind until it is opened.

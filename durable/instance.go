@@ -20,8 +20,10 @@ type Tx[S any] struct {
 	// State is what the entity has, the zero S when nothing is stored. What the handler leaves there is committed.
 	State *S
 
-	c       *kith.Context
-	deleted bool
+	c         *kith.Context
+	deleted   bool
+	reminded  bool // the type has Reminded
+	reminders reminders
 }
 
 // ID returns the id of the entity.
@@ -47,6 +49,9 @@ type instance[S, M, R any] struct {
 	enc    []byte // the state as the last message left it; nil: no record
 	live   *S     // the same, decoded; nil: it is decoded for the next message
 	handed []byte // what the owner before has handed over
+
+	reminders    reminders // as the last message left them, and encoded
+	remindersEnc []byte
 }
 
 // Receive handles one message.
@@ -66,14 +71,20 @@ func (e *instance[S, M, R]) receive(c *kith.Context, payload []byte) *failure {
 		return fails(codeWentBack, nil)
 	}
 	var m M
-	if err := e.t.Message.ParseInto(payload, &m); err != nil {
-		return fails(codeBadPayload, err)
+	wakes := wakes(c)
+	if !wakes {
+		if err := e.t.Message.ParseInto(payload, &m); err != nil {
+			return fails(codeBadPayload, err)
+		}
 	}
 	if failed := e.ready(c); failed != nil {
 		return failed
 	}
 	if failed := e.k.enters(c); failed != nil {
 		return failed
+	}
+	if wakes {
+		return e.remind(c)
 	}
 	return e.handle(c, &m)
 }
@@ -109,6 +120,11 @@ func (e *instance[S, M, R]) ready(c *kith.Context) *failure {
 	if failed != nil {
 		return failed
 	}
+	l, err := parseReminders(r.Reminders)
+	if err != nil {
+		return fails(codeRecord, err)
+	}
+	e.remembers(l, r.Reminders)
 	e.k, e.head, e.enc, e.live = k, head{base: r.Version}, enc, nil
 	return nil
 }
@@ -158,7 +174,7 @@ func (e *instance[S, M, R]) handle(c *kith.Context, m *M) *failure {
 		return fails(codeRecord, err)
 	}
 	e.live = nil // unless all goes well: a panic leaves nothing of the message
-	tx := &Tx[S]{State: s, c: c}
+	tx := &Tx[S]{State: s, c: c, reminded: e.t.Reminded != nil, reminders: e.reminders}
 	r, err := e.t.Handle(tx, m)
 	if err != nil {
 		return e.rejects(c, fails(codeRejected, err))
@@ -167,18 +183,39 @@ func (e *instance[S, M, R]) handle(c *kith.Context, m *M) *failure {
 	if err != nil {
 		return e.rejects(c, fails(codeRejected, err))
 	}
-	w := store.Write{Record: store.Record{ID: c.ID, Schema: e.t.Schema}, Delete: tx.deleted}
-	if !tx.deleted {
-		if w.State, err = e.t.State.Append(nil, s); err != nil {
-			return e.rejects(c, fails(codeRejected, err))
-		}
-		if len(w.State) > MaxState {
-			return e.rejects(c, fails(codeTooLarge, fmt.Errorf("%d bytes, must be at most %d", len(w.State), MaxState)))
-		}
+	w, failed := e.encodes(tx)
+	if failed != nil {
+		return e.rejects(c, failed)
 	}
+	return e.leaves(c, tx, w, answer)
+}
+
+// encodes returns what a handler has left.
+func (e *instance[S, M, R]) encodes(tx *Tx[S]) (w store.Write, failed *failure) {
+	w = store.Write{Record: store.Record{ID: tx.c.ID, Schema: e.t.Schema}, Delete: tx.deleted}
+	if tx.deleted {
+		tx.reminders = nil
+		return w, nil
+	}
+	var err error
+	if w.State, err = e.t.State.Append(nil, tx.State); err != nil {
+		return w, fails(codeRejected, err)
+	}
+	if len(w.State) > MaxState {
+		return w, fails(codeTooLarge, fmt.Errorf("%d bytes, must be at most %d", len(w.State), MaxState))
+	}
+	w.Reminders, w.Due = tx.reminders.encode(), tx.reminders.due()
+	if size := w.Size(); size > store.MaxBytes {
+		return w, fails(codeTooLarge, fmt.Errorf("%d bytes of record, must be at most %d", size, store.MaxBytes))
+	}
+	return w, nil
+}
+
+// leaves has committed what a handler has left. answer is told then.
+func (e *instance[S, M, R]) leaves(c *kith.Context, tx *Tx[S], w store.Write, answer []byte) *failure {
 	if e.unchanged(&w) {
 		if !tx.deleted {
-			e.live = s
+			e.live = tx.State
 		}
 		e.k.tell(&e.head, answers(c, answer))
 		return nil
@@ -192,6 +229,7 @@ func (e *instance[S, M, R]) handle(c *kith.Context, m *M) *failure {
 		ask.leaves()
 		return nil
 	}
+	e.remembers(tx.reminders, w.Reminders)
 	if e.enc = w.State; w.Delete {
 		e.enc = nil
 		return nil
@@ -199,7 +237,7 @@ func (e *instance[S, M, R]) handle(c *kith.Context, m *M) *failure {
 	if e.enc == nil {
 		e.enc = []byte{}
 	}
-	e.live = s
+	e.live = tx.State
 	return nil
 }
 
@@ -220,6 +258,9 @@ func answers(c *kith.Context, b []byte) reply {
 
 // unchanged reports whether a write would leave all as it is.
 func (e *instance[S, M, R]) unchanged(w *store.Write) bool {
+	if !bytes.Equal(w.Reminders, e.remindersEnc) {
+		return false
+	}
 	if w.Delete || e.enc != nil {
 		return w.Delete == (e.enc == nil) && bytes.Equal(w.State, e.enc)
 	}
@@ -245,9 +286,10 @@ func (e *instance[S, M, R]) settles(c *kith.Context) bool {
 // handedMost is how many bytes HandOver adds to a state.
 const handedMost = 64
 
-// HandOver gives the committed state to the next owner, who need not read it then. Nothing, if it is not known.
+// HandOver gives the committed state to the next owner, who need not read it then. Nothing, if it is not known, or the
+// record has more than a state.
 func (e *instance[S, M, R]) HandOver(c *kith.Context) ([]byte, error) {
-	if !e.settles(c) || e.enc == nil {
+	if !e.settles(c) || e.enc == nil || len(e.reminders) > 0 {
 		return nil, nil
 	}
 	e.k.mu.Lock()

@@ -323,6 +323,7 @@ func (k *keeper) send() {
 		}
 		k.d.commits.Add(1)
 		k.d.writes.Add(uint64(len(batch)))
+		k.committed(batch)
 		k.end(batch, nil)
 	}
 }
