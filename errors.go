@@ -98,6 +98,9 @@ var (
 
 	ErrWatchesFull = entity.ErrWatchesFull // the entity, or its node, has as many watches as it may
 
+	// the cause of the end of a handler's context whose asker has given up: its own context ended early
+	ErrAskCancelled = route.ErrAskCancelled
+
 	// a Context was used after its call, or on another goroutine than the call's
 	ErrContextKept = entity.ErrContextKept
 )

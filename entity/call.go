@@ -38,6 +38,12 @@ func (c *Context) outcome(err error, text []byte) {
 	if c.from != nil && !c.answered && !c.detached {
 		c.spent = true // perhaps it was kept, to answer later
 	}
+	if c.given {
+		c.given = false
+		if !c.detached {
+			c.s.runtime.Answered(c.from, c.corr)
+		}
+	}
 	switch {
 	case text != nil:
 		c.answer(route.HandlerPanic, text)

@@ -444,3 +444,44 @@ func TestBadPayload(t *testing.T) {
 		require.Equal(t, uint64(2), r.Stats().Failed)
 	})
 }
+
+// TestContextOfAnAskIsGivenBack: the runtime hears when a handler has returned that asked for its context, however it
+// returns, once; not of one that has detached, whose context goes on, nor of one that never asked.
+func TestContextOfAnAskIsGivenBack(t *testing.T) {
+	everyMode(t, func(t *testing.T, r *rig, _ func(...func(*Type)) *rig) {
+		var token ReplyToken
+		r.f.receive = func(c *Context, p []byte) error {
+			if string(p) != "none" {
+				c.Context()
+				c.Context()
+			}
+			switch string(p) {
+			case "error":
+				return errTest
+			case "panic":
+				panic("oops")
+			case "detach":
+				token = c.Detach()
+				return nil
+			}
+			if c.Asked() {
+				return c.Reply(nil)
+			}
+			return nil
+		}
+		for i, p := range []string{"reply", "error", "panic"} {
+			r.ask("e", p)
+			require.Len(t, r.f.given, 2*(i+1), p)
+			require.Len(t, r.f.answered, i+1, p)
+		}
+		require.Equal(t, route.OK, r.tell("e", "tell"))
+		r.ask("e", "none")
+		require.Equal(t, route.OK, r.deliver("e", "detach", &origin{}, 7))
+		r.runAll()
+		require.NoError(t, token.Reply(nil))
+		require.Len(t, r.f.answered, 3)
+		require.Equal(t, []uint64{7, 7}, r.f.given[6:])
+		r.ask("e", "none")
+		require.Len(t, r.f.answered, 3)
+	})
+}

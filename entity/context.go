@@ -68,6 +68,7 @@ type doing struct {
 	answered  bool // a reply went out
 	detached  bool
 	passivate bool
+	given     bool       // the context of the ask
 	aside     bool       // Type.Around is being called, and has not called the handler
 	halting   bool       // Stop is being called
 	why       StopReason // of the last Stop
@@ -214,7 +215,9 @@ func (c *Context) StopReason() StopReason {
 //     over: then no other message is handled here;
 //   - route.ErrStopped: the node has ended, or it has lost the shard: what the handler does is done for nothing;
 //   - route.ErrTimeout: the deadline has passed. That of an ask is the moment from which on its caller waits no more,
-//     where that is known.
+//     where that is known;
+//   - route.ErrAskCancelled: whoever asked has given up before that, because its own context has ended. It is told when
+//     it can be; not by nodes before wire version 10.
 //
 // It does not end when the call returns, so what the handler has begun may go on with it. Making it costs nothing but
 // for an ask with a time limit, and nothing at all when Context is not called. In package sim it ends on virtual time.
@@ -223,7 +226,8 @@ func (c *Context) Context() context.Context {
 	if kept(c) {
 		return incall.Over(whose(c))
 	}
-	return c.s.runtime.Context(c.limit)
+	c.given = c.given || c.from != nil
+	return c.s.runtime.Context(c.limit, c.from, c.corr)
 }
 
 // Suspended reports whether this node has suspended itself while the handler runs, because it may own its entities no

@@ -47,6 +47,8 @@ type fake struct {
 	incidents []Incident
 	log       []string // what was called: new, receive, stop, in order
 	stops     []string // what encloses stop calls
+	given     []uint64 // asks whose handlers have asked for their context
+	answered  []uint64 // and have returned
 
 	receive func(c *Context, payload []byte) error
 	stop    func(c *Context)
@@ -72,9 +74,14 @@ func (f *fake) Ask(headers []byte, d time.Duration, typ, id string, payload []by
 
 func (f *fake) Suspended() bool { return f.suspended }
 
-func (f *fake) Context(limit time.Duration) context.Context {
+func (f *fake) Context(limit time.Duration, from Origin, corr uint64) context.Context {
+	if from != nil {
+		f.given = append(f.given, corr)
+	}
 	return context.WithValue(context.Background(), limitKey{}, limit)
 }
+
+func (f *fake) Answered(_ Origin, corr uint64) { f.answered = append(f.answered, corr) }
 
 type limitKey struct{}
 

@@ -47,8 +47,11 @@ type Runtime interface {
 	// other is called. It is safe for concurrent use.
 	Suspended() bool
 	// Context returns what a handler is given as its context.Context: it ends with a suspension of the node, a stop of the
-	// shard and its loss, and, unless limit is zero, at limit on the clock of Now. It is safe for concurrent use.
-	Context(limit time.Duration) context.Context
+	// shard and its loss, and, unless limit is zero, at limit on the clock of Now; of an ask (from is not nil) also when
+	// its asker gives up. It is safe for concurrent use.
+	Context(limit time.Duration, from Origin, corr uint64) context.Context
+	// Answered says that a handler has returned that was given the context of an ask, and has not detached it.
+	Answered(from Origin, corr uint64)
 	// Now is monotonic time since the node's start, the clock of the now that the shard is given: at least as much as any
 	// that was given before it was called. Timers count from it, so it must never lag. It is called once for
 	// each timer that is set and for asks that wait behind others of a run, and may be called from several goroutines at

@@ -4,10 +4,14 @@
 package route
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/kith-io/kith/peer"
 )
+
+// ErrAskCancelled is the cause of the end of a handler's context whose asker has given up (entity.Context.Context).
+var ErrAskCancelled = errors.New("kith: whoever asked has given up")
 
 // LinkFullError says that what waits to be sent to a peer has reached its bound, so many bytes. It matches ErrLinkFull.
 type LinkFullError struct {

@@ -251,10 +251,27 @@ func (c *Cluster) Ask(on int, typ, id string, payload []byte) ([]byte, error) {
 
 // AskWithin is Ask with a time limit, after which it returns route.ErrTimeout.
 func (c *Cluster) AskWithin(d time.Duration, on int, typ, id string, payload []byte) (reply []byte, err error) {
-	over := false
-	sent := c.proc(on).Ask(d, typ, id, payload, func(b []byte, e error) { reply, err, over = b, e, true })
+	return c.ask(d, d, on, typ, id, payload)
+}
+
+// AskGivenUp is Ask whose asker gives up after d, as one whose context is cancelled then: the error is that of
+// Region.Ask, and the handler's Context ends as soon as it can be told.
+func (c *Cluster) AskGivenUp(d time.Duration, on int, typ, id string, payload []byte) ([]byte, error) {
+	return c.ask(patience, d, on, typ, id, payload)
+}
+
+// ask asks with a time limit and gives up after a while, unless that is the same.
+func (c *Cluster) ask(d, after time.Duration, on int, typ, id string, payload []byte) (reply []byte, err error) {
+	r, over := c.proc(on).Region(route.TypeOf(typ)), false
+	if r == nil {
+		return nil, route.ErrNotRegistered
+	}
+	giveUp, sent := r.AskWith(nil, d, id, payload, func(b []byte, e error) { reply, err, over = b, e, true })
 	if sent != nil {
 		return nil, sent
+	}
+	if after < d && !c.w.Until(after, func() bool { return over }) {
+		giveUp()
 	}
 	if !c.w.Until(d+time.Second, func() bool { return over }) {
 		return nil, fmt.Errorf("%w: node %d does not run", route.ErrTimeout, on)

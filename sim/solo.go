@@ -125,7 +125,8 @@ func (e *Entity) Do(m Message) *Call {
 	msg := entity.Message{ID: []byte(e.id), Payload: slices.Clone(m.Payload), Headers: slices.Clone(m.Headers)}
 	if m.Ask {
 		c.asked = &asked{}
-		msg.From, msg.Corr = c.asked, 1
+		e.r.asks++
+		msg.From, msg.Corr = c.asked, e.r.asks
 		if m.Within > 0 {
 			msg.Limit = e.r.now + m.Within
 		}
@@ -213,6 +214,11 @@ func (e *Entity) Suspend() {
 	e.r.suspended = true
 	e.r.life.Suspend()
 }
+
+// GiveUp has whoever asked last wait no longer, as one whose context has ended: Context of the handler, which has to be
+// one of an ask with a time limit (Message.Within), ends because of route.ErrAskCancelled. Call it from
+// EntityConfig.Answer for the middle of a call, or later for an ask that the handler has detached.
+func (e *Entity) GiveUp() { e.r.cancels.Cancel(lifetime.Asked{Number: e.r.asks}) }
 
 // Resume ends a suspension.
 func (e *Entity) Resume() { e.r.suspended = false }

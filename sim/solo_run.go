@@ -107,6 +107,8 @@ type solo struct {
 	limits    []limit
 	watches   []soloWatch
 	numbered  uint64 // of these
+	asks      uint64 // that the entity has been asked
+	cancels   lifetime.Cancels
 }
 
 // limit is a context that ends at a moment.
@@ -179,8 +181,17 @@ func (r *solo) Returned(*entity.Entity, entity.Call) {}
 func (r *solo) Suspended() bool { return r.suspended }
 
 // Context implements entity.Runtime.
-func (r *solo) Context(limit time.Duration) context.Context {
-	return r.life.Context(r.now, limit, r.Suspended, r.inTime)
+func (r *solo) Context(limit time.Duration, from entity.Origin, corr uint64) context.Context {
+	parent := func() context.Context { return r.life.Context(r.now, limit, r.Suspended, r.inTime) }
+	if from == nil {
+		return parent()
+	}
+	return r.cancels.Context(lifetime.Asked{Number: corr}, r.now, limit, nil, parent)
+}
+
+// Answered implements entity.Runtime.
+func (r *solo) Answered(_ entity.Origin, corr uint64) {
+	r.cancels.Answered(lifetime.Asked{Number: corr})
 }
 
 // inTime is a lifetime.Limiter.

@@ -52,6 +52,14 @@ type Type struct {
 type TypeCalls struct {
 	Panics, Slow uint64 // that panicked, that took too long
 	StopsHung    uint64 // of Stop, HandOver and daemons that were to end, not returned by their deadline: see StopHangs
+	Cancels      Cancels
+}
+
+// Cancels counts asks whose askers have given up before their time was over, as their contexts had ended.
+type Cancels struct {
+	Told   uint64 // asks of this node that their receivers were told of
+	Untold uint64 // of which they could not be told: no room on the way, or a wire version before 10
+	Ended  uint64 // contexts of handlers here that have ended for it
 }
 
 // TypeTimers is the part of Type that concerns timers.

@@ -255,6 +255,24 @@ func ParseReply(f []byte) (status uint16, corr uint64, payload []byte, err error
 	return binary.LittleEndian.Uint16(f[6:]), binary.LittleEndian.Uint64(f[8:]), f[ReplySize:], nil
 }
 
+// CancelSize is how long a frame is by which an asker gives up.
+const CancelSize = HeaderSize + 8
+
+// PutCancel writes the frame by which the asker of a correlation gives up into b, which has exactly CancelSize bytes.
+func PutCancel(b []byte, corr uint64) {
+	_ = b[CancelSize-1]
+	binary.LittleEndian.PutUint32(b, CancelSize)
+	b[4], b[5], b[6], b[7] = byte(KindCancel), 0, 0, 0
+	binary.LittleEndian.PutUint64(b[HeaderSize:], corr)
+}
+
+// ParseCancel reads the body of a cancel frame: the correlation.
+func ParseCancel(body []byte) (corr uint64, err error) {
+	r := NewReader(KindCancel, body)
+	corr = r.U64()
+	return corr, r.Done()
+}
+
 // Credit tells a sender how much of one of its data connections has been consumed.
 type Credit struct {
 	Lane       uint16 // which data connection of the peer pair

@@ -126,6 +126,13 @@ func TestReplyRoundTripAndTruncation(t *testing.T) {
 	require.Equal(t, &Error{KindReply, 5, ErrBadValue}, err)
 }
 
+// cancelBody is the body of a cancel frame.
+func cancelBody(corr uint64) []byte {
+	b := make([]byte, CancelSize)
+	PutCancel(b, corr)
+	return Body(b)
+}
+
 // fixed is every body of fixed size: a sample, its bytes, and how it reads.
 var fixed = []struct {
 	kind  Kind
@@ -156,6 +163,7 @@ var fixed = []struct {
 		return [2]any{f, limit}, err
 	}, [2]any{Full{1, 2, 3, 4}, uint64(5)}},
 	{KindRoom, AppendRoom(nil, Full{1, 2, 3, 4}), func(b []byte) (any, error) { return ParseRoom(b) }, Full{1, 2, 3, 4}},
+	{KindCancel, cancelBody(9), func(b []byte) (any, error) { return ParseCancel(b) }, uint64(9)},
 }
 
 // TestFixedBodies reads each back, cuts it at every byte and appends one byte too many.
@@ -203,6 +211,7 @@ func TestHotFramesDoNotAllocate(t *testing.T) {
 		"parse reply":  func() { _, _, _, _ = ParseReply(reply) },
 		"credit":       func() { scratch = AppendCredit(scratch[:0], Credit{1, 2, 3}); _, _ = ParseCredit(scratch) },
 		"marker":       func() { scratch = AppendMarker(scratch[:0], Marker{1, 2, 3, 4}); _, _ = ParseMarker(scratch) },
+		"cancel":       func() { PutCancel(scratch[:CancelSize], 9); _, _ = ParseCancel(scratch[HeaderSize:CancelSize]) },
 		"heartbeat":    func() { scratch = AppendHeartbeat(scratch[:0], Heartbeat{1, 2}); _, _ = ParseHeartbeat(scratch) },
 		"whole frame":  func() { scratch = AppendFrame(scratch[:0], KindStatus, 0, 0, e.Payload) },
 		"answer probe": func() { scratch, _ = AnswerHeartbeat(scratch[:0], fixed[2].body, 7) },
@@ -282,6 +291,9 @@ func FuzzFixed(f *testing.F) {
 		}
 		if v, err := ParseRoom(b); err == nil {
 			require.Equal(t, b, AppendRoom(nil, v))
+		}
+		if v, err := ParseCancel(b); err == nil {
+			require.Equal(t, b, cancelBody(v))
 		}
 		if v, err := ParseMarker(b); err == nil {
 			require.Equal(t, b, AppendMarker(nil, v))

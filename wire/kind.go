@@ -38,6 +38,8 @@ const (
 	KindBulkWhole Kind = 23 // all of it is there
 	KindBulkOver  Kind = 24 // it was taken, or why not
 
+	KindCancel Kind = 26 // behind an ask: whoever asked has given up; since version 10
+
 	KindTaken Kind = 25 // how many tells were taken of data connections that are over; since version 4, in segments
 
 	// Membership.
@@ -161,6 +163,7 @@ var kinds = [256]kindInfo{
 	KindEnvelope:       {"envelope", LaneData, maxAny},
 	KindReply:          {"reply", LaneData, maxAny},
 	KindMarker:         {"marker", LaneData, 16},
+	KindCancel:         {"cancel", LaneData, 8},
 	KindBulkBegin:      {"bulk-begin", LaneBulk, 33},
 	KindBulkChunk:      {"bulk-chunk", LaneBulk, 4 + MaxBulkChunk},
 	KindBulkAbort:      {"bulk-abort", LaneBulk, 4},

@@ -13,7 +13,7 @@ import (
 var frozenKinds = map[Kind]string{
 	1: "hello", 2: "hello-ack", 3: "hello-refuse", 4: "heartbeat", 5: "heartbeat-ack", 6: "credit", 7: "refused",
 	8:  "refusals",
-	16: "envelope", 17: "reply", 18: "marker", 25: "taken",
+	16: "envelope", 17: "reply", 18: "marker", 25: "taken", 26: "cancel",
 	19: "bulk-begin", 20: "bulk-chunk", 21: "bulk-abort", 22: "bulk-grant", 23: "bulk-whole", 24: "bulk-over",
 	32: "join-probe", 33: "join-probe-ack", 34: "join-probe-nak", 35: "join", 36: "welcome", 37: "join-refused",
 	38: "status", 39: "version", 40: "seen", 41: "gossip", 42: "exit-done", 43: "removed-note",
@@ -81,6 +81,7 @@ func TestFixedBodiesMatchTheirBound(t *testing.T) {
 		KindFull:         AppendFull(nil, Full{}, 0),
 		KindRoom:         AppendRoom(nil, Full{}),
 		KindMarker:       AppendMarker(nil, Marker{}),
+		KindCancel:       cancelBody(7),
 		KindBulkBegin:    AppendBulkBegin(nil, &BulkBegin{}),
 		KindBulkGrant:    AppendBulkGrant(nil, BulkGrant{}),
 		KindBulkWhole:    AppendBulkNumber(nil, 0),

@@ -33,6 +33,8 @@ func written() map[string][]byte {
 	kind, shard := uint32(route.TypeOf("a")), uint32(route.ShardOf("a", 10))
 	heartbeat := wire.AppendHeartbeat(nil, wire.Heartbeat{Seq: 9, Sent: 1e9})
 	ack, _ := wire.AnswerHeartbeat(nil, heartbeat, 1e6)
+	cancel := make([]byte, wire.CancelSize)
+	wire.PutCancel(cancel, golden)
 	fence := route.MakeFence(0x0192a4b1c0000007, 3, 7)
 	return map[string][]byte{
 		"envelope": wire.AppendEnvelope(nil, &wire.Envelope{Flags: wire.FlagAsk, Type: kind, Shard: shard, Term: 3,
@@ -44,6 +46,7 @@ func written() map[string][]byte {
 		"reply-refused": reply(route.NotOwner, ""),
 		"marker": frame(wire.KindMarker, wire.AppendMarker(nil, wire.Marker{Type: kind, Shard: shard, Term: 3,
 			Seq: 2})),
+		"cancel": cancel,
 		"credit": frame(wire.KindCredit, wire.AppendCredit(nil, wire.Credit{Lane: 1, Generation: 2,
 			Consumed: 256 << 10})),
 		"mailbox-full": frame(wire.KindFull, wire.AppendFull(nil, wire.Full{Type: kind, Shard: shard, Hash: golden,

@@ -11,8 +11,8 @@ import (
 // A node speaks its own version and those before, so that a cluster can be upgraded node by node. What changed from
 // one version to the next stands in docs/contributing/wire.md.
 const (
-	Version       = 9 // of this build
-	OldestVersion = 1 // that this build still speaks
+	Version       = 10 // of this build
+	OldestVersion = 1  // that this build still speaks
 )
 
 // Versions is a range of versions that a node speaks. The zero value is none.
@@ -72,6 +72,7 @@ var kindSince = [256]uint8{
 	KindReplicaDigest:  8, KindReplicaSums: 8, KindReplicaHeld: 8, KindReplicaDeltas: 8, KindReplicaPiece: 8,
 	KindReplicaNext: 8,
 	KindWatchHello:  9, KindWatches: 9,
+	KindCancel: 10,
 }
 
 // Since returns the version in which k came, zero when k is not known.

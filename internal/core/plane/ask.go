@@ -45,6 +45,10 @@ func (s AskState) Judge(corr uint64, asked bool) Verdict {
 	return Due
 }
 
+// TellsCancel reports whether the node that has an ask is told that its asker has given up. timely: its time was over,
+// which that node sees by itself if the ask is limited: it carries its time.
+func TellsCancel(timely, limited bool) bool { return !timely || !limited }
+
 // AskIndex returns the index of the waiter that a correlation names, which may be that of none.
 func AskIndex(corr uint64) uint32 { return uint32(corr) - 1 }
 

@@ -53,7 +53,7 @@ type Treatment uint8
 
 // The treatments.
 const (
-	GoesOn  Treatment = iota // an answer to what was asked before: it reaches no handler
+	GoesOn  Treatment = iota // an answer to what was asked before, or an asker that gives up: it reaches no handler
 	Kept                     // waits, in order, and its credit with it: its sender runs out of it
 	NoPlace                  // refused as Suspended: as much is kept as may be
 	Unknown                  // no frame of the data lane
@@ -66,7 +66,7 @@ func (g Gate) AtGate(kind wire.Kind, size, kept, most int) Treatment {
 	switch {
 	case g&GateEnded != 0:
 		return Left
-	case kind == wire.KindReply:
+	case kind == wire.KindReply, kind == wire.KindCancel:
 		return GoesOn
 	case kind != wire.KindEnvelope && kind != wire.KindMarker: // a marker stands behind envelopes that are kept
 		return Unknown

@@ -40,7 +40,7 @@ func TestAtGate(t *testing.T) {
 			switch kind {
 			case wire.KindEnvelope, wire.KindMarker:
 				want = c.want
-			case wire.KindReply:
+			case wire.KindReply, wire.KindCancel:
 				want = GoesOn
 			}
 			for _, g := range []Gate{0, GateOrdered, GateNoticed} {

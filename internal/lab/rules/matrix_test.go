@@ -40,7 +40,7 @@ var matrix = map[string]string{
 	"gossip":               "peer wire",
 	"fd":                   "peer",
 	"plane":                "flow route peer wire",
-	"lifetime":             "route",
+	"lifetime":             "route peer",
 	"internal/core/leases": "route", // when a lease is asked for, confirmed, lost and given back
 	// watches of entities: to the homes of those that are watched, and back
 	"internal/core/watch": "cluster entity route peer wire",

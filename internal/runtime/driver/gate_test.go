@@ -187,7 +187,7 @@ func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
 	<-s.runs
 	contexts := func() (list []context.Context) {
 		for _, r := range s.here {
-			list = append(list, r.hosts.Host(r.Shard("a")).Context(0))
+			list = append(list, r.hosts.Host(r.Shard("a")).Context(0, nil, 0))
 		}
 		return list
 	}

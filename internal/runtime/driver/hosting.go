@@ -264,6 +264,11 @@ func headersOf(b []byte) *Headers {
 	return &Headers{b}
 }
 
+// Answered forgets the context of an ask, whose handler has returned.
+func (x hostRuntime) Answered(from entity.Origin, corr uint64) {
+	exec.Answered(asker(from), corr, x.Host)
+}
+
 // Tell sends as Region.TellWith does.
 func (x hostRuntime) Tell(headers []byte, typ, id string, payload []byte) error {
 	r, err := x.region(typ)

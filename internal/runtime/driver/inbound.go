@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/internal/core/plane"
@@ -43,12 +44,24 @@ func (d *Driver) execution() {
 		},
 		Marked: func(from peer.ID, m wire.Marker) { d.inbox.post(func() { d.dispatch.marked(from, m) }) },
 		Reply:  d.reply, InvalidFrames: d.nonsense.note, Refused: d.refused, Large: d.large.take,
+		Asker:     asker,
 		Room:      d.room.ringHere,
 		Stopped:   func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
 		Overdue:   d.asks.letGo,
 		Unhandled: d.unhandled,
 		Watches:   func() { d.inbox.post(func() { watchTurn(d) }) },
 	})
+}
+
+// asker is the node whose asks are answered by that way back, none for one that is gone.
+func asker(from entity.Origin) peer.ID {
+	switch o := from.(type) {
+	case *remote:
+		return o.id
+	case *selfOrigin:
+		return o.d.self
+	}
+	return peer.ID{}
 }
 
 // unhandled counts and tells what has ended at a shard here without a handler having got it; an asker has been told.

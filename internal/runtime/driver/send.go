@@ -312,6 +312,7 @@ func (r bare) ask(ctx context.Context, h *Headers, id string, payload []byte) ([
 	case <-w.wake:
 	case <-ctx.Done():
 		if w.claim(corr) {
+			r.giveUp(ctx, w.dest.Load(), sh, corr, a.limited)
 			failed := w.failure(route.TimedOut, nil)
 			if err = askCancelled(ctx, failed); !route.MayHaveRun(failed) {
 				err = route.NotRun(err)
@@ -328,6 +329,44 @@ func (r bare) ask(ctx context.Context, h *Headers, id string, payload []byte) ([
 	}
 	return reply, err
 }
+
+// giveUp tells the node that has an ask, to which it was sent by the route e, that nobody waits for it any more, unless
+// it knows by itself. Once is enough: what is lost of it, or comes too late, costs the handler's time and no more.
+func (r bare) giveUp(ctx context.Context, e *routeEntry, sh route.ShardID, corr uint64, limited bool) {
+	if e != nil && wentOn(e) {
+		e = r.cells.At(sh).route.Load() // the ask has gone on with its shard
+	}
+	if e == nil || !plane.TellsCancel(errors.Is(ctx.Err(), context.DeadlineExceeded), limited) {
+		return
+	}
+	if e.link == nil {
+		exec.Cancel(r.d.self, corr, &r.d.exec)
+		r.count.told.Add(1)
+		return
+	}
+	l := e.link
+	l.Lock()
+	room, err := []byte(nil), errOldPeer
+	if l.Version() >= wire.KindCancel.Since() { // else nothing of the ask has left, or it is an earlier build
+		room, err = l.Reserve(wire.CancelSize)
+	}
+	if err != nil {
+		l.Unlock()
+		r.count.untold.Add(1)
+		return
+	}
+	wire.PutCancel(room, corr)
+	l.Hurry()
+	wake := l.Commit()
+	l.Unlock()
+	r.count.told.Add(1)
+	if wake {
+		l.Wake(nil)
+	}
+}
+
+// errOldPeer is why a peer is not told.
+var errOldPeer = errors.New("driver: the peer knows of no cancels")
 
 // errNoTime is the error of an ask with no time for an answer: nothing is sent.
 var errNoTime = fmt.Errorf("%w: none was given", route.ErrTimeout)

@@ -30,6 +30,7 @@ type regionCounters struct {
 	parkedLost   atomic.Uint64
 	waits        atomic.Uint64 // calls of TellWait that found no room
 	waiting      atomic.Int64  // of them, those that wait now
+	told, untold atomic.Uint64 // asks that were given up, whose receiver was told, or could not be
 
 	abandonedTells, abandonedAsks atomic.Uint64
 }
@@ -107,6 +108,7 @@ func (r *Region) stats() TypeStats {
 	t.Hosted, t.Stopping = r.hosts.Hosted()
 	t.Panics, t.Slow = r.hosts.Incidents()
 	t.StopsHung = exec.StopsHung(r.hosts)
+	t.Cancels = stats.Cancels{Told: r.count.told.Load(), Untold: r.count.untold.Load(), Ended: exec.Cancelled(r.hosts)}
 	t.States.Lost = exec.StatesLost(r.hosts)
 	t.Recalls.Waiting, t.Recalls.Read, t.Recalls.Failed = exec.Recalls(r.hosts)
 	for _, c := range r.cells.All {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/core/lifetime"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
 
@@ -23,8 +25,24 @@ func (h *Host) Unhandled(e *entity.Entity, why route.Reason, ask bool, _ []byte)
 func (h *Host) Suspended() bool { return h.x.Gate.Closed() }
 
 // Context returns what a handler is given as its context. It is part of entity.Runtime.
-func (h *Host) Context(limit time.Duration) context.Context {
-	return h.life.Context(h.x.Clock.Now(), limit, h.x.Gate.Closed, inTime)
+func (h *Host) Context(limit time.Duration, from entity.Origin, corr uint64) context.Context {
+	if from == nil {
+		return h.life.Context(h.x.Clock.Now(), limit, h.x.Gate.Closed, inTime)
+	}
+	now, ask := h.x.Clock.Now(), lifetime.Asked{From: h.x.needs.Asker(from), Number: corr}
+	return h.x.cancels.Context(ask, now, limit, &h.t.cancelled, func() context.Context {
+		return h.life.Context(now, limit, h.x.Gate.Closed, inTime)
+	})
+}
+
+// Cancel ends the context of the handler of an ask of that node here, whose asker has given up.
+func Cancel(from peer.ID, corr uint64, x *Exec) {
+	x.cancels.Cancel(lifetime.Asked{From: from, Number: corr})
+}
+
+// Answered forgets the context of an ask of that node, whose handler on h has returned.
+func Answered(from peer.ID, corr uint64, h *Host) {
+	h.x.cancels.Answered(lifetime.Asked{From: from, Number: corr})
 }
 
 // inTime is a lifetime.Limiter.

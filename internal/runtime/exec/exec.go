@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/base/callback"
+	"github.com/kith-io/kith/internal/core/lifetime"
 	"github.com/kith-io/kith/internal/core/plane"
 	"github.com/kith-io/kith/internal/runtime/loop"
 	"github.com/kith-io/kith/internal/runtime/transport"
@@ -55,6 +56,8 @@ type Needs struct {
 	Refused func(t *Type, from *Source, env *wire.Envelope, reason route.Reason)
 	// Large returns the large message for which an envelope stands, or why there is none to be had.
 	Large func(from *Source, env *wire.Envelope) (Large, route.Reason)
+	// Asker returns the node whose ask is answered by that way back.
+	Asker func(from entity.Origin) peer.ID
 	// Room says that the mailbox of an entity, by the hash of its id, has room again: Send has refused a message to it
 	// whose sender waits for room. A lock of the host is held.
 	Room func(t route.TypeID, shard route.ShardID, hash uint64)
@@ -96,6 +99,7 @@ type Exec struct {
 	strained  strained
 	parting   parting
 	watching  watchers
+	cancels   lifetime.Cancels // of asks whose handlers are at work here
 
 	weighs       atomic.Bool // some type's handlers are timed by shard
 	unregistered atomic.Uint64

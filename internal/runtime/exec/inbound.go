@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/internal/core/plane"
 	"github.com/kith-io/kith/internal/runtime/loop"
 	"github.com/kith-io/kith/internal/runtime/transport"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -99,6 +100,16 @@ func (p *pass) here(now time.Duration, x *foreseen) {
 	p.x.arrive(now, &p.ahead.cache, nil, nil, x, p)
 }
 
+// cancelled takes the word of an asker that it has given up.
+func (p *pass) cancelled(from peer.ID, f []byte) {
+	corr, err := wire.ParseCancel(wire.Body(f))
+	if err != nil {
+		p.x.needs.InvalidFrames(from, wire.KindCancel, err)
+		return
+	}
+	Cancel(from, corr, p.x)
+}
+
 // order carries out an order for an Inline host, behind what is kept.
 func (p *pass) order(now time.Duration, t hostTask) {
 	if !p.backlog.empty() {
@@ -122,7 +133,11 @@ func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
 			p.x.leave(&p.ahead.cache, c, from, f)
 			continue
 		case plane.GoesOn:
-			p.x.needs.Reply(c.From(), f)
+			if kind == wire.KindCancel {
+				p.cancelled(c.From(), f)
+			} else {
+				p.x.needs.Reply(c.From(), f)
+			}
 		case plane.Unknown:
 			p.x.needs.InvalidFrames(c.From(), kind, errNotExpected)
 		case plane.Kept:

@@ -74,6 +74,7 @@ func (a answers) Reply(_ uint64, reason route.Reason, _ []byte) error {
 // alone is what handlers reach: nobody.
 type alone struct{ *Host }
 
+func (alone) Answered(entity.Origin, uint64)            {}
 func (alone) Tell([]byte, string, string, []byte) error { return route.ErrNotRegistered }
 
 func (alone) Ask([]byte, time.Duration, string, string, []byte) ([]byte, error) {

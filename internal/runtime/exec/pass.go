@@ -191,6 +191,8 @@ func (p *pass) frame(now time.Duration, c *transport.InConn, from *Source, x *fo
 	switch {
 	case x.kind == wire.KindReply:
 		e.needs.Reply(c.From(), x.frame)
+	case x.kind == wire.KindCancel:
+		p.cancelled(c.From(), x.frame)
 	case x.kind != wire.KindEnvelope && x.kind != wire.KindMarker:
 		e.needs.InvalidFrames(c.From(), x.kind, errNotExpected)
 	case e.Gate.Closed() || p.backlog.size > 0:

@@ -35,6 +35,7 @@ type Type struct {
 	refused                  [route.Reasons]atomic.Uint64
 	panics, slow, lost, hung atomic.Uint64 // lost: states; hung: stop calls
 	recalls                  recallCounts
+	cancelled                atomic.Uint64 // contexts of handlers
 }
 
 // NewType returns a type, whose defaults are filled in. runtime returns what the handlers of a host reach the world by:
@@ -151,6 +152,9 @@ func (t *Type) Incidents() (panics, slow uint64) { return t.panics.Load(), t.slo
 
 // StatesLost counts the states that reach no next instance, as this node knows.
 func StatesLost(t *Type) uint64 { return t.lost.Load() }
+
+// Cancelled counts the contexts of handlers that have ended because their askers had given up.
+func Cancelled(t *Type) uint64 { return t.cancelled.Load() }
 
 // StopsHung counts the calls of Stop and HandOver that had not returned by their deadline.
 func StopsHung(t *Type) uint64 { return t.hung.Load() }

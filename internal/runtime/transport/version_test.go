@@ -18,25 +18,25 @@ import (
 // chosen. Others are refused with a reason that names both ranges (CARD-3).
 func TestBuildsOfDifferentVersions(t *testing.T) {
 	first, now := hello.VersionOne, wire.Spoken()
-	before, next := wire.Versions{Newest: 8, Oldest: 1}, wire.Versions{Newest: 10, Oldest: 2}
-	later := wire.Versions{Newest: 11, Oldest: 10}
+	before, next := wire.Versions{Newest: 9, Oldest: 1}, wire.Versions{Newest: 11, Oldest: 2}
+	later := wire.Versions{Newest: 12, Oldest: 11}
 	for _, c := range []struct {
 		name         string
 		dials, takes wire.Versions
 		chosen       uint16 // zero: refused
 		text         string
 	}{
-		{"own", now, now, 9, ""},
-		{"the one before, dialled", now, before, 8, ""},
-		{"the one before, dialling", before, now, 8, ""},
+		{"own", now, now, 10, ""},
+		{"the one before, dialled", now, before, 9, ""},
+		{"the one before, dialling", before, now, 9, ""},
 		{"previous, dialled", now, first, 1, ""},
 		{"previous, dialling", first, now, 1, ""},
-		{"next, dialled", now, next, 9, ""},
-		{"next, dialling", next, now, 9, ""},
-		{"too new, dialled", now, later, 0, `ours "1-9", theirs "10-11"`},
-		{"too new, dialling", later, now, 0, `ours "10-11", theirs "1-9"`},
-		{"too old, dialled", next, first, 0, `ours "2-10", theirs "1"`},
-		{"too old, dialling", first, next, 0, `ours "1", theirs "2-10"`},
+		{"next, dialled", now, next, 10, ""},
+		{"next, dialling", next, now, 10, ""},
+		{"too new, dialled", now, later, 0, `ours "1-10", theirs "11-12"`},
+		{"too new, dialling", later, now, 0, `ours "11-12", theirs "1-10"`},
+		{"too old, dialled", next, first, 0, `ours "2-11", theirs "1"`},
+		{"too old, dialling", first, next, 0, `ours "1", theirs "2-11"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := newRider(), newRider()
@@ -86,7 +86,7 @@ func TestNodeOfVersionOne(t *testing.T) {
 		require.NoError(t, err)
 	}
 	nc, words := accept()
-	require.Equal(t, "4b495448"+"0900", words)
+	require.Equal(t, "4b495448"+"0a00", words)
 	answer(nc, wire.KindHelloRefuse, "02"+"0c"+hex.EncodeToString([]byte("wire version"))+"0133"+"0131")
 	nc.Close()
 	taken := hex.EncodeToString(hello.AppendAck(nil, &hello.Ack{From: old}, hello.VersionOne))

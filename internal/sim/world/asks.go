@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/internal/core/lifetime"
 	"github.com/kith-io/kith/internal/core/plane"
@@ -21,6 +20,8 @@ type asks struct {
 	table plane.Asks
 	all   []*ask          // by index
 	by    *lifetime.Shard // whose handler begins the next one; nil: none's
+
+	cancels lifetime.Cancels // of asks whose handlers are at work here
 }
 
 // ask is one question under way. The process uses it again, under another generation, when it is over.
@@ -79,48 +80,19 @@ func (t *asks) waiting() (n int) {
 
 func (p *Process) wheelTick() int64 { return int64(p.clock() / plane.WheelTick) }
 
-// Ask sends a question; done is called once, with the answer or why there is none, never on the caller's stack.
-func (p *Process) Ask(d time.Duration, typ, id string, payload []byte, done func([]byte, error)) error {
-	return p.AskWith(nil, d, typ, id, payload, done)
-}
-
-// AskWith is Ask with headers.
-func (p *Process) AskWith(headers []byte, d time.Duration, typ, id string, payload []byte,
-	done func([]byte, error)) error {
-	r := p.Region(route.TypeOf(typ))
-	if r == nil {
-		return route.ErrNotRegistered
-	}
-	if !entity.SendsAround(r.Type) {
-		return r.ask(headers, d, id, payload, done)
-	}
-	m := &entity.Sending{ID: id, Payload: payload, Headers: headers, Asks: true, Within: d}
-	after, err := r.enterSend(m)
-	if err != nil {
-		return err
-	}
-	err = r.ask(m.Headers, d, id, m.Payload, func(b []byte, err error) {
-		after(b, err)
-		done(b, err)
-	})
-	if err != nil {
-		after(nil, err)
-	}
-	return err
-}
-
 // ask is AskWith without what is around it.
-func (r *Region) ask(headers []byte, d time.Duration, id string, payload []byte, done func([]byte, error)) error {
+func (r *Region) ask(headers []byte, d time.Duration, id string, payload []byte,
+	done func([]byte, error)) (a *ask, err error) {
 	p := r.Process
 	n, err := r.Type.ShardOf(id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	most := p.World.Config.Data.MaxAsks
-	a := p.asks.begin(p.wheelTick()+plane.WheelTicks(d), most)
+	a = p.asks.begin(p.wheelTick()+plane.WheelTicks(d), most)
 	if a == nil {
 		p.World.Plane.AsksFull++
-		return fmt.Errorf("%w: %d on this node", route.ErrAsksFull, most)
+		return nil, fmt.Errorf("%w: %d on this node", route.ErrAsksFull, most)
 	}
 	a.by = p.asks.by
 	a.r, a.shard, a.over, a.done = r, n, p.clock()+d, done
@@ -129,10 +101,10 @@ func (r *Region) ask(headers []byte, d time.Duration, id string, payload []byte,
 	p.World.asked(p, payload, corr, d)
 	if _, err := r.SendWith(headers, id, payload, corr); err != nil && a.state == plane.Waiting(corr) {
 		p.asks.end(a)
-		return err
+		return nil, err
 	}
 	p.Later(d+2*plane.WheelTick, func() { p.overdue(a, corr) })
-	return nil
+	return a, nil
 }
 
 // overdue moves the wheel when the time of an ask is over: it has to be among those that the wheel tells.

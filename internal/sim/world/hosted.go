@@ -331,8 +331,18 @@ type shardRuntime struct {
 }
 
 // Context implements entity.Runtime.
-func (r shardRuntime) Context(limit time.Duration) context.Context {
-	return r.h.life.Context(r.p.clock(), limit, r.p.Held, r.inTime)
+func (r shardRuntime) Context(limit time.Duration, from entity.Origin, corr uint64) context.Context {
+	now := r.p.clock()
+	parent := func() context.Context { return r.h.life.Context(now, limit, r.p.Held, r.inTime) }
+	if from == nil {
+		return parent()
+	}
+	return r.p.asks.cancels.Context(lifetime.Asked{From: from.(origin).to, Number: corr}, now, limit, nil, parent)
+}
+
+// Answered implements entity.Runtime.
+func (r shardRuntime) Answered(from entity.Origin, corr uint64) {
+	r.p.asks.cancels.Answered(lifetime.Asked{From: from.(origin).to, Number: corr})
 }
 
 // Tell implements entity.Runtime.

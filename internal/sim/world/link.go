@@ -3,10 +3,14 @@
 package world
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/core/flow"
+	"github.com/kith-io/kith/internal/core/lifetime"
 	"github.com/kith-io/kith/internal/core/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -277,6 +281,103 @@ func (p *Process) frame(in *inbound, gen uint32, from peer.ID, frame []byte) (co
 		p.replied(from, corr, route.Reason(status), payload)
 	case wire.KindMarker:
 		marked(p, from, frame)
+	case wire.KindCancel:
+		corr, err := wire.ParseCancel(wire.Body(frame))
+		if err != nil {
+			w.Watcher.Violate(p, "frame", "cancel of %s: %v", w.Name(from), err)
+			return true
+		}
+		p.asks.cancels.Cancel(lifetime.Asked{From: from, Number: corr})
 	}
 	return true
+}
+
+// Ask sends a question; done is called once, with the answer or why there is none, never on the caller's stack.
+func (p *Process) Ask(d time.Duration, typ, id string, payload []byte, done func([]byte, error)) error {
+	return p.AskWith(nil, d, typ, id, payload, done)
+}
+
+// AskWith is Ask with headers.
+func (p *Process) AskWith(headers []byte, d time.Duration, typ, id string, payload []byte,
+	done func([]byte, error)) error {
+	r := p.Region(route.TypeOf(typ))
+	if r == nil {
+		return route.ErrNotRegistered
+	}
+	_, err := r.AskWith(headers, d, id, payload, done)
+	return err
+}
+
+// AskWith is Process.AskWith. By giveUp the asker waits no longer, as one whose context has ended: it is told at once,
+// and the process that has the ask as soon as may be.
+func (r *Region) AskWith(headers []byte, d time.Duration, id string, payload []byte,
+	done func([]byte, error)) (giveUp func(), err error) {
+	if !entity.SendsAround(r.Type) {
+		return r.leaves(r.ask(headers, d, id, payload, done))
+	}
+	m := &entity.Sending{ID: id, Payload: payload, Headers: headers, Asks: true, Within: d}
+	after, err := r.enterSend(m)
+	if err != nil {
+		return nil, err
+	}
+	giveUp, err = r.leaves(r.ask(m.Headers, d, id, m.Payload, func(b []byte, err error) {
+		after(b, err)
+		done(b, err)
+	}))
+	if err != nil {
+		after(nil, err)
+	}
+	return giveUp, err
+}
+
+// leaves returns how the asker of an ask that has begun gives up.
+func (r *Region) leaves(a *ask, err error) (giveUp func(), _ error) {
+	if err != nil {
+		return nil, err
+	}
+	corr := a.Corr()
+	return func() { r.giveUp(a, corr) }, nil
+}
+
+// giveUp ends an ask whose asker waits no longer, and tells the process that has it.
+func (r *Region) giveUp(a *ask, corr uint64) {
+	p := r.Process
+	if a.state != plane.Waiting(corr) || !p.Alive {
+		return
+	}
+	to, went := a.to, a.to != peer.ID{}
+	if s := r.Slot(a.shard); plane.WentOn(s, a.fence) {
+		to = s.Home() // the ask has gone on with its shard
+	}
+	if went && plane.TellsCancel(false, a.limited) {
+		r.cancel(to, a.shard, corr)
+	}
+	a.state = a.state.Settled()
+	p.Later(0, func() {
+		done := a.done
+		p.asks.end(a)
+		err := fmt.Errorf("kith: ask given up: %w", context.Canceled)
+		if !went {
+			err = route.NotRun(err)
+		}
+		done(nil, err)
+	})
+}
+
+// cancel tells a process that nobody waits for the answer to an ask that it has.
+func (r *Region) cancel(to peer.ID, n route.ShardID, corr uint64) {
+	p := r.Process
+	switch {
+	case to == p.ID:
+		p.asks.cancels.Cancel(lifetime.Asked{From: p.ID, Number: corr})
+	case to == peer.ID{} || p.World.version() < wire.KindCancel.Since():
+	default:
+		l := p.linkOf(to, uint32(n))
+		room, err := l.flow.Reserve(wire.CancelSize)
+		if l.conn.forgotten || err != nil {
+			return
+		}
+		wire.PutCancel(room, corr)
+		l.wake()
+	}
 }

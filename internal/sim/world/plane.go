@@ -451,8 +451,8 @@ func (p *Process) failed(to peer.ID, frame []byte, why route.Reason, words strin
 	var e wire.Envelope
 	switch plane.GiveUp(frame, &e) {
 	case plane.UnsentOther:
-		if wire.KindOf(frame) == wire.KindMarker {
-			return // it goes again, or its reader is gone
+		if kind := wire.KindOf(frame); kind == wire.KindMarker || kind == wire.KindCancel {
+			return // a marker goes again, or its reader is gone; a cancel may be lost
 		}
 		p.World.Watcher.Violate(p, "frame", "a frame that was kept is no message")
 	case plane.UnsentReply: // whoever asked has a time limit
