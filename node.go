@@ -55,6 +55,9 @@ type Health struct {
 	// Twins are the other clusters of this one's name that this node met within the last ten minutes, and other sides of
 	// its own cluster, which have its ClusterID: somebody has to end one of the two. The caller's.
 	Twins []Twin
+	// Outages are the members that do not answer, and those that were lost whose shards wait, in the order of their
+	// identities: when what lived there is served again (docs/failover.md). The caller's.
+	Outages []Outage
 
 	// Stalled is how long this node's control goroutine has not stepped, when that is two seconds or more: it is sent no
 	// new work then. Something holds it, as a strategy of yours that does not return, or the machine gives it no time.

@@ -54,6 +54,8 @@ type (
 	PressureStats = stats.Pressure
 	// TransportStats concerns connections.
 	TransportStats = stats.Transport
+	// Outage is a member that does not answer, or was lost, and when what lived there is served again (Health.Outages).
+	Outage = stats.Outage
 	// SuspensionStats concerns suspensions.
 	SuspensionStats = stats.Suspension
 	// PeerStats concerns one peer: its links and its round trip.

@@ -19,7 +19,29 @@ type members struct {
 	Converged bool     `json:"converged"`
 	Up        int      `json:"up"`
 	PausedBy  string   `json:"rebalancing_paused_by,omitempty"` // which node paused the balance
+	Outages   []outage `json:"outages,omitempty"`
 	Members   []member `json:"members"`
+}
+
+// outage is a member that does not answer, or that was lost and whose shards wait.
+type outage struct {
+	Member   string     `json:"member"`
+	Since    time.Time  `json:"since"`
+	Decided  bool       `json:"decided"`             // it is down; before, it may still turn out to live
+	ServedBy *time.Time `json:"served_by,omitempty"` // when its shards may be served elsewhere; none: nobody decides
+	Shards   int        `json:"shards"`              // that lived there, as far as this node knew
+	Text     string     `json:"text"`                // all of it in a sentence
+}
+
+func outagesOf(list []kith.Outage) (out []outage) {
+	for _, o := range list {
+		x := outage{Member: o.Member.String(), Since: o.Since, Decided: o.Decided, Shards: o.Shards, Text: o.String()}
+		if !o.ServedBy.IsZero() {
+			x.ServedBy = &o.ServedBy
+		}
+		out = append(out, x)
+	}
+	return out
 }
 
 // member is one of them.
@@ -68,7 +90,9 @@ func memberOf(v *kith.View, m *kith.Member) member {
 }
 
 func (a *api) members(w http.ResponseWriter, _ *http.Request) {
-	say(w, http.StatusOK, membersOf(a.node.View()))
+	all := membersOf(a.node.View())
+	all.Outages = outagesOf(a.node.Health().Outages)
+	say(w, http.StatusOK, all)
 }
 
 func (a *api) member(w http.ResponseWriter, q *http.Request) {

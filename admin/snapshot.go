@@ -67,6 +67,7 @@ func (l *local) look(ctx context.Context) (*snapshot, error) {
 		Peers: peersOf(stats.Transport.Links, suspicions(ctx, n)), Types: []typeState{},
 		Parts: partitionsOf(v, maxParts), Rates: l.meter.look(at, &stats),
 		Decisions: decisionsOf(n), Events: l.history.all()}
+	s.Members.Outages = outagesOf(h.Outages)
 	if c, err := n.Convergence(ctx); err == nil {
 		s.Held = convergenceOf(c)
 	}

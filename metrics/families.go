@@ -3,6 +3,8 @@
 package metrics
 
 import (
+	"time"
+
 	"fmt"
 	"strconv"
 
@@ -18,6 +20,24 @@ type snapshot struct {
 	view   *kith.View
 	health kith.Health
 	id     kith.ID
+}
+
+// outageShards is how many shards lived at members that do not answer or were lost.
+func (s *snapshot) outageShards() (n int) {
+	for i := range s.health.Outages {
+		n += s.health.Outages[i].Shards
+	}
+	return n
+}
+
+// outageLeft is how long until the last of them may be served elsewhere.
+func (s *snapshot) outageLeft() (left time.Duration) {
+	for i := range s.health.Outages {
+		if by := s.health.Outages[i].ServedBy; !by.IsZero() {
+			left = max(left, time.Until(by))
+		}
+	}
+	return left
 }
 
 // twins counts the addresses at which other clusters were met, or other sides of this one.
@@ -98,6 +118,12 @@ var ofNode = []family{
 		func(s *snapshot) float64 { return float64(s.twins(true)) }),
 	one("kith_members_unreachable", "Members that some observer holds unreachable.", gauge,
 		func(s *snapshot) float64 { return float64(len(s.view.Unreachable)) }),
+	one("kith_outages", "Members that do not answer, or were lost, and whose shards wait.", gauge,
+		func(s *snapshot) float64 { return float64(len(s.health.Outages)) }),
+	one("kith_outage_shards", "Shards that lived there, as far as this node knew.", gauge,
+		func(s *snapshot) float64 { return float64(s.outageShards()) }),
+	one("kith_outage_seconds", "Until the last of them may be served elsewhere; 0: none, or nobody decides.", gauge,
+		func(s *snapshot) float64 { return s.outageLeft().Seconds() }),
 	one("kith_converged", "1 while this node can prove that all members have seen its state.", gauge,
 		func(s *snapshot) float64 { return yes(s.view.Converged) }),
 	one("kith_leader", "1 while this node takes itself for the leader.", gauge,

@@ -386,3 +386,19 @@ func (m *Machine) blindTakeover() time.Duration {
 	}
 	return max(m.takeover(), m.cfg.TakeoverFor(int(m.past.population.highest)))
 }
+
+// Loss is a member that was lost lately, as Losses tells it.
+type Loss struct {
+	ID     peer.ID
+	Since  time.Duration // when this node first saw it Down or removed
+	Until  time.Duration // when its shards may live elsewhere at the earliest
+	Proven bool          // nothing lives there any more: it said so, or its process is proven dead
+}
+
+// Losses appends the members whose takeover time is not over to dst.
+func (m *Machine) Losses(dst []Loss) []Loss {
+	for _, l := range m.past.losses {
+		dst = append(dst, Loss{l.id, l.since, l.until, m.past.leaveNotices.Has(l.id)})
+	}
+	return dst
+}

@@ -1,8 +1,13 @@
-// Suspension: the times in which a node handled no messages.
+// Suspensions, the times in which a node handled no messages, and outages, those of others as it knows them.
 
 package stats
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/peer"
+)
 
 // Suspension is a snapshot of a node's suspensions: it handled no message in them. The data plane's own short waits,
 // while the control goroutine is late, are not among them.
@@ -12,4 +17,30 @@ type Suspension struct {
 	Reason string        // of this one, or of the last one that is over
 	Count  uint64        // those that began
 	Total  time.Duration // how long all of them took, this one included
+}
+
+// Outage is a member that does not answer, or that was lost and whose shards wait, as one node knows it
+// (kith.Health.Outages). Where a process is proven dead, or has handed all over, nothing waits, and there is none.
+type Outage struct {
+	Member peer.ID
+	Since  time.Time // when this node first heard of it
+	// Decided: it is Down, or removed. Before, it may still turn out to live.
+	Decided bool
+	// ServedBy is when what lived there may be served elsewhere at the earliest; while it is not Decided, if nothing
+	// changes until then. Zero: nobody decides (ResolverOff), an operator has to.
+	ServedBy time.Time
+	Shards   int // of all types, that lived there as far as this node knew when it heard of it
+}
+
+// String says it in a sentence.
+func (o Outage) String() string {
+	where := "%v does not answer since %s, %d shards are known to live there"
+	if o.Decided {
+		where = "%v is lost since %s, %d shards lived there"
+	}
+	where = fmt.Sprintf(where, o.Member, o.Since.Format(time.TimeOnly), o.Shards)
+	if o.ServedBy.IsZero() {
+		return where + "; they wait until it is heard again, or an operator downs it"
+	}
+	return where + "; they are served again from " + o.ServedBy.Format(time.TimeOnly) + " on"
 }

@@ -234,12 +234,13 @@ export class Model {
     }
     const sides = this.#sides(joined);
     if (sides.length > 1) bad(`The cluster is split: ${sides.map((s) => names(s.map((o) => o.self))).join(" | ")}.`);
+    const again = this.#outages(joined);
     for (const n of this.nodes) {
       const o = n.source;
       if (n.state === "unreachable") {
-        bad(`${n.label} is unreachable${n.accused.size ? `, say ${names([...n.accused.keys()])}` : ""}.`);
+        bad(`${n.label} is unreachable${n.accused.size ? `, say ${names([...n.accused.keys()])}` : ""}.${again(n.id)}`);
       } else if (n.state === "down") {
-        bad(`${n.label} is down${n.member.cause ? ` (${n.member.cause})` : ""}.`);
+        bad(`${n.label} is down${n.member.cause ? ` (${n.member.cause})` : ""}.${again(n.id)}`);
       } else if (n.state === "suspended") {
         bad(`${n.label} handles no messages: ${o.snap.health.reason || "it is suspended"}.`);
       } else if (n.state === "silent" && lasting(`silent ${n.id}`)) {
@@ -248,6 +249,7 @@ export class Model {
         warn(`${n.label} is gone since ${clock(1000 * n.since)}.`);
       }
     }
+    for (const id of again.rest()) bad(`${this.name(id)} is lost.${again(id)}`);
     for (const o of this.sources) {
       if (!o.snap && o.age > staleAfter) warn(`${o.name || "The node"} has not answered: ${o.error || "no answer yet"}.`);
       if (!o.joined) continue;
@@ -290,6 +292,29 @@ export class Model {
       sides.splice(0, sides.length, ...rest, [...near.flat(), o]);
     }
     return sides;
+  }
+
+  /**
+   * #outages returns a function that says of a member when what lived there is served again; nothing of one that has no
+   * outage. Its rest are the members that it has not been asked for and that have one.
+   */
+  #outages(joined) {
+    const all = new Map();
+    for (const o of joined) {
+      for (const x of o.snap.members.outages || []) {
+        if (x.shards && x.shards > (all.get(x.member)?.shards || 0)) all.set(x.member, x);
+      }
+    }
+    const rest = new Set(all.keys());
+    const again = (id) => {
+      const x = all.get(id);
+      rest.delete(id);
+      if (!x) return "";
+      const from = x.served_by ? `are served again from ${clock(Date.parse(x.served_by))} on` : "wait for an operator";
+      return ` ${many(x.shards, "shard")} ${x.decided ? "that lived there" : "there"} ${from}.`;
+    };
+    again.rest = () => [...rest];
+    return again;
   }
 
   #apart(o, c, warn) {

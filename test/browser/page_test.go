@@ -39,6 +39,8 @@ func TestLifeOfACluster(t *testing.T) {
 
 	b.until(`%s.classList.contains("unreachable")`, ring("n3"))
 	require.Contains(t, js[string](b, `document.querySelector("#banner.bad").innerText`), "n3 is unreachable, say")
+	require.Regexp(t, `\d+ shards? there are served again from \d\d:\d\d:\d\d on`,
+		js[string](b, `document.querySelector("#banner.bad").innerText`))
 	b.picture("dashboard.png")
 	b.until(`%s.classList.contains("gone")`, ring("n3"))
 	b.until(`document.querySelector("#shards .row.none") && ` +

@@ -65,6 +65,9 @@ func orders(to *Console, h *healthAnswer, m *membersAnswer) {
 	if h.Draining {
 		fmt.Fprintln(to.Out, "it drains: everything moves away from it, and it is given no shards (kith drain --undo)")
 	}
+	for _, o := range m.Outages {
+		fmt.Fprintln(to.Out, cli.OneLine(o.Text))
+	}
 	if m.PausedBy != "" {
 		fmt.Fprintf(to.Out, "nothing moves for balance: paused at %s (kith rebalancing resume)\n", cli.OneLine(m.PausedBy))
 	}
@@ -83,6 +86,7 @@ type membersAnswer struct {
 	Converged             bool
 	Up                    int
 	PausedBy              string `json:"rebalancing_paused_by"`
+	Outages               []struct{ Text string }
 	Members               []struct {
 		Addr, Status string
 		UpNumber     uint32 `json:"up_number"`

@@ -28,6 +28,8 @@ type Health struct {
 	Leases []stats.LeaseWait
 	// Twins are the other clusters of this one's name, and other sides of this one, that were met lately.
 	Twins []membership.Twin
+	// Outages are the members that do not answer, or were lost and whose shards wait.
+	Outages []stats.Outage
 	// Stalled is how long the control goroutine has not stepped, from stalledAfter on; Stuck: longer than the takeover
 	// time.
 	Stalled time.Duration
@@ -52,11 +54,13 @@ type health struct {
 	ended  *atomic.Pointer[shutdown.EndedError]
 	counts *atomic.Pointer[node.Counts]
 	leases func() []stats.LeaseWait
+	outage func(now time.Duration) []stats.Outage
 }
 
 func (h *health) init(d *Driver) {
 	h.start, h.gate, h.clock, h.ending, h.ended = d.start, &d.exec.Gate, d.now, d.phases, &d.err
 	h.counts, h.leases = &d.counts, func() []stats.LeaseWait { return leaseWaits(d) }
+	h.outage = func(now time.Duration) []stats.Outage { return d.takeover.told(d.start, now) }
 	h.said.Store(&membership.Health{Reason: "it is being started"})
 	h.twins.Store(&[]membership.Twin{})
 }
@@ -85,7 +89,7 @@ func (h *health) note(now time.Duration, n *node.Node) {
 func (h *health) Health() Health {
 	said, now := h.said.Load(), h.clock()
 	out := Health{State: said.State, Since: h.start.Add(said.Since), Reason: said.Reason, Waiting: said.Waiting,
-		Leases: h.leases(), Twins: slices.Clone(*h.twins.Load())}
+		Leases: h.leases(), Twins: slices.Clone(*h.twins.Load()), Outages: h.outage(now)}
 	if c := h.counts.Load(); c != nil {
 		out.Draining = c.Sharding.Draining
 	}

@@ -7,8 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/internal/core/flight"
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/stats"
 )
 
 // takeover follows the takeover time as the cluster grows. What is not atomic belongs to the control goroutine.
@@ -17,13 +20,15 @@ type takeover struct {
 	log *slog.Logger
 
 	park     atomic.Int64 // how long a message may wait for a home, when that is derived
-	short    bool         // it was told that ParkTime is below the takeover time
-	outgrown bool         // it was told that TakeoverTime is too short for so many members
+	outages  atomic.Pointer[node.Outages]
+	short    bool // it was told that ParkTime is below the takeover time
+	outgrown bool // it was told that TakeoverTime is too short for so many members
 }
 
 func (t *takeover) init(cfg *Config, log *slog.Logger) {
 	t.cfg, t.log = cfg, log
 	t.park.Store(int64(node.ParkTimeFor(cfg.node().Takeover(1))))
+	t.outages.Store(&node.Outages{})
 }
 
 // parkTime is how long a message may wait for a home. Any goroutine.
@@ -53,4 +58,35 @@ func (t *takeover) outgrow(v *membership.View) {
 		t.log.Warn("TakeoverTime is too short for this cluster: a cut-off node may go on while its shards live elsewhere",
 			"takeover_time", t.cfg.Sharding.TakeoverTime, "needed", need, "members", up)
 	}
+}
+
+// note has outages follow a view. Control goroutine.
+func (t *takeover) note(now time.Duration, n *flight.Node, v *membership.View, regions *regionTable) {
+	next := *t.outages.Load()
+	next.Follow(now, n.Node, t.cfg.node(), v, regions.livesAt)
+	t.outages.Store(&next)
+}
+
+// told returns the outages by the wall clock, in which the node's clock began at start. Any goroutine.
+func (t *takeover) told(start time.Time, now time.Duration) (list []stats.Outage) {
+	for _, o := range t.outages.Load().At(now) {
+		x := stats.Outage{Member: o.Member, Since: start.Add(o.Since), Decided: o.Decided, Shards: o.Shards}
+		if o.Until != 0 {
+			x.ServedBy = start.Add(o.Until)
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// livesAt returns how many shards of all types live at another node, as far as this one knows.
+func (t *regionTable) livesAt(id peer.ID) (n int) {
+	for _, r := range t.list {
+		for s := range knownShards(r) {
+			if at, ok := r.Home(s); ok && at == id {
+				n++
+			}
+		}
+	}
+	return n
 }
