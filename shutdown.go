@@ -4,6 +4,7 @@ package kith
 
 import (
 	"context"
+	"errors"
 
 	"github.com/kith-io/kith/shutdown"
 )
@@ -54,6 +55,66 @@ var (
 	ErrPhaseTimeout = shutdown.ErrPhaseTimeout
 	ErrTaskPanic    = shutdown.ErrTaskPanic
 )
+
+// The exit codes of a process that runs a node, as kith run has them and ExitCode gives them. A supervisor starts it
+// again after ExitFailed, ExitEnded, ExitNotAdmitted and ExitNoCluster; after ExitUsage and ExitRefused somebody has to
+// look at the configuration first.
+const (
+	ExitOK          = 0   // done; the node has left
+	ExitFailed      = 1   // any other error
+	ExitUsage       = 2   // the configuration is wrong
+	ExitEnded       = 3   // the cluster ended the node: it was downed, removed, cut off, or of the younger of two clusters
+	ExitNotAdmitted = 4   // not admitted within Config.JoinTimeout
+	ExitRefused     = 5   // refused for good: settings that must agree differ
+	ExitNoCluster   = 6   // package bootstrap found no cluster in time
+	ExitStatesLost  = 7   // the node has left, and states of entities are lost
+	ExitInterrupted = 130 // told twice to end, and ended at once: what shells say of a program that SIGINT has ended
+)
+
+// Errors that a process ends with beside the EndedError of its node; ExitCode knows them.
+var (
+	// ErrNoCluster is matched by the error of a search that found no cluster in time (bootstrap.TimeoutError).
+	ErrNoCluster = errors.New("kith: no cluster was found in time")
+	// ErrInterrupted is why a process ends whose node was told to leave and that was told to end at once then.
+	ErrInterrupted = errors.New("kith: interrupted while the node left")
+)
+
+// ExitCode returns the exit code of a process that ends with err, which may be wrapped: that of Start, Ready, Leave,
+// Shutdown, Err, Supervise, or of package service. Nil is ExitOK, and so is the EndedError of a node that has left;
+// what it knows nothing of is ExitFailed. Of several that are joined the first that fits counts, in the order:
+// interrupted, no cluster, the end of the node, states lost, configuration.
+func ExitCode(err error) int {
+	var e *EndedError
+	_ = errors.As(err, &e)
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.Is(err, ErrInterrupted):
+		return ExitInterrupted
+	case errors.Is(err, ErrNoCluster):
+		return ExitNoCluster
+	case e != nil && e.Kind != EndLeft && e.Kind != EndClosed:
+		return codeOf(e.Kind)
+	case errors.Is(err, ErrStatesLost):
+		return ExitStatesLost
+	case errors.Is(err, ErrBadConfig):
+		return ExitUsage
+	case e != nil && err == error(e) && e.Kind == EndLeft:
+		return ExitOK
+	}
+	return ExitFailed
+}
+
+// codeOf returns the exit code of a process whose node has ended so.
+func codeOf(kind EndKind) int {
+	switch kind {
+	case EndJoinTimeout:
+		return ExitNotAdmitted
+	case EndJoinRefused:
+		return ExitRefused
+	}
+	return ExitEnded
+}
 
 // OnShutdown adds a task to a phase of the coordinated shutdown. Tasks of one phase run side by side, each with a
 // context that ends with the phase's time limit. It may be called while the shutdown runs, for phases that have not

@@ -33,4 +33,5 @@ type api struct {
 	counts *counters
 	goOver func(ctx context.Context, seeds []string) error // Config.Join
 	leaves func(ctx context.Context, seeds []string) error // Config.LeaveAndJoin
+	unfit  func() string                                   // Config.NotReady
 }

@@ -78,6 +78,10 @@ type Config struct {
 	// LeaveAndJoin is the same for a node in company, which leaves first (Node.LeaveAndJoin). It returns when the order is
 	// taken. Nil: no request can.
 	LeaveAndJoin func(ctx context.Context, seeds []string) error
+	// NotReady says why the program may not be sent work, in words of 256 bytes at most, or nothing when it may: GET
+	// /health/ready is 503 with them while the node itself is ready. It is called for each such request, by several
+	// goroutines at once, and must not block. Nil: the node alone decides.
+	NotReady func() string
 	// Logger gets a line for each change, with the address that asked for it, and for each failure; nil is silent.
 	// Nobody waits for it, as for kith.Config.Logger.
 	Logger *slog.Logger

@@ -4,6 +4,7 @@ package admin
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -50,10 +51,20 @@ func (a *api) started(w http.ResponseWriter, _ *http.Request) {
 	probe(w, h, h.State != kith.StateStarting && h.State != kith.StateEnded)
 }
 
-// ready is yes while the node may be sent work: not two seconds after its control goroutine stood still.
+// maxWords bounds what a program says of itself, in bytes.
+const maxWords = 256
+
+// ready is yes while the node may be sent work, and the program says nothing against it: not two seconds after the
+// node's control goroutine stood still.
 func (a *api) ready(w http.ResponseWriter, _ *http.Request) {
 	h := a.node.Health()
-	probe(w, h, h.Ready())
+	good := h.Ready()
+	if good && a.unfit != nil {
+		if why := a.unfit(); why != "" {
+			good, h.Reason = false, strings.ToValidUTF8(why[:min(len(why), maxWords)], "")
+		}
+	}
+	probe(w, h, good)
 }
 
 // alive is yes until the node has ended, or its control goroutine has stood still for so long that the others have

@@ -22,7 +22,7 @@ type views struct {
 func viewsOf(node *kith.Node, cfg Config, c *counters) *views {
 	own := &local{node, &meter{times: cfg.Times}, &history{}}
 	own.history.follow(node)
-	all := api{node, c, cfg.Join, cfg.LeaveAndJoin}
+	all := api{node, c, cfg.Join, cfg.LeaveAndJoin, cfg.NotReady}
 	return &views{all, own, newBoard(func() []named { return []named{{"", own}} })}
 }
 

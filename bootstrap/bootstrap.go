@@ -24,7 +24,8 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// TimeoutError is a search that found no cluster within Config.Timeout; the node was ended.
+// TimeoutError is a search that found no cluster within Config.Timeout; the node was ended. It matches
+// kith.ErrNoCluster.
 type TimeoutError struct {
 	Limit       time.Duration
 	Explanation formation.Explanation // as it stood then
@@ -34,6 +35,9 @@ type TimeoutError struct {
 func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("bootstrap: in no cluster after %v: %s: %s", e.Limit, e.Explanation.Hold, e.Explanation.Detail)
 }
+
+// Unwrap returns kith.ErrNoCluster.
+func (e *TimeoutError) Unwrap() error { return kith.ErrNoCluster }
 
 // Bootstrap is one node's search for its cluster, and its contact point. All methods are safe for concurrent use.
 type Bootstrap struct {

@@ -142,7 +142,7 @@ func TestConfigurationPage(t *testing.T) {
 	var structs bytes.Buffer
 	for _, s := range [][2]string{{"", "Config"}, {"", "MembershipConfig"}, {"", "Resolver"}, {"", "Sharding"},
 		{"", "TLS"},
-		{"admin", "Config"}, {"metrics", "Config"}} {
+		{"service", "Config"}, {"admin", "Config"}, {"metrics", "Config"}} {
 		structOf(t, &structs, s[0], s[1])
 	}
 	const page = "../../../docs/configuration.md"

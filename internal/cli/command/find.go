@@ -3,7 +3,6 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,7 +14,6 @@ import (
 	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/discovery"
 	"github.com/kith-io/kith/internal/cli"
-	"github.com/kith-io/kith/internal/cli/env"
 )
 
 // findFlags say where contact points are looked for, and when a cluster is formed with them.
@@ -112,43 +110,4 @@ func (f *findFlags) findFaults(node kith.Config) error {
 	}
 	return cli.About(cfg.Validate(node), bootstrap.ErrBadConfig, "Listen", "--contact", "Advertise", "--contact-advertise",
 		"Expected", "--expected", "Required", "--required")
-}
-
-// start starts the node, and has it look for its cluster where that is wanted; the search is nil where it is not.
-func (f *findFlags) start(ctx context.Context, cfg kith.Config) (*kith.Node, *bootstrap.Bootstrap, error) {
-	if f.Discovery == "" {
-		node, err := kith.Start(ctx, cfg)
-		return node, nil, err
-	}
-	find, err := f.bootstrap(cfg.Logger)
-	if err != nil {
-		return nil, nil, err
-	}
-	b, err := bootstrap.Start(ctx, cfg, find)
-	if err != nil {
-		return nil, nil, err
-	}
-	return b.Node(), b, nil
-}
-
-// closeSearch ends the search and the contact point; nil is none.
-func closeSearch(b *bootstrap.Bootstrap) {
-	if b != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = b.Close(ctx)
-	}
-}
-
-// notFound is the exit of a node that found no cluster in time, nil of another one.
-func notFound(b *bootstrap.Bootstrap) error {
-	limit := (*bootstrap.TimeoutError)(nil)
-	if b == nil {
-		return nil
-	}
-	<-b.Done() // the node has ended, and with it the search
-	if errors.As(b.Err(), &limit) {
-		return &env.Exit{Code: env.ExitNoCluster, Err: limit}
-	}
-	return nil
 }

@@ -6,24 +6,22 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/internal/base/logs"
 	"github.com/kith-io/kith/internal/base/pki"
+	"github.com/kith-io/kith/internal/base/signals"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/settings"
-	"github.com/kith-io/kith/metrics"
+	"github.com/kith-io/kith/service"
 )
 
 // runCmd is the flags of kith run.
@@ -148,11 +146,9 @@ func (c *runCmd) Validate() error {
 	node := cli.About(c.findFaults(c.config(nil)), kith.ErrBadConfig, "FlightRecord.Bytes", "--flight-bytes",
 		"FlightRecord.Directory", "--flight-dir", "QuorumSize", "--quorum",
 		"Threshold", "--phi-threshold")
-	errs = append(errs, c.adminFaults(c.adminCert()), node)
+	errs = append(errs, c.adminFaults(c.Insecure, c.TLSCert != ""), node)
 	return c.Explain(errors.Join(errs...))
 }
-
-func (c *runCmd) adminCert() adminCert { return adminCert{c.TLSCert, c.TLSKey, c.Insecure} }
 
 // logger logs to stderr, which nobody waits for.
 func (c *runCmd) logger(e *env.Env) *slog.Logger {
@@ -164,42 +160,6 @@ func (c *runCmd) logger(e *env.Env) *slog.Logger {
 	}
 	e.Out = logs.New(handler)
 	return e.Out.Logger()
-}
-
-// leaveGrace is what a leave may take beyond its limit, for the removal: no longer than a supervisor waits
-// (docs/operations.md).
-const leaveGrace = 10 * time.Second
-
-// ended is the exit of a node whose membership ended by itself: its shutdown is waited for, and each reason has its
-// code.
-func ended(node *kith.Node) error {
-	err := fmt.Errorf("the cluster ended this node: %w", node.Err())
-	<-node.ShutdownDone()
-	code := env.ExitEnded
-	switch node.ShutdownReason() {
-	case kith.ReasonJoinUnsuccessful:
-		code = env.ExitNotAdmitted
-	case kith.ReasonIncompatible:
-		code = env.ExitRefused
-	case kith.ReasonSignal, kith.ReasonLeft:
-		code = env.ExitFailed
-	}
-	return &env.Exit{Code: code, Err: err}
-}
-
-// heed takes the process's signals. An orchestrator may send SIGTERM twice, which changes nothing; somebody who sends
-// SIGINT while the node leaves wants an end.
-func (c *runCmd) heed(e *env.Env, log *slog.Logger) *cli.Signals {
-	return cli.Heed(func(sig os.Signal) {
-		if sig != syscall.SIGINT {
-			log.Warn("told again to end: the leave goes on; SIGINT would end it", "event", "node-told-again", "signal",
-				sig.String())
-			return
-		}
-		log.Warn("ended at once: the others find out", "event", "node-interrupted", "signal", sig.String())
-		e.Flush()
-		os.Exit(env.ExitInterrupted)
-	})
 }
 
 // warnOfKeys warns of an authority's key that lies beside its certificate: whoever has it makes members. The library
@@ -223,41 +183,50 @@ func (c *runCmd) warnOfKeys(log *slog.Logger) {
 func (c *runCmd) Run(e *env.Env) error {
 	c.now.given = c.InForce()
 	log := c.logger(e)
-	told := c.heed(e, log)
+	signals.Outlive(syscall.SIGTERM, syscall.SIGPIPE) // also behind the end of the node
 	report := cli.NewReporter(e.Out.Writer(e.Stderr))
-	cfg := c.config(log)
-	report.Times(&cfg, c.LatencyEvery)
-	measured := c.measure(&cfg)
+	cfg, err := c.service(log)
+	if err != nil {
+		return err
+	}
+	report.Times(&cfg.Node, c.LatencyEvery)
+	cfg.Reload = func(*kith.Node) ([]string, error) { return c.reload(e, report, log) }
 	c.warnOfKeys(log)
 	for _, text := range c.Strays() {
 		log.Warn("check the environment", "variable", text)
 	}
-	node, search, err := c.start(told.Told(), cfg)
+	err = service.Run(context.Background(), cfg, func(ctx context.Context, node *kith.Node) error {
+		if c.Demo {
+			if _, err := node.Register(demo(newLedger(), c.DemoShards)); err != nil {
+				return err
+			}
+		}
+		log.Info("node started", "event", "node-started", "node", node.ID().String(), "cluster", cmp.Or(c.Name, "kith"))
+		service.Ready(ctx)
+		report.Run(ctx, node, c.StatsEvery)
+		return nil
+	})
 	if err != nil {
-		return err
+		return &env.Exit{Code: kith.ExitCode(err), Err: err}
 	}
-	defer closeSearch(search)
-	for overTo := make(orders); ; {
-		next, err := c.live(told.Told(), node, lifetime{e, told, measured, report, log, overTo, search})
-		if next == nil {
-			return err
-		}
-		node = next
-		if search != nil {
-			search.Follow(next)
-		}
-	}
+	return nil
 }
 
-// lifetime is what the nodes of a process have in common: there is a next one when one goes over to another cluster.
-type lifetime struct {
-	e        *env.Env
-	told     *cli.Signals
-	measured *metrics.Metrics
-	report   *cli.Reporter
-	log      *slog.Logger
-	orders   orders
-	search   *bootstrap.Bootstrap // nil where seeds were given
+// service returns what is run.
+func (c *runCmd) service(log *slog.Logger) (service.Config, error) {
+	cfg := service.Config{Node: c.config(log), Rejoin: c.Rejoin, GoOver: true, NoLatency: c.LatencyEvery == 0}
+	if c.Discovery != "" {
+		find, err := c.bootstrap(log)
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Bootstrap = &find
+	}
+	if c.Admin != "" {
+		shown := c.admin(c.Insecure)
+		cfg.Admin, cfg.AdminToken = &shown, c.AdminTokenFile
+	}
+	return cfg, nil
 }
 
 // reloaded are the settings that SIGHUP changes in a node that runs. The files of its certificates and of the
@@ -266,22 +235,13 @@ var reloaded = []string{"log-level", "stats-every"}
 
 // reload reads the configuration anew, as the same command line would, takes up what can change while a node runs, and
 // says what cannot. A configuration that is wrong changes nothing.
-func (c *runCmd) reload(node *kith.Node, l lifetime) {
-	if c.TLSCert != "" {
-		if err := node.ReloadTLS(); err != nil {
-			l.log.Error("tls credentials not reloaded", "event", "node-reload-failed", "error", err)
-		}
-	}
-	if c.AdminTokenFile != "" {
-		c.reloadToken(l.log)
-	}
-	again, err := l.e.Again()
+func (c *runCmd) reload(e *env.Env, report *cli.Reporter, log *slog.Logger) (changed []string, err error) {
+	again, err := e.Again()
 	if err != nil {
-		l.log.Error("the configuration is wrong: all stays as it is", "event", "node-reload-failed", "error", err)
-		return
+		return nil, err
 	}
 	fresh := again.(*runCmd) // it is the same command line
-	var changed, waits []string
+	var waits []string
 	for i, now := range fresh.InForce() {
 		switch {
 		case reflect.DeepEqual(c.now.given[i].Value, now.Value):
@@ -294,135 +254,9 @@ func (c *runCmd) reload(node *kith.Node, l lifetime) {
 	}
 	c.LogLevel, c.StatsEvery = fresh.LogLevel, fresh.StatsEvery
 	_ = c.now.level.UnmarshalText([]byte(c.LogLevel))
-	l.report.Pace(c.StatsEvery)
-	l.log.Info("reloaded", "event", "node-reloaded", "changed", changed, "certificates", c.TLSCert != "",
-		"token", c.AdminTokenFile != "")
+	report.Pace(c.StatsEvery)
 	if len(waits) > 0 {
-		l.log.Warn("settings have changed that the next start will use", "event", "node-reloaded", "settings", waits)
+		log.Warn("settings have changed that the next start will use", "event", "node-reloaded", "settings", waits)
 	}
-}
-
-// live runs a node until its end, and returns the one that follows it, or none and how it has ended.
-func (c *runCmd) live(ctx context.Context, node *kith.Node, l lifetime) (*kith.Node, error) {
-	defer node.Close()
-	end, err := c.serve(node, l.measured, c.adminCert(), l.log, l.orders)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	told, over := context.WithCancel(ctx)
-	var reporter sync.WaitGroup
-	defer reporter.Wait()
-	defer over()
-	reporter.Go(func() { l.report.Run(told, node, c.StatsEvery) })
-	if c.Demo {
-		if _, err := node.Register(demo(newLedger(), c.DemoShards)); err != nil {
-			return nil, err
-		}
-	}
-	l.log.Info("node started", "event", "node-started", "node", node.ID().String(), "cluster", cmp.Or(c.Name, "kith"))
-	for {
-		select {
-		case <-node.Done():
-			if err := notFound(l.search); err != nil {
-				return nil, err
-			}
-			if next := goesBack(ctx, node, l.log); next != nil {
-				return next, nil
-			}
-			if next := c.comesBack(ctx, node); next != nil {
-				return next, nil
-			}
-			if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind == kith.EndLeft { // it was told to
-				return nil, left(node, l.log, node.Shutdown(context.Background(), kith.ReasonLeft))
-			}
-			return nil, ended(node)
-		case o := <-l.orders:
-			next, err := goesOver(ctx, node, o)
-			if next == node {
-				l.log.Info("joins by order", "event", "node-told", "node", node.ID().String(), "seeds", fmt.Sprint(o.seeds))
-				continue
-			}
-			if next != nil {
-				l.log.Info("goes over", "event", "node-goes-over", "node", node.ID().String(), "next", next.ID().String())
-				return next, nil
-			}
-			l.log.Warn("does not go over to another cluster", "event", "node-stays", "error", err)
-		case <-l.told.Reload():
-			c.reload(node, l)
-		case <-ctx.Done():
-			return nil, c.leave(node, l.log)
-		}
-	}
-}
-
-// goesOver carries out an order; nil: the node stays, or has ended.
-func goesOver(ctx context.Context, node *kith.Node, o order) (*kith.Node, error) {
-	if o.leave {
-		o.done <- nil
-		return node.LeaveAndJoin(ctx, o.seeds)
-	}
-	next, err := node.JoinCluster(ctx, o.seeds)
-	o.done <- err
-	return next, err
-}
-
-// goesBack starts the next node of one that has ended as the younger of two clusters: it joins the older one. Nil: it
-// has ended otherwise, or there is none.
-func goesBack(ctx context.Context, node *kith.Node, log *slog.Logger) *kith.Node {
-	e := (*kith.EndedError)(nil)
-	if !errors.As(node.Err(), &e) || e.Kind != kith.EndTwin || len(e.Seeds) == 0 {
-		return nil
-	}
-	<-node.ShutdownDone()
-	next, err := node.JoinCluster(ctx, e.Seeds)
-	if err != nil {
-		log.Warn("does not go over to the older cluster", "event", "node-stays", "error", err)
-		return nil
-	}
-	log.Warn("goes over to the older cluster of this name", "event", "node-goes-over", "node", node.ID().String(), "next",
-		next.ID().String(), "seeds", fmt.Sprint(e.Seeds), "why", e.Reason)
-	return next
-}
-
-// comesBack starts the node that follows one which the cluster has ended, with --rejoin; nil: none is to follow. A
-// signal ends that, and the process.
-func (c *runCmd) comesBack(ctx context.Context, node *kith.Node) *kith.Node {
-	for c.Rejoin && ctx.Err() == nil {
-		next, err := kith.Rejoin(ctx, node)
-		if err == nil {
-			return next
-		}
-		if errors.Is(err, kith.ErrNoRejoin) {
-			break
-		}
-	}
-	return nil
-}
-
-// leave has a node leave. Its shards have the limit; what comes behind that, its removal, has leaveGrace more.
-func (c *runCmd) leave(node *kith.Node, log *slog.Logger) error {
-	log.Info("leaving", "event", "node-leaving", "node", node.ID().String(), "limit", c.LeaveTimeout.String())
-	bye, cancel := context.WithTimeout(context.Background(), c.LeaveTimeout+leaveGrace)
-	defer cancel()
-	err := node.Shutdown(bye, kith.ReasonSignal)
-	if bye.Err() != nil && err != nil {
-		err = errors.Join(err, node.Close())
-	}
-	return left(node, log, err)
-}
-
-// left is the exit of a node that was told to leave, by what its shutdown returned.
-func left(node *kith.Node, log *slog.Logger, err error) error {
-	e := (*kith.EndedError)(nil)
-	switch as := errors.As(node.Err(), &e); {
-	case as && e.Kind != kith.EndLeft && e.Kind != kith.EndClosed:
-		return ended(node)
-	case errors.Is(err, kith.ErrStatesLost):
-		return &env.Exit{Code: env.ExitStatesLost, Err: fmt.Errorf("leave: %w", err)}
-	case err != nil:
-		return fmt.Errorf("leave: %w", err)
-	}
-	log.Info("left", "event", "node-left", "node", node.ID().String())
-	return nil
+	return changed, nil
 }

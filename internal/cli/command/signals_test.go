@@ -121,7 +121,7 @@ func TestRunReloadsOnHangup(t *testing.T) {
 	until(t, stderr, `"event":"node-started"`)
 	write("log-level: debug\nroles: [b]\nstats-every: 200ms\n")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
-	log := until(t, stderr, "the next start")
+	log := until(t, stderr, `"msg":"reloaded"`)
 	require.Contains(t, log, `"changed":["log-level","stats-every"]`)
 	require.Contains(t, log, `"settings":["roles"]`)
 	until(t, stderr, "stats {")
@@ -197,7 +197,7 @@ func TestRunReloadsItsToken(t *testing.T) {
 	for _, bad := range []func() error{
 		func() error { return os.WriteFile(file, nil, 0o600) },
 		func() error { return os.WriteFile(file, []byte("short"), 0o600) },
-		func() error { return os.WriteFile(file, bytes.Repeat([]byte("x"), maxToken+1), 0o600) },
+		func() error { return os.WriteFile(file, bytes.Repeat([]byte("x"), 4<<10+1), 0o600) },
 		func() error { return os.Mkdir(file, 0o700) },
 		func() error { return nil },
 	} {
@@ -205,7 +205,7 @@ func TestRunReloadsItsToken(t *testing.T) {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
 		line := until(t, stderr, "admin token not reloaded: the one that is in force stays")
 		require.Contains(t, line, `"level":"WARN"`)
-		require.Contains(t, line, "--admin-token-file")
+		require.Contains(t, line, `"file":"`+file+`"`)
 		until(t, stderr, "the configuration is wrong: all stays as it is")
 		require.Equal(t, env.ExitOK, pauses("the-second-token-of-it"))
 		require.NoError(t, os.RemoveAll(file))

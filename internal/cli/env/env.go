@@ -9,21 +9,23 @@ import (
 	"io"
 	"os"
 
+	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/base/logs"
 	"github.com/kith-io/kith/internal/cli"
 )
 
-// The exit codes. Exit.Code has one of them where the program does not end with ExitOK or ExitFailed.
+// The exit codes: those of every program with a node. Exit.Code has one of them where the program does not end with
+// ExitOK or what kith.ExitCode says of its error.
 const (
-	ExitOK          = 0
-	ExitFailed      = 1
-	ExitUsage       = 2
-	ExitEnded       = 3
-	ExitNotAdmitted = 4
-	ExitRefused     = 5
-	ExitNoCluster   = 6
-	ExitStatesLost  = 7
-	ExitInterrupted = 130 // what shells say of a program that SIGINT has ended
+	ExitOK          = kith.ExitOK
+	ExitFailed      = kith.ExitFailed
+	ExitUsage       = kith.ExitUsage
+	ExitEnded       = kith.ExitEnded
+	ExitNotAdmitted = kith.ExitNotAdmitted
+	ExitRefused     = kith.ExitRefused
+	ExitNoCluster   = kith.ExitNoCluster
+	ExitStatesLost  = kith.ExitStatesLost
+	ExitInterrupted = kith.ExitInterrupted
 )
 
 // Env is what a command has of the world.

@@ -75,8 +75,11 @@ func orders(to *Console, h *healthAnswer, m *membersAnswer) {
 
 // fault is what keeps the node from being ready, or nil.
 func (h *healthAnswer) fault() error {
-	if h.State == "ready" {
+	switch {
+	case h.State == "ready" && h.Reason == "":
 		return nil
+	case h.State == "ready": // the program says so, or it stands still
+		return fmt.Errorf("this node is not ready: %s", cli.OneLine(h.Reason))
 	}
 	return fmt.Errorf("this node is %s: %s", cli.OneLine(h.State), cli.OneLine(h.Reason))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/base/logs"
+	"github.com/kith-io/kith/internal/base/signals"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/fleet"
 )
@@ -125,7 +126,7 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 		}
 		r.Admin = s.Addr().String()
 	}
-	told := cli.Heed(func(sig os.Signal) {
+	told := signals.Heed(func(sig os.Signal) {
 		c.log.Warn("told again to end: the leave goes on", "event", "node-told-again", "signal", sig.String())
 	})
 	context.AfterFunc(told.Told(), c.depart)

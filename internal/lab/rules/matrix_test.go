@@ -27,6 +27,7 @@ var matrix = map[string]string{
 	"internal/base/incall":        "", // which goroutine a call runs on
 	"internal/base/latch":         "", // a lock
 	"internal/base/life":          "", // a lock that tells whether a process is dead
+	"internal/base/signals":       "", // what the system tells a process
 	// clients that break the rules; it speaks of the counters of a node
 	"internal/lab/hostile": "root courier route peer wire internal/base/pki",
 	"internal/base/pki":    "internal/base/files", // certificates for commands, throw-away clusters and tests
@@ -112,9 +113,12 @@ var matrix = map[string]string{
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
 		"internal/core/leases",
 	"admin":    "root latency internal/base/localname internal/base/logs internal/base/refuse internal/base/door",
-	"examples": "root replicated topic partition",
+	"examples": "root replicated topic partition service",
 	"latency":  root,
-	"metrics":  "root stats",
+	// a program with a node, from its start to its exit code
+	"service": "root admin bootstrap metrics latency internal/base/files internal/base/pki internal/base/logs " +
+		"internal/base/signals",
+	"metrics": "root stats",
 	"bootstrap": "root discovery bootstrap/formation peer wire internal/base/localname " +
 		"internal/base/logs internal/base/refuse internal/base/names internal/base/door internal/base/callback",
 	"bench": "root transport trust hello loop flow ringbuf wire",
@@ -125,9 +129,9 @@ var matrix = map[string]string{
 	// the node binary: two programs of one package, by the name that it has and by the one that it had
 	"cmd/kith": "internal/cli/command",
 	"cmd/node": "internal/cli/command",
-	"internal/cli/command": "root latency metrics admin bootstrap internal/cli internal/cli/env internal/cli/ledger " +
-		"internal/base/pki internal/cli/fleet internal/cli/operate internal/cli/settings internal/core/flight discovery " +
-		"internal/base/logs internal/base/files",
+	"internal/cli/command": "root service latency admin bootstrap internal/cli internal/cli/env internal/cli/ledger " +
+		"internal/base/signals internal/base/pki internal/cli/fleet internal/cli/operate internal/cli/settings " +
+		"internal/core/flight discovery internal/base/logs internal/base/files",
 	// the laboratory: what proves and measures
 	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/cli/fleet internal/lab/chaos " +
 		"internal/sim/model/once " +
@@ -153,12 +157,13 @@ var matrix = map[string]string{
 	"cmd/loadgen": "root bench admin metrics latency internal/cli internal/cli/env internal/cli/fleet " +
 		"internal/lab/hostile bootstrap " +
 		"discovery",
-	"internal/cli/env": "internal/cli internal/base/logs", // streams, exit codes and command line of a program of commands
+	// streams, exit codes and command line of a program of commands
+	"internal/cli/env": "root internal/cli internal/base/logs",
 	// what both commands share: child processes, last lines, statistics
 	"internal/cli": "root latency wire",
 	// real processes under faults: the harness and the child that it starts
 	"internal/lab/chaos": "cluster node root admin internal/cli internal/cli/fleet internal/base/logs " +
-		"internal/lab/bootruns",
+		"internal/base/signals internal/lab/bootruns",
 	// several node processes of one command
 	"internal/cli/fleet":   "root internal/cli internal/cli/ledger internal/base/pki",
 	"internal/cli/ledger":  "",                      // what entities have received, held against what was sent
@@ -185,7 +190,7 @@ var layers = []string{
 		"internal/base/port internal/base/spent internal/base/pki internal/lab/api internal/base/feed " +
 		"internal/lab/pgserver " +
 		"internal/base/localname internal/base/refuse " +
-		"internal/base/latch internal/base/life " +
+		"internal/base/latch internal/base/life internal/base/signals " +
 		"internal/base/incall internal/base/logs internal/base/long internal/base/names internal/base/fileid " +
 		"internal/base/door " +
 		"internal/base/files internal/base/callback internal/base/dues internal/base/logs/logstest",
@@ -200,7 +205,7 @@ var layers = []string{
 	"driver sim/setup world check storm sim scale proof model internal/sim/model/once internal/sim/starts",
 	root,
 	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program replicated " +
-		"replicated/replicatedtest topic partition durable sqlfence",
+		"replicated/replicatedtest topic partition durable sqlfence service",
 	"internal/cli internal/cli/env internal/cli/env/envtest internal/cli/fleet internal/lab/bootruns " +
 		"internal/cli/ledger internal/lab/chaos internal/lab/rolling internal/lab/shardscale internal/cli/operate " +
 		"internal/lab/instances " +
