@@ -26,6 +26,18 @@ var (
 	ErrRecord = errors.New("durable: the stored state cannot be read")
 	// ErrTooLarge: the state has more than MaxState bytes.
 	ErrTooLarge = errors.New("durable: the state is too large")
+	// ErrOutboxFull: the handler sent more than may wait to be acknowledged. Nothing of the message was written.
+	ErrOutboxFull = errors.New("durable: too much waits to be acknowledged by its receivers")
+	// ErrNoType: the handler sent to a type that is not registered on its node.
+	ErrNoType = errors.New("durable: no such type on this node")
+	// ErrKeyUsed: the entity has had another message with this key.
+	ErrKeyUsed = errors.New("durable: the key was used for another message")
+	// ErrKeysFull: the entity remembers as many keys as it may.
+	ErrKeysFull = errors.New("durable: the entity remembers too many keys")
+	// ErrBadKey: a key is empty or too long.
+	ErrBadKey = errors.New("durable: no key")
+	// ErrExpired: a message that a handler sent was given up.
+	ErrExpired = errors.New("durable: it was not handled in time")
 )
 
 // code is an answer on its way.
@@ -44,7 +56,12 @@ const (
 	codeWentBack   code = 8
 	codeBackMaybe  code = 9
 	codeBadPayload code = 10
-	codes          code = 11
+	codeOutboxFull code = 11
+	codeNoType     code = 12
+	codeBadSend    code = 13
+	codeKeyUsed    code = 14
+	codeKeysFull   code = 15
+	codes          code = 16
 )
 
 // meanings are the errors of the codes, and whether the message may have had its effect.
@@ -55,7 +72,8 @@ var meanings = [codes]struct {
 	codeRejected: {ErrRejected, true}, codeLost: {ErrLost, false}, codeMaybe: {ErrLost, true}, codeBusy: {ErrBusy, false},
 	codeAway: {ErrAway, false}, codeRecord: {ErrRecord, false}, codeTooLarge: {ErrTooLarge, true},
 	codeWentBack: {store.ErrStoreWentBack, false}, codeBackMaybe: {store.ErrStoreWentBack, true},
-	codeBadPayload: {kith.ErrBadPayload, false},
+	codeBadPayload: {kith.ErrBadPayload, false}, codeOutboxFull: {ErrOutboxFull, true}, codeNoType: {ErrNoType, true},
+	codeBadSend: {kith.ErrBadPayload, true}, codeKeyUsed: {ErrKeyUsed, false}, codeKeysFull: {ErrKeysFull, false},
 }
 
 // failure is what a message gets that has no effect here.

@@ -27,14 +27,16 @@ const (
 	DefaultPatience        = 5 * time.Second
 	maxPatience            = time.Hour
 	// MaxState is the most bytes that a state has when it is encoded.
-	MaxState = store.MaxBytes - store.Overhead - route.MaxIDSize
+	MaxState = store.MaxBytes - store.Overhead - route.MaxIDSize - markRoom
+	markRoom = store.Overhead + store.MaxFrom + maxText + 64 // for a mark beside it
 )
 
 // Type declares a type of durable entities. Name, Store and Handle are needed. Name, Shards and Role must agree on all
 // nodes, and so must Schema and the codecs but for what they can read of each other; Store is the same data for all.
 type Type[S, M, R any] struct {
-	// Name names the type in the cluster and in the store: 1 to 255 bytes of UTF-8, none of them zero.
-	Name string
+	// Name names the type in the cluster and in the store: 1 to 255 bytes of UTF-8, none of them zero. Handlers of other
+	// types send by it.
+	Name Name[M]
 	// Store keeps the entities.
 	Store store.Store
 	// Handle handles one message: it changes tx.State, and what it leaves there is committed before the R answers the ask.
@@ -78,6 +80,14 @@ type Type[S, M, R any] struct {
 	// Logger takes a warning when the store does not answer, a record when it does again, and an error when it went back:
 	// docs/logs.md. Nil is silent. Nobody waits for it, as for Config.Logger.
 	Logger *slog.Logger
+	// SeenFor is how long an entity remembers which messages it has had of its senders, and which keys (AskOnce). Messages
+	// that handlers send (Name.Send) are given up at two thirds of it. Zero means 7 days; 1 s to a year. Clocks of nodes
+	// must not differ by more than a third of it.
+	SeenFor time.Duration
+	// Undelivered, if not nil, is called, as a message to the sender is handled, for what it sent and that did not arrive:
+	// the receiver's handler refused it, or it was given up. What it leaves in tx.State, and sends, is committed when u is
+	// taken off the outbox. If it panics it is called again later.
+	Undelivered func(tx *Tx[S], u *Undelivered)
 	// Patience is how long one call of the store may take before it is given up and called again. Zero means 5 s; at most
 	// an hour.
 	Patience time.Duration
@@ -102,15 +112,19 @@ func Register[S, M, R any](node *kith.Node, t Type[S, M, R]) (*Entities[M, R], e
 		return nil, fmt.Errorf("%w: durable type %q: %w", kith.ErrBadConfig, t.Name, err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	d := &desk{ctx: ctx, store: t.Store, name: t.Name, most: t.MaxWaiting, mostBytes: t.MaxWaitingBytes,
-		trouble: trouble{log: t.Logger, typ: t.Name, patience: t.Patience}, patience: t.Patience,
-		keepers: map[kith.ShardID]*keeper{}, agendas: map[kith.ShardID]ownAgenda{}, registered: make(chan struct{}),
-		now: t.now, rate: t.ReminderRate}
+	d := &desk{ctx: ctx, most: t.MaxWaiting, mostBytes: t.MaxWaitingBytes, keepers: map[kith.ShardID]*keeper{},
+		trouble:    trouble{log: t.Logger, typ: string(t.Name), patience: t.Patience},
+		agendas:    map[kith.ShardID]ownAgenda{},
+		registered: make(chan struct{}), now: t.now, rate: t.ReminderRate,
+		mailroom: mailroom{store: t.Store, name: string(t.Name), patience: t.Patience, seen: t.SeenFor,
+			office: officeOf(node), mails: map[kith.ShardID]*mail{}}}
+	d.claimed = d.owns
 	region, err := node.Register(t.entityType(d))
 	if err != nil {
 		end()
 		return nil, err
 	}
+	d.office.knowsType(d.name, counter{region, t.Message})
 	d.region.Store(region)
 	close(d.registered)
 	go func() {
@@ -147,16 +161,19 @@ func (t Type[S, M, R]) withDefaults() Type[S, M, R] {
 	if t.Patience == 0 {
 		t.Patience = DefaultPatience
 	}
+	if t.SeenFor == 0 {
+		t.SeenFor = DefaultSeenFor
+	}
 	return t
 }
 
 // validate returns all faults of t joined that kith.EntityType.Validate does not find.
 func (t Type[S, M, R]) validate() error {
 	var errs []error
-	if !utf8.ValidString(t.Name) {
+	if !utf8.ValidString(string(t.Name)) {
 		errs = append(errs, errors.New("Name is no UTF-8"))
 	}
-	if err := store.CheckShard(store.Shard{Type: t.Name}, route.MakeFence(1, 1, 1)); err != nil {
+	if err := store.CheckShard(store.Shard{Type: string(t.Name)}, route.MakeFence(1, 1, 1)); err != nil {
 		errs = append(errs, err)
 	}
 	if t.Store == nil {
@@ -180,18 +197,31 @@ func (t Type[S, M, R]) validate() error {
 	if t.Patience < 0 || t.Patience > maxPatience {
 		errs = append(errs, fmt.Errorf("Patience is %v, must be at most %v", t.Patience, maxPatience))
 	}
+	if t.SeenFor < leastSeenFor || t.SeenFor > mostSeenFor {
+		errs = append(errs, fmt.Errorf("SeenFor is %v, must be %v to %v", t.SeenFor, leastSeenFor, mostSeenFor))
+	}
 	return errors.Join(errs...)
 }
 
 // entityType is the type that durable entities are of.
 func (t Type[S, M, R]) entityType(d *desk) kith.EntityType {
-	typ := kith.EntityType{Name: t.Name, Shards: t.Shards, Role: t.Role, ShardBy: t.ShardBy, IdleAfter: t.IdleAfter,
+	return kith.EntityType{Name: string(t.Name), Hosted: t.hosted(d), Shards: t.Shards, Role: t.Role, ShardBy: t.ShardBy,
+		IdleAfter: t.IdleAfter,
 		MaxActive: t.MaxActive, MailboxBytes: t.MailboxBytes, MaxState: MaxState + handedMost,
 		New: func(string, kith.Fence) kith.Handler { return &instance[S, M, R]{t: &t, d: d} }}
-	if t.Reminded != nil {
-		typ.Hosted = d.reminds
+}
+
+// hosted is what each shard does beside its entities, as long as it lives here.
+func (t Type[S, M, R]) hosted(d *desk) func(context.Context, kith.ShardID, kith.Fence) {
+	if t.Reminded == nil {
+		return d.sends
 	}
-	return typ
+	return func(ctx context.Context, s kith.ShardID, f kith.Fence) {
+		var both sync.WaitGroup
+		both.Go(func() { d.sends(ctx, s, f) })
+		d.reminds(ctx, s, f)
+		both.Wait()
+	}
 }
 
 // Ask sends m to an entity and waits for what its handler returns, which comes when what the handler left is committed.
@@ -202,14 +232,21 @@ func (t Type[S, M, R]) entityType(d *desk) kith.EntityType {
 //   - ErrBusy: too many messages of the shard wait for the store.
 //   - ErrAway: the store does not answer, so the entity could not begin.
 //   - ErrRecord: what is stored cannot be read.
-//   - ErrTooLarge: the state that the handler left has more than MaxState bytes. Nothing was written.
+//   - ErrTooLarge: the state that the handler left has more than MaxState bytes, or what it sent is too large. Nothing
+//     was written.
+//   - ErrOutboxFull, ErrNoType: the handler sent what can not be taken. Nothing was written.
 //   - store.ErrStoreWentBack: the store has lost what it had told as written: the type is stopped (Err).
 func (e *Entities[M, R]) Ask(ctx context.Context, id string, m *M) (r R, err error) {
+	return e.ask(ctx, e.region, id, m)
+}
+
+// ask is Ask through a region.
+func (e *Entities[M, R]) ask(ctx context.Context, through *kith.Region, id string, m *M) (r R, err error) {
 	b, err := e.message.Append(nil, m)
 	if err != nil {
 		return r, route.NotRun(fmt.Errorf("%w: %w", kith.ErrBadPayload, err))
 	}
-	if b, err = e.region.Ask(ctx, id, b); err != nil {
+	if b, err = through.Ask(ctx, id, b); err != nil {
 		return r, err
 	}
 	b, err = answered(b)
@@ -220,6 +257,21 @@ func (e *Entities[M, R]) Ask(ctx context.Context, id string, m *M) (r R, err err
 		return r, route.Ran(fmt.Errorf("%w: %w", kith.ErrBadPayload, err))
 	}
 	return r, nil
+}
+
+// AskOnce is Ask for a message that may be repeated: all asks of an entity with one key have their effect once, and get
+// the same reply, on whatever owner, for as long as the type's SeenFor. So whoever gets an error that leaves open
+// whether the message has had its effect asks again with the same key. A message that is refused (ErrRejected) leaves
+// no key. key has 1 to MaxKey bytes, else ErrBadKey. Errors, beside those of Ask:
+//
+//   - ErrKeyUsed: the entity has had another message with this key: nothing was done by this one.
+//   - ErrKeysFull: it remembers MaxKeys keys. Nothing was done.
+//   - ErrTooLarge: the reply has more than MaxKeptReply bytes. Nothing was written.
+func (e *Entities[M, R]) AskOnce(ctx context.Context, key, id string, m *M) (r R, err error) {
+	if key == "" || len(key) > MaxKey {
+		return r, route.NotRun(fmt.Errorf("%w: a key of %d bytes, must have 1 to %d", ErrBadKey, len(key), MaxKey))
+	}
+	return e.ask(ctx, e.region.With((&note{kind: kindKey, from: key}).append(nil)), id, m)
 }
 
 // Tell sends m to an entity, as kith.Region.Tell does: at most once, and nobody hears what comes of it.
@@ -254,6 +306,10 @@ type Stats struct {
 	Reminded        uint64 // reminders that were handled, though not all of it may be stored
 	RemindersFailed uint64 // times that Reminded failed, or left what cannot be stored: each comes again
 
+	Arrived     uint64 // messages that handlers sent and that were handled
+	Resent      uint64 // times that one was to be sent again
+	Undelivered uint64 // messages that were refused by their receivers, or given up
+
 	Waiting      int   // messages that wait for their commits now
 	WaitingBytes int64 // of records and replies that they hold
 	Failing      int   // shards that wait now for a store that does not answer
@@ -266,6 +322,7 @@ func (e *Entities[M, R]) Stats() Stats {
 	s := Stats{Commits: d.commits.Load(), Writes: d.writes.Load(), Messages: d.messages.Load(), Unknown: d.unknown.Load(),
 		Fenced: d.fenced.Load(), Reminded: d.reminded.Load(), RemindersFailed: d.remindersFailed.Load(),
 		Waiting: int(d.waiting.Load()), WaitingBytes: d.bytes.Load()}
+	s.Arrived, s.Resent, s.Undelivered = d.arrived.Load(), d.resent.Load(), d.undelivered.Load()
 	s.Failing, s.StoreError = d.trouble.now(time.Now())
 	return s
 }
@@ -273,13 +330,10 @@ func (e *Entities[M, R]) Stats() Stats {
 // desk is what the shards of one type on one node share.
 type desk struct {
 	ctx       context.Context // ends with the node
-	store     store.Store
-	name      string
 	most      int
 	mostBytes int64
-	patience  time.Duration
-	stopped   atomic.Pointer[error]
 	trouble   trouble
+	mailroom
 
 	waiting, bytes atomic.Int64 // messages that wait for their commits, and what they hold
 

@@ -24,6 +24,16 @@ type Tx[S any] struct {
 	deleted   bool
 	reminded  bool // the type has Reminded
 	reminders reminders
+	e         poster
+	posted    *post // what it sends; nil: nothing
+}
+
+// post returns what the handler sends.
+func (t *Tx[S]) post() *post {
+	if t.posted == nil {
+		t.posted = t.e.posts()
+	}
+	return t.posted
 }
 
 // ID returns the id of the entity.
@@ -52,41 +62,16 @@ type instance[S, M, R any] struct {
 
 	reminders    reminders // as the last message left them, and encoded
 	remindersEnc []byte
+	mind
 }
 
-// Receive handles one message.
-func (e *instance[S, M, R]) Receive(c *kith.Context, payload []byte) error {
-	if failed := e.receive(c, payload); failed != nil {
-		if c.Asked() {
-			_ = c.Reply(failed.answer()) // who asked is gone, or its connection
-		}
-		return failed
-	}
-	return nil
-}
-
-// receive is Receive; what it returns has had no effect.
-func (e *instance[S, M, R]) receive(c *kith.Context, payload []byte) *failure {
-	if err := e.d.stopped.Load(); err != nil {
-		return fails(codeWentBack, nil)
-	}
-	var m M
-	wakes := wakes(c)
-	if !wakes {
-		if err := e.t.Message.ParseInto(payload, &m); err != nil {
-			return fails(codeBadPayload, err)
-		}
-	}
-	if failed := e.ready(c); failed != nil {
-		return failed
-	}
-	if failed := e.k.enters(c); failed != nil {
-		return failed
-	}
-	if wakes {
-		return e.remind(c)
-	}
-	return e.handle(c, &m)
+// mind is what an instance knows of its outbox and its marks, as far as its handler has come.
+type mind struct {
+	out    []*parcel // in order
+	mailed bool      // the shard's mail knows, or is to know, of an outbox
+	last   uint64    // the highest number that was given to a parcel
+	marks  map[string]store.Mark
+	keys   int // marks of keys; -1: not counted yet
 }
 
 // ready sees to it that the state is there: handed over, loaded, or as the last message left it.
@@ -116,7 +101,7 @@ func (e *instance[S, M, R]) ready(c *kith.Context) *failure {
 	if r == nil {
 		r = &store.Record{}
 	}
-	enc, failed := e.upgrade(r)
+	gone, failed := e.reads(k, r)
 	if failed != nil {
 		return failed
 	}
@@ -125,8 +110,31 @@ func (e *instance[S, M, R]) ready(c *kith.Context) *failure {
 		return fails(codeRecord, err)
 	}
 	e.remembers(l, r.Reminders)
+	var enc []byte
+	if !gone {
+		if enc, failed = e.upgrade(r); failed != nil {
+			return failed
+		}
+	}
 	e.k, e.head, e.enc, e.live = k, head{base: r.Version}, enc, nil
 	return nil
+}
+
+// reads takes up the outbox of a record that was read, and forgets all marks: they are read when they are asked for.
+func (e *instance[S, M, R]) reads(k *keeper, r *store.Record) (gone bool, failed *failure) {
+	gone, out, err := parseOutbox(r.Outbox)
+	if err != nil {
+		return false, fails(codeRecord, err)
+	}
+	e.mind = mind{out: out, keys: -1, mailed: len(out) > 0}
+	if len(out) == 0 {
+		return false, nil
+	}
+	e.last = out[len(out)-1].number
+	if m := e.d.mailOf(k.shard.N, k.fence); m != nil {
+		m.set(r.ID, r.Version, out)
+	}
+	return gone, nil
 }
 
 // upgrade returns the state of a record as one of this schema, nil where there is none, and checks that it can be read.
@@ -165,80 +173,6 @@ func (e *instance[S, M, R]) state() (*S, error) {
 	}
 	// A copy: what a codec leaves of its bytes in the value is the handler's to change, and enc is compared with later.
 	return s, e.t.State.ParseInto(bytes.Clone(e.enc), s)
-}
-
-// handle calls the handler, and has what it left committed.
-func (e *instance[S, M, R]) handle(c *kith.Context, m *M) *failure {
-	s, err := e.state()
-	if err != nil {
-		return fails(codeRecord, err)
-	}
-	e.live = nil // unless all goes well: a panic leaves nothing of the message
-	tx := &Tx[S]{State: s, c: c, reminded: e.t.Reminded != nil, reminders: e.reminders}
-	r, err := e.t.Handle(tx, m)
-	if err != nil {
-		return e.rejects(c, fails(codeRejected, err))
-	}
-	answer, err := e.t.Reply.Append([]byte{byte(codeOK)}, &r)
-	if err != nil {
-		return e.rejects(c, fails(codeRejected, err))
-	}
-	w, failed := e.encodes(tx)
-	if failed != nil {
-		return e.rejects(c, failed)
-	}
-	return e.leaves(c, tx, w, answer)
-}
-
-// encodes returns what a handler has left.
-func (e *instance[S, M, R]) encodes(tx *Tx[S]) (w store.Write, failed *failure) {
-	w = store.Write{Record: store.Record{ID: tx.c.ID, Schema: e.t.Schema}, Delete: tx.deleted}
-	if tx.deleted {
-		tx.reminders = nil
-		return w, nil
-	}
-	var err error
-	if w.State, err = e.t.State.Append(nil, tx.State); err != nil {
-		return w, fails(codeRejected, err)
-	}
-	if len(w.State) > MaxState {
-		return w, fails(codeTooLarge, fmt.Errorf("%d bytes, must be at most %d", len(w.State), MaxState))
-	}
-	w.Reminders, w.Due = tx.reminders.encode(), tx.reminders.due()
-	if size := w.Size(); size > store.MaxBytes {
-		return w, fails(codeTooLarge, fmt.Errorf("%d bytes of record, must be at most %d", size, store.MaxBytes))
-	}
-	return w, nil
-}
-
-// leaves has committed what a handler has left. answer is told then.
-func (e *instance[S, M, R]) leaves(c *kith.Context, tx *Tx[S], w store.Write, answer []byte) *failure {
-	if e.unchanged(&w) {
-		if !tx.deleted {
-			e.live = tx.State
-		}
-		e.k.tell(&e.head, answers(c, answer))
-		return nil
-	}
-	if failed := e.k.died(); failed != nil {
-		return failed
-	}
-	ask := answers(c, answer)
-	if failed := e.k.put(&e.head, w, ask); failed != nil {
-		ask.b = failed.answer()
-		ask.leaves()
-		return nil
-	}
-	e.remembers(tx.reminders, w.Reminders)
-	if e.enc = w.State; w.Delete {
-		e.enc = nil
-		return nil
-	}
-	if e.enc == nil {
-		e.enc = []byte{}
-	}
-	e.live = tx.State
-	return nil
 }
 
 // rejects answers a message that leaves nothing. What its handler saw may be ahead of the store, so the answer waits as
@@ -289,7 +223,7 @@ const handedMost = 64
 // HandOver gives the committed state to the next owner, who need not read it then. Nothing, if it is not known, or the
 // record has more than a state.
 func (e *instance[S, M, R]) HandOver(c *kith.Context) ([]byte, error) {
-	if !e.settles(c) || e.enc == nil || len(e.reminders) > 0 {
+	if !e.settles(c) || e.enc == nil || len(e.reminders)+len(e.out) > 0 {
 		return nil, nil
 	}
 	e.k.mu.Lock()

@@ -6,7 +6,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -35,6 +37,12 @@ func (r *reply) leaves() {
 	}
 }
 
+// mailing is the outbox of a write, for the shard's mail.
+type mailing struct {
+	out []*parcel
+	has bool // the mail is told
+}
+
 // pending is one write that is not known yet, of one entity, with all that waits for it.
 type pending struct {
 	store.Write
@@ -44,6 +52,8 @@ type pending struct {
 	replies []reply
 	ch      chan struct{} // closed when it is known; nil: nobody waits
 	bytes   int64         // that it holds
+	before  *pending      // of the same entity, where nothing joins that any more though it is not taken
+	mailing mailing
 }
 
 // holds notes that a pending write holds more bytes now, or fewer.
@@ -84,6 +94,7 @@ type keeper struct {
 	fence kith.Fence
 	claim chan bool // holds one value: whether the shard is claimed
 	prior kith.Fence
+	owns  atomic.Bool // the shard is claimed
 
 	mu      sync.Mutex
 	floor   uint64     // that of the shard when all that is queued is committed: records are made above it
@@ -139,6 +150,7 @@ func (k *keeper) claims(ctx context.Context) (kith.Fence, *failure) {
 	k.floor = c.Floor
 	k.mu.Unlock()
 	k.prior, claimed = c.Last, true
+	k.owns.Store(true)
 	return c.Last, nil
 }
 
@@ -228,15 +240,18 @@ func (k *keeper) enters(c *kith.Context) *failure {
 }
 
 // put has a record written behind the last write of its entity, and r told then. One that is not on its way yet is
-// changed: what a store never had needs no version.
-func (k *keeper) put(h *head, w store.Write, r reply) *failure {
+// changed, while there is room for the marks of both: what a store never had needs no version.
+func (k *keeper) put(h *head, w store.Write, m mailing, r reply) *failure {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.dead != nil {
 		return k.dead
 	}
-	if p := h.last; p != nil && !p.taken {
-		w.Version, w.Nonce, w.New = p.Version, p.Nonce, p.fresh
+	var before *pending
+	if p := h.last; p != nil && !p.taken && !joins(&w, p.Marks) {
+		p.taken, before = true, p
+	} else if p != nil && !p.taken {
+		w.Version, w.Nonce, w.New, p.mailing = p.Version, p.Nonce, p.fresh, m
 		k.raise(&w)
 		k.holds(p, w.Size()-p.Size())
 		p.Write = w
@@ -251,7 +266,7 @@ func (k *keeper) put(h *head, w store.Write, r reply) *failure {
 	for w.Nonce == [16]byte{} {
 		_, _ = rand.Read(w.Nonce[:]) // never fails
 	}
-	h.last = &pending{Write: w, fresh: w.New}
+	h.last = &pending{Write: w, fresh: w.New, before: before, mailing: m}
 	k.holds(h.last, w.Size())
 	k.adds(h.last, r)
 	k.pending[w.ID] = h.last
@@ -291,9 +306,10 @@ func (k *keeper) take() (batch []*pending) {
 	defer k.mu.Unlock()
 	size := 0
 	for _, p := range k.queue {
-		if size += p.Size(); len(batch) == store.MaxWrites || size > store.MaxBytes {
+		if size += p.Size(); len(batch) == store.MaxWrites || size > store.MaxBytes || p.before != nil && !p.before.known {
 			break
 		}
+		p.before = nil
 		p.taken = true
 		batch = append(batch, p)
 	}
@@ -418,7 +434,7 @@ func (k *keeper) end(batch []*pending, failed []byte) {
 		}
 		replies = append(replies, p.replies...)
 		k.holds(p, -int(p.bytes))
-		p.replies, p.State, p.Outbox, p.Reminders = nil, nil, nil, nil
+		p.replies, p.State, p.Outbox, p.Reminders, p.Marks, p.before = nil, nil, nil, nil, nil, nil
 	}
 	k.d.waiting.Add(-int64(len(replies)))
 	k.waiting -= len(replies)
@@ -429,6 +445,7 @@ func (k *keeper) end(batch []*pending, failed []byte) {
 	k.mu.Unlock()
 	if failed == nil {
 		k.d.messages.Add(uint64(len(replies)))
+		k.mails(batch)
 	}
 	for i := range replies {
 		r := &replies[i]
@@ -437,4 +454,64 @@ func (k *keeper) end(batch []*pending, failed []byte) {
 		}
 		r.leaves()
 	}
+}
+
+// perVersion is a power of two above the number of parcels that one write may add.
+const perVersion = 1 << 16
+
+// below returns what the numbers of the parcels of the next write are above. As versions never restart, they do not.
+func (k *keeper) below(h *head) uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	v := h.version()
+	switch {
+	case h.last != nil && !h.last.taken:
+		v = h.last.Version - 1
+	case v == 0:
+		v = k.floor
+	}
+	return v * perVersion
+}
+
+// joins adds the marks of a write that is not on its way yet to those of the one that takes its place, and reports
+// whether there was room.
+func joins(w *store.Write, earlier []store.Mark) bool {
+	if len(earlier) == 0 {
+		return true
+	}
+	all := *w
+	for _, m := range earlier {
+		if !slices.ContainsFunc(w.Marks, func(n store.Mark) bool { return n.From == m.From }) {
+			all.Marks = append(all.Marks[:len(all.Marks):len(all.Marks)], m)
+		}
+	}
+	if len(all.Marks) > store.MaxMarks || all.Size() > store.MaxBytes {
+		return false
+	}
+	*w = all
+	return true
+}
+
+// mails tells the shard's mail what is in the outboxes of writes that have taken place.
+func (k *keeper) mails(batch []*pending) {
+	var m *mail
+	for _, p := range batch {
+		if !p.mailing.has {
+			continue
+		}
+		if m == nil {
+			if m = k.d.mailOf(k.shard.N, k.fence); m == nil {
+				return // what is stored is found when it begins
+			}
+		}
+		m.set(p.ID, p.Version, p.mailing.out)
+	}
+}
+
+// owns reports whether a shard is claimed under a fence, and its keeper lives.
+func (d *desk) owns(s kith.ShardID, f kith.Fence) bool {
+	d.mu.Lock()
+	k := d.keepers[s]
+	d.mu.Unlock()
+	return k != nil && k.fence == f && k.owns.Load() && k.died() == nil && d.stopped.Load() == nil
 }

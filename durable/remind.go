@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/store"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -188,7 +187,8 @@ func (e *instance[S, M, R]) remind(c *kith.Context) *failure {
 	}
 	e.live = nil
 	r := e.reminders[0]
-	tx := &Tx[S]{State: s, c: c, reminded: true, reminders: e.reminders.without(r.name)}
+	tx := e.begins(c, s)
+	tx.reminders = e.reminders.without(r.name)
 	over := false
 	defer func() {
 		if !over { // an error, or a panic, which goes on
@@ -203,23 +203,24 @@ func (e *instance[S, M, R]) remind(c *kith.Context) *failure {
 	if failed != nil {
 		return failed
 	}
+	x := &leave{}
+	x.sends(tx.posted)
+	if failed = e.leaves(c, tx, w, x, tx.reminders.answer()); failed != nil && failed.code == codeTooLarge {
+		return failed
+	}
 	over = true
 	e.d.reminded.Add(1)
-	return e.leaves(c, tx, w, tx.reminders.answer())
+	return failed
 }
 
 // remindAgain has a reminder whose handler has failed stored for later, with the state as it was.
 func (e *instance[S, M, R]) remindAgain(c *kith.Context, r reminder, now int64) {
 	r.at, r.tries = now+min(againFirst<<min(r.tries, 10), againMost).Milliseconds(), r.tries+1
 	l := e.reminders.with(r)
-	w := store.Write{Record: store.Record{ID: c.ID, Schema: e.t.Schema, State: e.enc, Reminders: l.encode(), Due: l.due()}}
-	ask := answers(c, l.answer())
-	if failed := e.k.put(&e.head, w, ask); failed != nil {
-		ask.b = failed.answer()
-		ask.leaves()
-		return
-	}
-	e.remembers(l, w.Reminders)
+	w := e.same(c)
+	w.Reminders, w.Due = l.encode(), l.due()
+	e.fills(&w, e.out)
+	e.puts(&w, e.out, l, answers(c, l.answer()))
 }
 
 // answer tells the agenda of the shard when the next reminder is due: nothing more for none.
