@@ -11,14 +11,21 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/sbr"
+	"github.com/kith-io/kith/sim/setup"
 )
 
 // What is no disturbance: see core.
 const (
 	GoodLoss  = 0.01                    // of packets, repaired as TCP does
 	goodDelay = 50 * time.Millisecond   // one way
-	Brief     = 2500 * time.Millisecond // a pause that nobody may hold against a process
+	brief     = 2500 * time.Millisecond // a pause that nobody may hold against a process, at most
 )
+
+// Brief is how long a pause may be that nobody may hold against a process: less than half of the silence that the
+// detectors of a cluster bear, which a preset may make short.
+func Brief(cfg *setup.Config) time.Duration {
+	return min(brief, cfg.Membership.SilenceBound()*47/100)
+}
 
 // Steady is for how long a cluster has been well before anything is demanded of it: its detectors have learned again
 // what is regular, and what was decided before is over.
@@ -89,9 +96,10 @@ func (k *Core) touch(p *world.Process) {
 // pauses notes that a process stands still for d.
 func (k *Core) pauses(p *world.Process, d time.Duration) {
 	switch {
-	case d > Brief:
+	case !k.on:
+	case d > Brief(&k.c.w.Config):
 		k.touch(p)
-	case k.on && k.set:
+	case k.set:
 		k.naps[p.Index] = true
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
@@ -60,6 +61,9 @@ func leaves(w *world.World, host int) {
 	w.Until(time.Minute, func() bool { return !stillCounts(checks(w).Core.procs, p) })
 }
 
+// pauses has the first host stand still.
+func pauses(w *world.World, d time.Duration) { w.Hosts[0].Process.Pause(d) }
+
 // endsOldest has the oldest end, in whose last view it is a member no more.
 func endsOldest(w *world.World) {
 	p := w.Hosts[0].Process
@@ -87,8 +91,8 @@ func TestWhomAStrategyObliges(t *testing.T) {
 		"a cut that is mended":    {majority, func(w *world.World) { mended(w, 0, 1) }, "345"},
 		"a pair":                  {majority, func(w *world.World) { pair(w, 0, 1) }, "345"},
 		"somebody in between":     {majority, func(w *world.World) { pair(w, 0, 1); pair(w, 0, 2); pair(w, 0, 3) }, ""},
-		"a pause":                 {majority, func(w *world.World) { w.Hosts[0].Process.Pause(time.Minute) }, "2345"},
-		"a brief one":             {majority, func(w *world.World) { w.Hosts[0].Process.Pause(Brief) }, "12345"},
+		"a pause":                 {majority, func(w *world.World) { pauses(w, time.Minute) }, "2345"},
+		"a brief one":             {majority, func(w *world.World) { pauses(w, Brief(&w.Config)) }, "12345"},
 		"who leaves":              {majority, func(w *world.World) { w.Leave(w.Hosts[2].Process) }, "1245"},
 		"a leave beside losses":   {majority, func(w *world.World) { severs(w, 0, 1); w.Leave(w.Hosts[2].Process) }, "45"},
 		"a leaver beside losses":  {majority, func(w *world.World) { severs(w, 0, 1); crash(w, 2) }, ""},
@@ -113,6 +117,23 @@ func TestWhomAStrategyObliges(t *testing.T) {
 			}
 			require.Equal(t, k.want, names.String())
 		})
+	}
+}
+
+// TestBriefPauses: a pause that nobody may hold against a process is well below the silence that its preset bears: 2.5
+// s by default. Found by storm 1142001040, in which all stood still for 2.45 s under the preset that bears 1.6 s.
+func TestBriefPauses(t *testing.T) {
+	for p, want := range map[cluster.Patience]time.Duration{
+		cluster.PatienceNormal: 2500 * time.Millisecond, cluster.PatienceNoisy: 2500 * time.Millisecond,
+		cluster.PatienceCalm: 750 * time.Millisecond,
+	} {
+		w := watched(t, 5, setup.Config{Patience: p, Resolver: node.Resolver{Strategy: node.ResolverKeepMajority}})
+		brief := Brief(&w.Config)
+		require.InDelta(t, want, brief, float64(time.Millisecond), "%v", p)
+		w.Hosts[0].Process.Pause(brief)
+		require.Len(t, checks(w).Core.Obliged(), 5, "%v", p)
+		w.Hosts[1].Process.Pause(brief + 1)
+		require.Len(t, checks(w).Core.Obliged(), 4, "%v", p)
 	}
 }
 
@@ -194,7 +215,7 @@ func TestAvailabilityCriesOut(t *testing.T) {
 		}},
 		"it suspends, having slept": {nil, func(w *world.World, a, _ *world.Process) {
 			checks(w).Core.still[a.ID] = w.Now - 8*time.Second
-			a.Pause(Brief)
+			a.Pause(Brief(&w.Config))
 			a.Suspend(&node.Suspend{On: true, Why: "it overslept a decision"})
 		}},
 		"it is downed by its own": {[]string{"obliged"}, func(w *world.World, a, _ *world.Process) {

@@ -306,8 +306,9 @@ func (t *trial) stutter() {
 	}
 	end := t.last + 5*time.Second
 	gap := func() time.Duration { return t.between(200*time.Millisecond, 3*time.Second) }
+	brief := check.Brief(&t.s.w.Config)
 	for at := gap(); at < end && len(rest) > 0; at += gap() {
-		d, who := t.between(check.Brief/8, check.Brief), rest
+		d, who := t.between(brief/8, brief), rest
 		if t.rng.IntN(3) == 0 {
 			who = who[:1+t.rng.IntN(len(who))]
 		}

@@ -234,11 +234,12 @@ func (h *hosted) overdue(by time.Duration) {
 	}
 }
 
-// stopped tells the node in its next step that the shard has stopped, with what was not worked off.
+// stopped tells the node in its next step that the shard has stopped, with what was not worked off. Until the control
+// loop takes that, the process still has it, and tells of it if it ends.
 func (h *hosted) stopped() {
 	r := h.r
 	r.stopped = append(r.stopped, h)
-	tell := func() {
+	takes := func() {
 		r.stopped = slices.DeleteFunc(r.stopped, func(o *hosted) bool { return o == h })
 		cmd := shard.StoppedCommand{Type: r.ID, Shard: h.shard.ID(), Fence: h.shard.Fence()}
 		if left, states := h.handsOver(); len(left) > 0 {
@@ -252,6 +253,7 @@ func (h *hosted) stopped() {
 		}
 		r.Process.Do(cmd)
 	}
+	tell := func() { r.Process.put(job{run: takes}) }
 	if r.lease != nil {
 		r.lease.ends(h.shard.Fence(), tell)
 		return

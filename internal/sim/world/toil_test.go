@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/sim/setup"
@@ -110,4 +111,47 @@ func TestUnreadIsLostWithItsConnection(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2}, log[f])
 	require.EqualValues(t, 98, w.Plane.InFlight)
 	require.Empty(t, broken(w))
+}
+
+// TestStoppedBesideAStuckLoop: a shard that moves has stopped while the control loop stands still, and the node ends
+// before that hears of it. What was not worked off is still the process's, so its senders are told, as by a driver.
+// Found by storm 1143000138 of heavy traffic.
+func TestStoppedBesideAStuckLoop(t *testing.T) {
+	for name, ends := range map[string]bool{"it ends": true, "it goes on": false} {
+		var w *World
+		handled := 0
+		typ := &EntityType{Type: entity.Type{Name: "t", Shards: 1, Mode: entity.Worker,
+			New: func(string, route.Fence) entity.Handler {
+				return handlerFunc(func(_ *entity.Context, b []byte) error {
+					Toil(w.Acting, time.Second)
+					w.Delivered(w.Acting, route.TypeOf("t"), "x", b)
+					handled++
+					return nil
+				})
+			}}}
+		w = formed(t, 3, setup.Config{Resolver: ResolverOff}, typ)
+		from, owner, to := w.Hosts[1].Process, w.Hosts[0].Process, w.Hosts[2].Process
+		r := from.Region(route.TypeOf("t"))
+		for range 40 {
+			tell, _ := w.Book.Write(from, r.ID, "x", 64)
+			_, err := r.Send("x", tell, 0)
+			require.NoError(t, err)
+		}
+		w.Advance(5 * time.Second)
+		require.NoError(t, owner.Command(shard.MoveCommand{Type: r.ID, To: to.ID}))
+		w.Advance(time.Second)
+		owner.Stick(20 * time.Second)
+		if ends {
+			owner.Do(membership.IsolatedCommand{Why: "the test"})
+		}
+		w.Advance(15 * time.Second)
+		require.Nil(t, owner.Region(r.ID).Lives(0), "%s: it has stopped", name)
+		require.Less(t, handled, 20)
+		w.Advance(2 * time.Minute)
+		require.Equal(t, ends, owner.Ended != nil)
+		require.Equal(t, !ends, handled == 40, name)
+		_, lost := w.Audit()
+		require.Zero(t, lost, name)
+		require.Empty(t, broken(w), name)
+	}
 }
