@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/durable"
@@ -33,21 +34,15 @@ type account struct {
 // maxEntries bounds the entries of an account.
 const maxEntries = 40_000
 
-// has returns how often an entry stands in the account.
-func (a *account) has(id uint64) (n int) {
-	for i := range a.Entries {
-		if a.Entries[i].ID == id {
-			n++
-		}
-	}
-	return n
-}
-
-// change is a message to an account. The zero one reads the balance.
+// change is a message to an account. The zero one reads the balance. None of them looks whether it was there before:
+// that is what is tried here.
 type change struct {
 	entry
-	Once bool // the account looks whether it has the entry: the message may come again
+	To string // the account that gets what this one loses, as a change of the next number; empty: none
 }
+
+// accounts is by what one account sends to another.
+const accounts = durable.Name[change](bankType)
 
 var errEmpty = errors.New("there is not enough")
 
@@ -55,7 +50,7 @@ var errEmpty = errors.New("there is not enough")
 func handleAccount(tx *durable.Tx[account], c *change) (int64, error) {
 	a := tx.State
 	switch {
-	case c.ID == 0, c.Once && a.has(c.ID) > 0:
+	case c.ID == 0:
 		return a.Balance, nil
 	case a.Balance+c.Delta < 0:
 		return 0, errEmpty
@@ -64,8 +59,14 @@ func handleAccount(tx *durable.Tx[account], c *change) (int64, error) {
 	}
 	a.Balance += c.Delta
 	a.Entries = append(a.Entries, c.entry)
+	if c.To != "" {
+		accounts.Send(tx, c.To, &change{entry: c.next()})
+	}
 	return a.Balance, nil
 }
+
+// next is the change by which another account gets what this one takes away.
+func (e entry) next() entry { return entry{e.ID + 1, -e.Delta} }
 
 // accountCodec writes an account as varints: the entries are most of what a run stores.
 type accountCodec struct{}
@@ -150,18 +151,18 @@ type desks struct {
 }
 
 // enlist makes the types known to a node.
-func enlist(n *kith.Node, s store.Store, shards uint32, mistake string) (d desks, err error) {
+func enlist(n *kith.Node, s store.Store, shards uint32, idle time.Duration, mistake string) (d desks, err error) {
 	handle := handleRegister
 	if mistake == breakStale {
 		handle = staleRegister
 	}
-	d.bank, err = durable.Register(n, durable.Type[account, change, int64]{Name: bankType, Store: s, Shards: shards,
+	d.bank, err = durable.Register(n, durable.Type[account, change, int64]{Name: accounts, Store: s, Shards: shards, IdleAfter: idle,
 		State: accountCodec{}, Handle: handleAccount})
 	if err != nil {
 		return d, fmt.Errorf("%s: %w", bankType, err)
 	}
 	d.registers, err = durable.Register(n, durable.Type[register, access, int64]{Name: registerType, Store: s,
-		Shards: shards, Handle: handle})
+		Shards: shards, IdleAfter: idle, Handle: handle})
 	if err != nil {
 		return d, fmt.Errorf("%s: %w", registerType, err)
 	}

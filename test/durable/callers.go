@@ -32,6 +32,7 @@ const (
 	callTime     = askTime + 5*time.Second
 	againLeast   = 20 * time.Millisecond // before a change is asked again; it doubles
 	againMost    = time.Second
+	lateLeast    = 3 * time.Second // one in four comes so much later, at least
 )
 
 // callers are the callers and what they know.
@@ -68,12 +69,12 @@ func newCallers(h *harness) *callers {
 func accountName(i int) string { return fmt.Sprintf("a%d", i) }
 
 // ask asks an entity through a node, another one each time.
-func (c *callers) ask(ctx context.Context, kind, id string, message any) reply {
-	return c.askBut(ctx, -1, kind, id, message)
+func (c *callers) ask(ctx context.Context, kind, id string, q any) reply {
+	return c.askBut(ctx, -1, kind, id, q)
 }
 
 // askBut is ask, and never through one node.
-func (c *callers) askBut(ctx context.Context, but int, kind, id string, message any) reply {
+func (c *callers) askBut(ctx context.Context, but int, kind, id string, what any) reply {
 	var l *life
 	for range c.h.slots {
 		s := c.h.slots[c.turn.Add(1)%uint64(len(c.h.slots))]
@@ -85,7 +86,7 @@ func (c *callers) askBut(ctx context.Context, but int, kind, id string, message 
 	if l == nil {
 		return reply{refused, 0, "no node runs"}
 	}
-	body, err := json.Marshal(message)
+	body, err := json.Marshal(what)
 	if err != nil {
 		return reply{refused, 0, err.Error()}
 	}
@@ -112,11 +113,14 @@ func (c *callers) askBut(ctx context.Context, but int, kind, id string, message 
 	return r
 }
 
-// change asks for a change, once, or until its outcome is known.
-func (c *callers) change(id string, e entry, once bool) outcome {
-	again, rest, may := once || c.h.cfg.Break == breakAgain, againLeast, false
+// change asks for a change: with a key until its outcome is known, without one once.
+func (c *callers) change(id string, what request[change]) outcome {
+	again, rest, may := what.Key != "", againLeast, false
+	if c.h.cfg.Break == breakAgain {
+		what.Key = ""
+	}
 	for {
-		r := c.ask(context.Background(), bankType, id, change{e, once})
+		r := c.ask(context.Background(), bankType, id, what)
 		switch {
 		case r.Outcome == unknown:
 			may = true
@@ -130,7 +134,11 @@ func (c *callers) change(id string, e entry, once bool) outcome {
 		if !again {
 			return r.Outcome
 		}
-		if !cli.Pause(c.late, rest) {
+		pause := rest
+		if rand.IntN(4) == 0 { // a caller that comes back late: the account has been put away meanwhile
+			pause += lateLeast + rand.N(lateLeast)
+		}
+		if !cli.Pause(c.late, pause) {
 			if may {
 				return unknown
 			}
@@ -147,12 +155,16 @@ func (c *callers) count(n *int) {
 	*n++
 }
 
-// ordered asks for a change and notes what came of it.
-func (c *callers) ordered(id string, e entry, once bool) bool {
-	o := c.change(id, e, once)
+// ordered asks for a change, once or until its outcome is known, and notes what came of it.
+func (c *callers) ordered(id string, e entry, to string, once bool) bool {
+	q := request[change]{Message: change{e, to}}
+	if once {
+		q.Key = fmt.Sprintf("k%x", e.ID)
+	}
+	o := c.change(id, q)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.orders = append(c.orders, order{e, id, o})
+	c.orders = append(c.orders, order{e, id, to, o})
 	return o == done
 }
 
@@ -171,7 +183,7 @@ func (c *callers) open(ctx context.Context) error {
 	for i := range c.h.cfg.Accounts {
 		room <- struct{}{}
 		open.Go(func() {
-			if !c.ordered(accountName(i), entry{openingID(i), opening}, true) {
+			if !c.ordered(accountName(i), entry{openingID(i), opening}, "", true) {
 				missing.Add(1)
 			}
 			<-room
@@ -227,14 +239,18 @@ func (c *callers) send() {
 	}
 }
 
-// transfer takes from one account and gives to the other. The first change is asked once alone in one of four: that
-// says what a plain ask promises. What was taken is given in any case.
+// transfer takes from one account and gives to the other: as one change with a key, which sends the other one; or as
+// two, the first of which is asked once alone, without a key: that says what a plain ask promises.
 func (c *callers) transfer(from, to string, n uint64, amount int64, once bool, due time.Time) {
 	calm := c.calm.Load()
-	if !c.ordered(from, entry{n << 1, -amount}, once) {
+	e := entry{n << 1, -amount}
+	if once {
+		if !c.ordered(from, e, to, true) {
+			return
+		}
+	} else if !c.ordered(from, e, "", false) {
 		return
-	}
-	if !c.ordered(to, entry{n<<1 | 1, amount}, true) {
+	} else if !c.ordered(to, e.next(), "", true) {
 		c.count(&c.unfinished)
 		return
 	}
@@ -263,7 +279,7 @@ func (c *callers) access(name string, caller int) {
 			s.Plain = true
 		}
 		s.From = c.h.clock.Now()
-		r := c.ask(context.Background(), registerType, name, access{s.Write, s.Plain})
+		r := c.ask(context.Background(), registerType, name, request[access]{Message: access{s.Write, s.Plain}})
 		s.To, s.Read, s.Outcome = c.h.clock.Now(), r.Value, r.Outcome
 		c.mu.Lock()
 		c.steps = append(c.steps, s)
@@ -286,7 +302,7 @@ func (c *callers) answered(ctx context.Context, but int) int {
 	for i := range c.h.cfg.Accounts {
 		room <- struct{}{}
 		busy.Go(func() {
-			for c.askBut(ctx, but, bankType, accountName(i), change{}).Outcome != done {
+			for c.askBut(ctx, but, bankType, accountName(i), request[change]{}).Outcome != done {
 				if !cli.Pause(ctx, 100*time.Millisecond) {
 					missing.Add(1)
 					break

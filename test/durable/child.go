@@ -33,6 +33,7 @@ type startArgs struct {
 	Break       string
 	Shards      uint32
 	StableAfter time.Duration
+	Idle        time.Duration // until an entity without messages is put away
 	Zero        time.Duration // of the run's clock
 }
 
@@ -93,7 +94,7 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	if err != nil {
 		return r, err
 	}
-	if c.desks, err = enlist(c.node.Node, s, a.Shards, a.Break); err != nil {
+	if c.desks, err = enlist(c.node.Node, s, a.Shards, a.Idle, a.Break); err != nil {
 		return r, err
 	}
 	if err := c.node.Ready(ctx); err != nil {
@@ -201,10 +202,16 @@ func (c *child) door() http.Handler {
 	return mux
 }
 
+// request is what a caller asks.
+type request[M any] struct {
+	Key     string `json:",omitempty"` // of AskOnce; empty: Ask
+	Message M
+}
+
 // answering asks entities.
 func answering[M any](e *durable.Entities[M, int64]) http.HandlerFunc {
 	return func(w http.ResponseWriter, q *http.Request) {
-		var m M
+		var m request[M]
 		if err := json.NewDecoder(http.MaxBytesReader(w, q.Body, 1<<16)).Decode(&m); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -212,6 +219,13 @@ func answering[M any](e *durable.Entities[M, int64]) http.HandlerFunc {
 		// Not the request's: who asks from outside may be gone, which takes nothing back.
 		ctx, cancel := context.WithTimeout(context.Background(), askTime)
 		defer cancel()
-		_ = json.NewEncoder(w).Encode(told(e.Ask(ctx, q.PathValue("id"), &m)))
+		var v int64
+		var err error
+		if m.Key == "" {
+			v, err = e.Ask(ctx, q.PathValue("id"), &m.Message)
+		} else {
+			v, err = e.AskOnce(ctx, m.Key, q.PathValue("id"), &m.Message)
+		}
+		_ = json.NewEncoder(w).Encode(told(v, err))
 	}
 }

@@ -97,6 +97,11 @@ func (b *bare) all(ctx context.Context) (list []stored, err error) {
 	return list, rows.Err()
 }
 
+// unsent returns how many records have an outbox.
+func (b *bare) unsent(ctx context.Context) (n int, err error) {
+	return n, b.QueryRowContext(ctx, "select count(*) from kith_entity where length(outbox) > 0").Scan(&n)
+}
+
 // mark returns the n-th parameter of a statement.
 func (b *bare) mark(n int) string {
 	if b.engine == sqliteEngine {

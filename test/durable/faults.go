@@ -105,8 +105,9 @@ func (d *draws) next() fault {
 		}
 	case faultStop:
 		f.last = d.between(500, 2500) // more than until all is taken over
-		if dice == 0 && slices.Contains(d.kinds, d.store) {
-			f.beside = d.store
+		f.beside = []string{d.store, faultKill, ""}[d.rng.IntN(3)]
+		if !slices.Contains(d.kinds, f.beside) {
+			f.beside = ""
 		}
 	case faultLock: // up to more than a commit waits for it
 		f.last = d.between(1000, 13_000)
@@ -247,11 +248,14 @@ const takeoverMost = 45 * time.Second
 
 // stop stops a node until the others answer for all that it had.
 func (f *faults) stop(ctx context.Context, x fault) error {
-	over, err := f.hit(ctx, x.beside, 0)
-	if err != nil {
-		return err
+	over := func() error { return nil }
+	if x.beside == f.draws.store { // it is stopped while its commits wait
+		var err error
+		if over, err = f.hit(ctx, x.beside, 0); err != nil {
+			return err
+		}
+		cli.Pause(ctx, 300*time.Millisecond)
 	}
-	cli.Pause(ctx, 300*time.Millisecond)
 	l := f.h.slots[x.victim].current()
 	if l == nil {
 		return errors.Join(errors.New("there is no process to stop"), over())
@@ -260,6 +264,10 @@ func (f *faults) stop(ctx context.Context, x fault) error {
 	defer func() { _ = l.child.Process().Signal(syscall.SIGCONT) }()
 	if err := over(); err != nil {
 		return err
+	}
+	if x.beside == faultKill { // while much waits for what the stopped one has
+		cli.Pause(ctx, 2*time.Second)
+		f.kill(x.other, time.Second)
 	}
 	limit, cancel := context.WithTimeout(ctx, takeoverMost)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 type order struct {
 	entry
 	Account string
+	To      string // the account that it sends to; empty: none
 	Outcome outcome
 }
 
@@ -62,10 +63,19 @@ func (l *laws) accounts(orders []order, at map[string]account) {
 		}
 	}
 	wanted := map[string]int64{}
-	for _, o := range orders {
+	orders = slices.Clone(orders)
+	for i := 0; i < len(orders); i++ {
+		o := orders[i]
 		p := place{o.Account, o.entry}
 		n := times[p]
 		delete(times, p)
+		if o.To != "" { // what it sends is there if and only if it is
+			sent := order{o.next(), o.To, "", refused}
+			if n > 0 {
+				sent.Outcome = done
+			}
+			orders = append(orders, sent)
+		}
 		if n > 1 {
 			l.AppliedTwice += n - 1
 			l.say("%s: change %x stands there %d times, its outcome was %s", o.Account, o.ID, n, o.Outcome)

@@ -23,20 +23,28 @@ func TestLawsOfAccounts(t *testing.T) {
 		at     account
 		want   laws
 	}{
-		"all is well": {[]order{{e(1, 5), "a", done}, {e(2, -2), "a", done}}, account{3, []entry{e(1, 5), e(2, -2)}}, laws{}},
-		"unknown, and there": {[]order{{e(1, 5), "a", unknown}}, account{5, []entry{e(1, 5)}},
+		"all is well": {[]order{{e(1, 5), "a", "", done}, {e(2, -2), "a", "", done}}, account{3, []entry{e(1, 5), e(2, -2)}}, laws{}},
+		"unknown, and there": {[]order{{e(1, 5), "a", "", unknown}}, account{5, []entry{e(1, 5)}},
 			laws{UnknownApplied: 1}},
-		"unknown, and not there":     {[]order{{e(1, 5), "a", unknown}}, account{}, laws{UnknownNot: 1}},
-		"rejected and refused":       {[]order{{e(1, 5), "a", refused}, {e(2, 5), "a", rejected}}, account{}, laws{}},
-		"lost":                       {[]order{{e(1, 5), "a", done}}, account{}, laws{Lost: 1, SumError: 5}},
-		"twice":                      {[]order{{e(1, 5), "a", done}}, account{10, []entry{e(1, 5), e(1, 5)}}, laws{AppliedTwice: 1, SumError: 5}},
-		"unknown, and twice":         {[]order{{e(1, 5), "a", unknown}}, account{10, []entry{e(1, 5), e(1, 5)}}, laws{AppliedTwice: 1, SumError: 5, UnknownApplied: 1}},
-		"refused, and there":         {[]order{{e(1, 5), "a", refused}}, account{5, []entry{e(1, 5)}}, laws{RefusedApplied: 1, SumError: 5}},
-		"rejected, and there":        {[]order{{e(1, 5), "a", rejected}}, account{5, []entry{e(1, 5)}}, laws{RefusedApplied: 1, SumError: 5}},
-		"of no order":                {nil, account{5, []entry{e(1, 5)}}, laws{Strange: 1, SumError: 5}},
-		"another amount":             {[]order{{e(1, 5), "a", done}}, account{6, []entry{e(1, 6)}}, laws{Lost: 1, Strange: 1, SumError: 1}},
-		"another account":            {[]order{{e(1, 5), "b", done}}, account{5, []entry{e(1, 5)}}, laws{Lost: 1, Strange: 1, SumError: 10}},
-		"the balance alone is wrong": {[]order{{e(1, 5), "a", done}}, account{4, []entry{e(1, 5)}}, laws{SumError: 1}},
+		"unknown, and not there": {[]order{{e(1, 5), "a", "", unknown}}, account{}, laws{UnknownNot: 1}},
+		"rejected and refused":   {[]order{{e(1, 5), "a", "", refused}, {e(2, 5), "a", "", rejected}}, account{}, laws{}},
+		"lost":                   {[]order{{e(1, 5), "a", "", done}}, account{}, laws{Lost: 1, SumError: 5}},
+		"twice":                  {[]order{{e(1, 5), "a", "", done}}, account{10, []entry{e(1, 5), e(1, 5)}}, laws{AppliedTwice: 1, SumError: 5}},
+		"unknown, and twice":     {[]order{{e(1, 5), "a", "", unknown}}, account{10, []entry{e(1, 5), e(1, 5)}}, laws{AppliedTwice: 1, SumError: 5, UnknownApplied: 1}},
+		"refused, and there":     {[]order{{e(1, 5), "a", "", refused}}, account{5, []entry{e(1, 5)}}, laws{RefusedApplied: 1, SumError: 5}},
+		"rejected, and there":    {[]order{{e(1, 5), "a", "", rejected}}, account{5, []entry{e(1, 5)}}, laws{RefusedApplied: 1, SumError: 5}},
+		"of no order":            {nil, account{5, []entry{e(1, 5)}}, laws{Strange: 1, SumError: 5}},
+		"another amount":         {[]order{{e(1, 5), "a", "", done}}, account{6, []entry{e(1, 6)}}, laws{Lost: 1, Strange: 1, SumError: 1}},
+		"another account":        {[]order{{e(1, 5), "b", "", done}}, account{5, []entry{e(1, 5)}}, laws{Lost: 1, Strange: 1, SumError: 10}},
+		"sent, and there":        {[]order{{e(2, -5), "a", "a", done}}, account{0, []entry{e(2, -5), e(3, 5)}}, laws{}},
+		"sent, and lost":         {[]order{{e(2, -5), "a", "a", done}}, account{-5, []entry{e(2, -5)}}, laws{Lost: 1, SumError: 5}},
+		"sent, and twice":        {[]order{{e(2, -5), "a", "a", done}}, account{5, []entry{e(2, -5), e(3, 5), e(3, 5)}}, laws{AppliedTwice: 1, SumError: 5}},
+		"unknown, and sent": {[]order{{e(2, -5), "a", "a", unknown}}, account{0, []entry{e(2, -5), e(3, 5)}},
+			laws{UnknownApplied: 1}},
+		"unknown, and its message alone": {[]order{{e(2, -5), "a", "a", unknown}}, account{5, []entry{e(3, 5)}},
+			laws{UnknownNot: 1, RefusedApplied: 1, SumError: 5}},
+		"refused, and not sent":      {[]order{{e(2, -5), "a", "a", refused}}, account{}, laws{}},
+		"the balance alone is wrong": {[]order{{e(1, 5), "a", "", done}}, account{4, []entry{e(1, 5)}}, laws{SumError: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got laws
@@ -126,12 +134,4 @@ func TestAccountCodec(t *testing.T) {
 	}
 	require.Error(t, accountCodec{}.ParseInto(append(b, 0), &got))
 	require.Error(t, accountCodec{}.ParseInto([]byte{0, 0xff, 0xff, 0xff, 0xff, 0x7f}, &got), "more entries than can be")
-}
-
-// An account looks for an entry only where its caller wants that.
-func TestHandleAccount(t *testing.T) {
-	a := account{}
-	a.Entries = append(a.Entries, entry{1, 5}, entry{1, 5})
-	require.Equal(t, 2, a.has(1))
-	require.Equal(t, 0, a.has(2))
 }

@@ -44,7 +44,8 @@ type runCmd struct {
 	Rate        float64       `default:"100" help:"Transfers a second."`
 	Only        []string      `help:"Only these faults: kill, stop, rolling, lock (sqlite), server (postgres), full, none."`
 	StableAfter time.Duration `default:"2s" help:"kith.Config.Resolver.StableAfter of the nodes."`
-	Break       string        `enum:",early,unbound,forget,again,stale" default:"" help:"${break_help}"`
+	Idle        time.Duration `default:"2s" help:"Until an account without messages is put away, to be read again; 0: never."`
+	Break       string        `enum:",early,unbound,forget,again,marks,outbox,stale" default:"" help:"${break_help}"`
 	Out         string        `default:"out" help:"Folder for durable-<seed>: the timeline and, after a failure, all logs and the store."`
 	Keep        bool          `help:"Keep logs and store in any case."`
 	Progress    bool          `help:"Show progress although stderr is not a terminal."`
@@ -52,7 +53,8 @@ type runCmd struct {
 
 const breakHelp = "Plant a mistake, to see that a law finds it: early (a commit is told as done before it is), " +
 	"unbound (a refused commit is written all the same), forget (a commit is told as done and never made), again " +
-	"(callers repeat what may have been done), stale (a register reads what was there before)."
+	"(callers repeat what may have been done), marks (what an entity has seen is not written), outbox (what it has " +
+	"sent is not written), stale (a register reads what was there before)."
 
 // Validate is called by the parser.
 func (c *runCmd) Validate() error {
@@ -63,7 +65,7 @@ func (c *runCmd) Validate() error {
 func (c *runCmd) config() config {
 	return config{Engine: c.Engine, For: time.Duration(c.Minutes * float64(time.Minute)), Seed: c.Seed, Nodes: c.Nodes,
 		Accounts: c.Accounts, Rate: c.Rate, Only: c.Only, StableAfter: c.StableAfter, Break: c.Break, Out: c.Out,
-		Keep: c.Keep}
+		Idle: c.Idle, Keep: c.Keep}
 }
 
 // Run prints the last line.

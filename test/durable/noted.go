@@ -98,11 +98,13 @@ const (
 	breakUnbound = "unbound" // a commit that the fence refuses is written all the same
 	breakForget  = "forget"  // one commit of a hundred is told as done and never made
 	breakAgain   = "again"   // callers repeat what may have been done, and the account does not look
+	breakMarks   = "marks"   // what an entity has seen is not written
+	breakOutbox  = "outbox"  // what an entity has sent is not written
 	breakStale   = "stale"   // a register answers a read by what it had before
 )
 
 // breaks are all mistakes.
-var breaks = []string{breakEarly, breakUnbound, breakForget, breakAgain, breakStale}
+var breaks = []string{breakEarly, breakUnbound, breakForget, breakAgain, breakMarks, breakOutbox, breakStale}
 
 // forcer is an engine's way past the fence.
 type forcer interface {
@@ -118,6 +120,10 @@ func lying(s store.Store, by forcer, mistake string) store.Store {
 		return &unbound{s, by}
 	case breakForget:
 		return &forgetful{Store: s}
+	case breakMarks:
+		return &cut{s, func(w *store.Write) { w.Marks = nil }}
+	case breakOutbox:
+		return &cut{s, func(w *store.Write) { w.Outbox = nil }}
 	}
 	return s
 }
@@ -209,6 +215,21 @@ func (f *forgetful) Commit(ctx context.Context, s store.Shard, fence route.Fence
 		return nil
 	}
 	return f.Store.Commit(ctx, s, fence, w...)
+}
+
+// cut takes something away from each write.
+type cut struct {
+	store.Store
+	from func(*store.Write)
+}
+
+// Commit writes the rest.
+func (c *cut) Commit(ctx context.Context, s store.Shard, f route.Fence, w ...store.Write) error {
+	writes := append([]store.Write(nil), w...)
+	for i := range writes {
+		c.from(&writes[i])
+	}
+	return c.Store.Commit(ctx, s, f, writes...)
 }
 
 // readNotes reads the lines of a journal. A last line that is cut short was written by a process that was killed.

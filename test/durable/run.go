@@ -26,6 +26,7 @@ type config struct {
 	Rate        float64
 	Only        []string
 	StableAfter time.Duration
+	Idle        time.Duration
 	Break       string
 	Out         string
 	Keep        bool
@@ -44,6 +45,7 @@ func (c *config) validate() error {
 	errs.Must(2*c.Rate*c.For.Seconds() <= float64(c.Accounts)*maxEntries/4,
 		"--rate, --minutes and --accounts: an account would have more than %d entries", maxEntries/4)
 	errs.Must(c.StableAfter >= 2*time.Second && c.StableAfter <= time.Minute, "--stable-after must be 2s to 1m")
+	errs.Must(c.Idle >= 0 && c.Idle <= time.Hour, "--idle must be 0 to 1h")
 	_, err := kindsOf(c.Engine, c.Only)
 	errs.Must(err == nil, "%v", err)
 	return errs.Err()
@@ -67,6 +69,7 @@ type Result struct {
 	Refused    int               `json:"refused"`    // asks that had no effect, and were told so
 	NotSent    int               `json:"not_sent"`   // transfers that were due while too many were under way
 	Unanswered int               `json:"unanswered"` // accounts that could not be read through the nodes at the end
+	Unsent     int               `json:"unsent"`     // accounts whose messages have not arrived at the end
 	Stopped    []string          `json:"stopped"`    // types that a node had stopped at the end: the store went back
 	Crashed    int               `json:"crashed"`    // processes that ended by themselves with a crash
 	Faults     map[string]int    `json:"faults"`
@@ -81,7 +84,7 @@ type Result struct {
 // verdict says what must not be.
 func (r *Result) verdict() error {
 	var errs []error
-	if r.broken() || !r.Register.Judged || r.Unanswered+r.Crashed+len(r.Stopped) > 0 {
+	if r.broken() || !r.Register.Judged || r.Unanswered+r.Unsent+r.Crashed+len(r.Stopped) > 0 {
 		errs = append(errs, errBroken)
 	}
 	if r.Transfers == 0 {
@@ -211,12 +214,29 @@ func (h *harness) run(ctx context.Context) (*Result, error) {
 	if failed == nil {
 		r.Unanswered = c.readAll(ctx)
 		h.line("%d accounts could not be read", r.Unanswered)
+		r.Unsent, failed = h.unsent(ctx)
+		h.line("%d accounts have messages that have not arrived", r.Unsent)
 	}
 	r.Stopped = append(r.Stopped, h.stopped(ctx)...)
 	die()
 	busy.Wait()
 	r.Crashed = h.crashed
 	return r, errors.Join(failed, h.account(r, c))
+}
+
+// unsent waits until what the accounts have sent has arrived, and returns how many have something that has not.
+func (h *harness) unsent(ctx context.Context) (int, error) {
+	db, err := openBare(h.cfg.Engine, h.back.source())
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	for end := h.clock.Now() + h.cfg.drain(); ; {
+		n, err := db.unsent(ctx)
+		if err != nil || n == 0 || h.clock.Now() > end || !cli.Pause(ctx, 200*time.Millisecond) {
+			return n, err
+		}
+	}
 }
 
 // account reads what is stored, and holds it against what was told.

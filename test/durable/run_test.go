@@ -37,6 +37,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"--only=server", "\"server\" is none of"},
 		{"--engine=postgres --only=lock", "\"lock\" is none of"},
 		{"--stable-after=1s", "--stable-after must be"},
+		{"--idle=-1s", "--idle must be"},
 		{"--break=heart", "--break"},
 	})
 }
@@ -106,6 +107,8 @@ func TestLongPlantedMistakes(t *testing.T) {
 		breakUnbound: {faultStop + "," + faultLock, func(r *Result) bool { return r.Stale > 0 }},
 		breakForget:  {faultKill, func(r *Result) bool { return len(r.Stopped) > 0 }},
 		breakAgain:   {faultLock, func(r *Result) bool { return r.AppliedTwice > 0 && r.SumError > 0 }},
+		breakMarks:   {faultKill + "," + faultLock, func(r *Result) bool { return r.AppliedTwice > 0 }},
+		breakOutbox:  {faultKill + "," + faultStop, func(r *Result) bool { return r.Lost > 0 }},
 		breakStale:   {faultNone, func(r *Result) bool { return r.Register.Violations > 0 }},
 	} {
 		t.Run(mistake, func(t *testing.T) {

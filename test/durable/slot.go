@@ -82,7 +82,7 @@ func (s *slot) start(ctx context.Context) error {
 	}
 	err = l.child.CallWithin(ctx, startTime, "start", startArgs{Name: s.name(), Sender: sender, Seeds: s.seeds(),
 		Dir: s.h.dir, Engine: s.h.cfg.Engine, Source: s.h.back.source(), Break: s.h.cfg.Break, Shards: shards,
-		StableAfter: s.h.cfg.StableAfter, Zero: s.h.zero}, &l.startReply)
+		StableAfter: s.h.cfg.StableAfter, Idle: s.h.cfg.Idle, Zero: s.h.zero}, &l.startReply)
 	if err != nil {
 		l.child.Kill()
 		return errors.Join(err, f.Close())
