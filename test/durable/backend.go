@@ -21,6 +21,9 @@ type backend interface {
 	close() error
 }
 
+// errNoServer is wrapped where no PostgreSQL server can be started.
+var errNoServer = errors.New("no PostgreSQL server can be started")
+
 // newBackend makes the store of a run.
 func newBackend(h *harness) (backend, error) {
 	if h.cfg.Engine == postgresEngine {
@@ -96,13 +99,18 @@ func (b *sqliteBackend) hit(ctx context.Context, kind string) (func() error, err
 
 // lock takes the write lock.
 func (b *sqliteBackend) lock(ctx context.Context) (func() error, error) {
-	db, err := openBare(sqliteEngine, b.file)
+	return held(ctx, sqliteEngine, b.file, "begin immediate")
+}
+
+// held has statements hold something until it is over.
+func held(ctx context.Context, engine, source string, statements ...string) (over func() error, err error) {
+	db, err := openBare(engine, source)
 	if err != nil {
 		return nil, err
 	}
 	conn, err := db.Conn(ctx)
-	if err == nil {
-		_, err = conn.ExecContext(ctx, "begin immediate")
+	for i := 0; i < len(statements) && err == nil; i++ {
+		_, err = conn.ExecContext(ctx, statements[i])
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

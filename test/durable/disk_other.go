@@ -16,5 +16,5 @@ func (*place) unmount() error { return nil }
 
 // newPostgres fails.
 func newPostgres(*harness) (backend, error) {
-	return nil, errors.New("a PostgreSQL server is started on Linux alone")
+	return nil, errNoServer
 }

@@ -20,7 +20,7 @@ const (
 	faultKill    = "kill"    // kill -9 of a node, which is started again
 	faultStop    = "stop"    // SIGSTOP until another node has taken over, then SIGCONT
 	faultRolling = "rolling" // all nodes leave and are started again, in turn
-	faultLock    = "lock"    // SQLite: somebody holds the file's write lock
+	faultLock    = "lock"    // somebody holds what all commits write: SQLite's file, or PostgreSQL's tables
 	faultServer  = "server"  // PostgreSQL: the server is killed and started again
 	faultFull    = "full"    // the store's disk is full
 	faultNone    = "none"    // nothing happens for a while
@@ -31,7 +31,7 @@ const (
 func kindsOf(engine string, only []string) ([]string, error) {
 	all := []string{faultKill, faultStop, faultRolling, faultLock, faultFull}
 	if engine == postgresEngine {
-		all[3] = faultServer
+		all = append(all, faultServer)
 	}
 	if len(only) == 0 {
 		return all, nil

@@ -29,7 +29,7 @@ func newPostgres(h *harness) (backend, error) {
 	b := &postgresBackend{log: log}
 	b.server, err = pgserver.New(log, "max_wal_size=64MB", "min_wal_size=32MB")
 	if err != nil {
-		return nil, fmt.Errorf("no PostgreSQL server: %w (Debian: apt-get install postgresql)", errors.Join(err, log.Close()))
+		return nil, fmt.Errorf("%w: %w (Debian: apt-get install postgresql)", errNoServer, errors.Join(err, log.Close()))
 	}
 	if b.place, err = newPlace(h, b.server.Disk()); err == nil {
 		err = b.server.Init()
@@ -45,12 +45,14 @@ func newPostgres(h *harness) (backend, error) {
 
 func (b *postgresBackend) source() string { return b.server.URL() }
 
-// hit kills the server, or has its disk be full.
-func (b *postgresBackend) hit(_ context.Context, kind string) (func() error, error) {
+// hit kills the server, has somebody hold its tables, or has its disk be full.
+func (b *postgresBackend) hit(ctx context.Context, kind string) (func() error, error) {
 	switch kind {
 	case faultServer:
 		b.server.Stop(syscall.SIGKILL)
 		return b.server.Start, nil
+	case faultLock:
+		return held(ctx, postgresEngine, b.source(), "begin", "lock table kith_shard, kith_entity in exclusive mode")
 	case faultFull:
 		over, err := b.fill()
 		if err != nil {
