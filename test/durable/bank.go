@@ -156,8 +156,8 @@ func enlist(n *kith.Node, s store.Store, shards uint32, idle time.Duration, mist
 	if mistake == breakStale {
 		handle = staleRegister
 	}
-	d.bank, err = durable.Register(n, durable.Type[account, change, int64]{Name: accounts, Store: s, Shards: shards, IdleAfter: idle,
-		State: accountCodec{}, Handle: handleAccount})
+	d.bank, err = durable.Register(n, durable.Type[account, change, int64]{Name: accounts, Store: s, Shards: shards,
+		IdleAfter: idle, State: accountCodec{}, Handle: handleAccount})
 	if err != nil {
 		return d, fmt.Errorf("%s: %w", bankType, err)
 	}

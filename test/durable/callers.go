@@ -326,8 +326,8 @@ func (c *callers) tally(r *Result, at []stored) (map[string]account, error) {
 			if err := json.Unmarshal(s.State, &v); err != nil {
 				return nil, fmt.Errorf("%s: %w", s.ID, err)
 			}
-			c.steps = append(c.steps, step{Register: s.ID, Caller: registers * registerEach, Read: v.Value, From: now, To: now + 1,
-				Outcome: done})
+			c.steps = append(c.steps, step{Register: s.ID, Caller: registers * registerEach, Read: v.Value, From: now,
+				To: now + 1, Outcome: done})
 			continue
 		}
 		var a account
@@ -336,7 +336,8 @@ func (c *callers) tally(r *Result, at []stored) (map[string]account, error) {
 		}
 		accounts[s.ID] = a
 	}
-	r.Transfers, r.Unfinished, r.Repeated, r.Refused, r.NotSent = c.transfers, c.unfinished, c.repeated, c.refused, c.notSent
+	r.Transfers, r.Unfinished, r.NotSent = c.transfers, c.unfinished, c.notSent
+	r.Repeated, r.Refused = c.repeated, c.refused
 	r.P50, r.P99 = millis(c.times, 50), millis(c.times, 99)
 	r.CalmP50, r.CalmP99 = millis(c.calmly, 50), millis(c.calmly, 99)
 	return accounts, nil
