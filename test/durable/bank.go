@@ -38,7 +38,8 @@ const maxEntries = 40_000
 // that is what is tried here.
 type change struct {
 	entry
-	To string // the account that gets what this one loses, as a change of the next number; empty: none
+	To    string        // the account that gets what this one loses, as a change of the next number; empty: none
+	After time.Duration // until the account reminds itself of it; zero: never
 }
 
 // accounts is by what one account sends to another.
@@ -62,7 +63,38 @@ func handleAccount(tx *durable.Tx[account], c *change) (int64, error) {
 	if c.To != "" {
 		accounts.Send(tx, c.To, &change{entry: c.next()})
 	}
+	if c.After != 0 {
+		at := tx.Now().Add(c.After)
+		body := binary.AppendVarint(binary.AppendUvarint(nil, c.ID), at.UnixNano())
+		if err := tx.Remind(fmt.Sprint(c.ID), at, body); err != nil {
+			return 0, err
+		}
+	}
 	return a.Balance, nil
+}
+
+// remindedBit and earlyBit mark an entry that a reminder has made of the change that has set it.
+const (
+	remindedBit = 1 << 61
+	earlyBit    = 1 << 60
+)
+
+// reminded is the entry that a reminder makes of a change.
+func (e entry) reminded() entry { return entry{e.ID | remindedBit, 0} }
+
+// remindAccount notes that the account was reminded, and whether that was too early.
+func remindAccount(tx *durable.Tx[account], _ string, body []byte) error {
+	id, n := binary.Uvarint(body)
+	at, k := binary.Varint(body[max(n, 0):])
+	if n <= 0 || k <= 0 {
+		return errors.New("that is the reminder of no change")
+	}
+	e := entry{ID: id}.reminded()
+	if tx.Now().UnixNano() < at {
+		e.ID |= earlyBit
+	}
+	tx.State.Entries = append(tx.State.Entries, e)
+	return nil
 }
 
 // next is the change by which another account gets what this one takes away.
@@ -157,7 +189,7 @@ func enlist(n *kith.Node, s store.Store, shards uint32, idle time.Duration, mist
 		handle = staleRegister
 	}
 	d.bank, err = durable.Register(n, durable.Type[account, change, int64]{Name: accounts, Store: s, Shards: shards,
-		IdleAfter: idle, State: accountCodec{}, Handle: handleAccount})
+		IdleAfter: idle, State: accountCodec{}, Handle: handleAccount, Reminded: remindAccount})
 	if err != nil {
 		return d, fmt.Errorf("%s: %w", bankType, err)
 	}

@@ -156,15 +156,15 @@ func (c *callers) count(n *int) {
 }
 
 // ordered asks for a change, once or until its outcome is known, and notes what came of it.
-func (c *callers) ordered(id string, e entry, to string, once bool) bool {
-	q := request[change]{Message: change{e, to}}
+func (c *callers) ordered(id string, e entry, to string, after time.Duration, once bool) bool {
+	q := request[change]{Message: change{e, to, after}}
 	if once {
 		q.Key = fmt.Sprintf("k%x", e.ID)
 	}
 	o := c.change(id, q)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.orders = append(c.orders, order{e, id, to, o})
+	c.orders = append(c.orders, order{e, id, to, after != 0, o})
 	return o == done
 }
 
@@ -183,7 +183,7 @@ func (c *callers) open(ctx context.Context) error {
 	for i := range c.h.cfg.Accounts {
 		room <- struct{}{}
 		open.Go(func() {
-			if !c.ordered(accountName(i), entry{openingID(i), opening}, "", true) {
+			if !c.ordered(accountName(i), entry{openingID(i), opening}, "", 0, true) {
 				missing.Add(1)
 			}
 			<-room
@@ -243,14 +243,17 @@ func (c *callers) send() {
 // two, the first of which is asked once alone, without a key: that says what a plain ask promises.
 func (c *callers) transfer(from, to string, n uint64, amount int64, once bool, due time.Time) {
 	calm := c.calm.Load()
-	e := entry{n << 1, -amount}
+	e, after := entry{n << 1, -amount}, time.Duration(0)
+	if n%4 == 0 {
+		after = time.Duration(n%97) * 80 * time.Millisecond
+	}
 	if once {
-		if !c.ordered(from, e, to, true) {
+		if !c.ordered(from, e, to, after, true) {
 			return
 		}
-	} else if !c.ordered(from, e, "", false) {
+	} else if !c.ordered(from, e, "", after, false) {
 		return
-	} else if !c.ordered(to, e.next(), "", true) {
+	} else if !c.ordered(to, e.next(), "", 0, true) {
 		c.count(&c.unfinished)
 		return
 	}

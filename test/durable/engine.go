@@ -97,9 +97,10 @@ func (b *bare) all(ctx context.Context) (list []stored, err error) {
 	return list, rows.Err()
 }
 
-// unsent returns how many records have an outbox.
-func (b *bare) unsent(ctx context.Context) (n int, err error) {
-	return n, b.QueryRowContext(ctx, "select count(*) from kith_entity where length(outbox) > 0").Scan(&n)
+// waiting returns how many records have an outbox, and how many a reminder.
+func (b *bare) waiting(ctx context.Context) (unsent, unfired int, err error) {
+	return unsent, unfired, b.QueryRowContext(ctx, "select count(case when length(outbox) > 0 then 1 end), "+
+		"count(case when length(reminders) > 0 then 1 end) from kith_entity").Scan(&unsent, &unfired)
 }
 
 // mark returns the n-th parameter of a statement.

@@ -16,6 +16,7 @@ type order struct {
 	entry
 	Account string
 	To      string // the account that it sends to; empty: none
+	Reminds bool   // the account is to be reminded of it
 	Outcome outcome
 }
 
@@ -29,6 +30,7 @@ type laws struct {
 	Stale          int   `json:"stale_writes_accepted"`
 	LostCommits    int   `json:"lost_commits"` // of the store: versions that were told as written and are not there
 
+	Reminders      int `json:"reminders"`       // changes that were to be reminded of
 	UnknownApplied int `json:"unknown_applied"` // changes of unknown outcome that are there
 	UnknownNot     int `json:"unknown_not"`     // and that are not
 	Fenced         int `json:"fenced"`          // calls of the store that the fence has refused
@@ -69,12 +71,18 @@ func (l *laws) accounts(orders []order, at map[string]account) {
 		p := place{o.Account, o.entry}
 		n := times[p]
 		delete(times, p)
-		if o.To != "" { // what it sends is there if and only if it is
-			sent := order{o.next(), o.To, "", refused}
+		follows := refused // what follows from it is there if and only if it is
+		if n > 0 {
+			follows = done
+		}
+		if o.To != "" {
+			orders = append(orders, order{o.next(), o.To, "", false, follows})
+		}
+		if o.Reminds {
+			orders = append(orders, order{o.reminded(), o.Account, "", false, follows})
 			if n > 0 {
-				sent.Outcome = done
+				l.Reminders++
 			}
-			orders = append(orders, sent)
 		}
 		if n > 1 {
 			l.AppliedTwice += n - 1

@@ -100,11 +100,12 @@ const (
 	breakAgain   = "again"   // callers repeat what may have been done, and the account does not look
 	breakMarks   = "marks"   // what an entity has seen is not written
 	breakOutbox  = "outbox"  // what an entity has sent is not written
+	breakAlarms  = "alarms"  // what an entity is to be reminded of is not written
 	breakStale   = "stale"   // a register answers a read by what it had before
 )
 
 // breaks are all mistakes.
-var breaks = []string{breakEarly, breakUnbound, breakForget, breakAgain, breakMarks, breakOutbox, breakStale}
+var breaks = []string{breakEarly, breakUnbound, breakForget, breakAgain, breakMarks, breakOutbox, breakAlarms, breakStale}
 
 // forcer is an engine's way past the fence.
 type forcer interface {
@@ -122,6 +123,8 @@ func lying(s store.Store, by forcer, mistake string) store.Store {
 		return &forgetful{Store: s}
 	case breakMarks:
 		return &cut{s, func(w *store.Write) { w.Marks = nil }}
+	case breakAlarms:
+		return &cut{s, func(w *store.Write) { w.Reminders, w.Due = nil, time.Time{} }}
 	case breakOutbox:
 		return &cut{s, func(w *store.Write) { w.Outbox = nil }}
 	}

@@ -70,6 +70,7 @@ type Result struct {
 	NotSent    int               `json:"not_sent"`   // transfers that were due while too many were under way
 	Unanswered int               `json:"unanswered"` // accounts that could not be read through the nodes at the end
 	Unsent     int               `json:"unsent"`     // accounts whose messages have not arrived at the end
+	Unfired    int               `json:"unfired"`    // accounts that have not been reminded of something at the end
 	Stopped    []string          `json:"stopped"`    // types that a node had stopped at the end: the store went back
 	Crashed    int               `json:"crashed"`    // processes that ended by themselves with a crash
 	Faults     map[string]int    `json:"faults"`
@@ -84,7 +85,7 @@ type Result struct {
 // verdict says what must not be.
 func (r *Result) verdict() error {
 	var errs []error
-	if r.broken() || !r.Register.Judged || r.Unanswered+r.Unsent+r.Crashed+len(r.Stopped) > 0 {
+	if r.broken() || !r.Register.Judged || r.Unanswered+r.Unsent+r.Unfired+r.Crashed+len(r.Stopped) > 0 {
 		errs = append(errs, errBroken)
 	}
 	if r.Transfers == 0 {
@@ -214,8 +215,7 @@ func (h *harness) run(ctx context.Context) (*Result, error) {
 	if failed == nil {
 		r.Unanswered = c.readAll(ctx)
 		h.line("%d accounts could not be read", r.Unanswered)
-		r.Unsent, failed = h.unsent(ctx)
-		h.line("%d accounts have messages that have not arrived", r.Unsent)
+		failed = h.settle(ctx, r)
 	}
 	r.Stopped = append(r.Stopped, h.stopped(ctx)...)
 	die()
@@ -224,17 +224,18 @@ func (h *harness) run(ctx context.Context) (*Result, error) {
 	return r, errors.Join(failed, h.account(r, c))
 }
 
-// unsent waits until what the accounts have sent has arrived, and returns how many have something that has not.
-func (h *harness) unsent(ctx context.Context) (int, error) {
+// settle waits until what the accounts have sent has arrived, and until they have been reminded of all.
+func (h *harness) settle(ctx context.Context, r *Result) error {
 	db, err := openBare(h.cfg.Engine, h.back.source())
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer db.Close()
 	for end := h.clock.Now() + h.cfg.drain(); ; {
-		n, err := db.unsent(ctx)
-		if err != nil || n == 0 || h.clock.Now() > end || !cli.Pause(ctx, 200*time.Millisecond) {
-			return n, err
+		r.Unsent, r.Unfired, err = db.waiting(ctx)
+		if err != nil || r.Unsent+r.Unfired == 0 || h.clock.Now() > end || !cli.Pause(ctx, 200*time.Millisecond) {
+			h.line("%d accounts have messages that have not arrived, %d reminders", r.Unsent, r.Unfired)
+			return err
 		}
 	}
 }

@@ -116,6 +116,7 @@ func TestLongPlantedMistakes(t *testing.T) {
 		breakAgain:   {faultLock, func(r *Result) bool { return r.AppliedTwice > 0 && r.SumError > 0 }},
 		breakMarks:   {faultKill + "," + faultLock, func(r *Result) bool { return r.AppliedTwice > 0 }},
 		breakOutbox:  {faultKill + "," + faultStop, func(r *Result) bool { return r.Lost > 0 }},
+		breakAlarms:  {faultKill, func(r *Result) bool { return r.Lost > 0 }},
 		breakStale:   {faultNone, func(r *Result) bool { return r.Register.Violations > 0 }},
 	} {
 		t.Run(mistake, func(t *testing.T) {
