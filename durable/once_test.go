@@ -590,3 +590,40 @@ func TestTransfersHaveTheirEffectOnce(t *testing.T) {
 		require.Equal(t, 1, n, note)
 	}
 }
+
+// TestRemindersSend: a reminder sends in its commit; one that fails, and is stored again for later, leaves the outbox
+// where it is (SHD-12).
+func TestRemindersSend(t *testing.T) {
+	m, other := store.Memory(), store.Memory()
+	n, _ := begin(t, bank{Store: store.Memory()})
+	const slow = durable.Name[move]("slow")
+	slows := registers(t, n, walletType{Name: slow, Store: other, Patience: 20 * time.Millisecond})
+	other.Fail(func(store.Call) store.Fate { return store.Fate{Lost: true} })
+	var fails atomic.Int64
+	fails.Store(1)
+	e := registers(t, n, walletType{Store: m, Shards: 1,
+		Handle: func(tx *durable.Tx[wallet], o *move) (wallet, error) {
+			if o.Transfer > 0 {
+				tx.State.Balance -= o.Transfer
+				slow.Send(tx, "x", &move{Credit: o.Transfer, Note: "at once"})
+				return *tx.State, tx.Remind("later", tx.Now(), nil)
+			}
+			return *tx.State, nil
+		},
+		Reminded: func(tx *durable.Tx[wallet], _ string, _ []byte) error {
+			tx.State.Balance--
+			slow.Send(tx, "x", &move{Credit: 1, Note: "reminded"})
+			if fails.Add(-1) >= 0 {
+				return errors.New("on demand")
+			}
+			return nil
+		}})
+	does(t, e, "anna", move{Transfer: 5})
+	require.Eventually(t, func() bool { return e.Stats().RemindersFailed > 0 }, time.Minute, time.Millisecond)
+	require.Equal(t, []string{"anna"}, unsent(t, m, "wallet", 1))
+	has(t, e, "anna", func(w wallet) bool { return w.Balance == -6 })
+	other.Fail(nil)
+	w := has(t, slows, "x", func(w wallet) bool { return w.Balance == 6 })
+	require.Equal(t, []string{"at once", "reminded"}, w.Had)
+	sent(t, m, "wallet", 1)
+}

@@ -1,0 +1,108 @@
+// Tests of what a receiver makes of copies, by messages as a sender's shard sends them.
+
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/store"
+)
+
+// receives starts a node with a type whose entities note what they had, and returns what sends one a parcel.
+func receives(t *testing.T, m store.Store) func(n note, body string) (outcome, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	node, err := kith.Start(ctx, kith.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = node.Close() })
+	e, err := Register(node, Type[string, string, string]{Name: "had", Store: m, Shards: 1, SeenFor: time.Hour,
+		Handle: func(tx *Tx[string], s *string) (string, error) {
+			if *s == "no" {
+				return "", errors.New("never")
+			}
+			if *s == "gone" {
+				tx.Delete()
+			}
+			*tx.State += *s
+			return *tx.State, nil
+		}})
+	require.NoError(t, err)
+	return func(n note, body string) (outcome, string) {
+		t.Helper()
+		if n.from == "" {
+			r, err := e.Ask(ctx, "x", &body)
+			require.NoError(t, err)
+			return 0, r
+		}
+		if n.kind == 0 {
+			n.kind = kindParcel
+		}
+		if n.made == 0 {
+			n.made = time.Now().UnixMilli()
+		}
+		b, err := e.region.With(n.append(nil)).Ask(ctx, "x", fmt.Appendf(nil, "%q", body))
+		require.NoError(t, err)
+		return outcomeOf(b, nil)
+	}
+}
+
+// TestCopies: a copy of what was had is known, also by the next owner, and when the record was deleted; one behind a
+// gap waits, and one behind a void as long as its sender has that in its outbox; what is too old is not taken (SHD-12).
+func TestCopies(t *testing.T) {
+	m, old := store.Memory(), time.Now().Add(-41*time.Minute).UnixMilli()
+	for _, round := range []string{"", "the next owner"} {
+		sends := receives(t, m)
+		for i, c := range []struct {
+			n    note
+			body string
+			want outcome
+		}{
+			{note{from: "a\x00anna", number: 5}, "5", outcomeHandled},
+			{note{from: "a\x00anna", number: 5}, "5", outcomeHandled},
+			{note{from: "a\x00anna", number: 3}, "3", outcomeHandled}, // given up long ago
+			{note{from: "a\x00anna", number: 90, before: 70}, "90", outcomeGap},
+			{note{from: "a\x00anna", number: 7, before: 5}, "7", outcomeHandled},
+			{note{from: "a\x00ben", number: 1}, "b", outcomeHandled},
+			{note{from: "a\x00anna", number: 8, before: 7}, "no", outcomeVoid},
+			{note{from: "a\x00anna", number: 8}, "no", outcomeVoid},
+			{note{from: "a\x00anna", number: 9, before: 8}, "9", outcomeGap},
+			{note{from: "a\x00anna", number: 10, kind: kindVoid, before: 8}, "", outcomeGap},
+			{note{from: "a\x00old", number: 1, made: old}, "old", outcomeOld},
+			{note{from: "a\x00old", number: 1, made: old, kind: kindVoid}, "", outcomeOld},
+			{note{from: "a\x00ben", number: 1, made: old}, "b", outcomeHandled},
+		} {
+			o, text := sends(c.n, c.body)
+			require.Equal(t, c.want, o, "%d %s", i, round)
+			if o == outcomeVoid {
+				require.Equal(t, refused+"never", text)
+			}
+		}
+		_, had := sends(note{}, "")
+		require.Equal(t, "57b", had)
+	}
+	sends := receives(t, m)
+	sends(note{}, "gone")
+	for n, want := range map[uint64]outcome{5: outcomeHandled, 8: outcomeVoid} {
+		o, _ := sends(note{from: "a\x00anna", number: n}, "again")
+		require.Equal(t, want, o)
+	}
+	o, text := sends(note{from: "a\x00anna", number: 9, kind: kindVoid}, "")
+	require.Equal(t, outcomeVoid, o)
+	require.Empty(t, text)
+	o, _ = sends(note{from: "a\x00anna", number: 9}, "9")
+	require.Equal(t, outcomeVoid, o)
+	_, had := sends(note{}, "")
+	require.Empty(t, had)
+	o, _ = sends(note{from: "a\x00anna", number: 10}, "10")
+	require.Equal(t, outcomeHandled, o)
+	_, had = sends(note{}, "")
+	require.Equal(t, "10", had)
+}
