@@ -111,6 +111,8 @@ func do(ctx context.Context, c *Call, t *Type) ([]byte, error) {
 		return nil, route.NotRun(r.Tell(c.ID, c.Payload)) // an error says that it was not accepted
 	case c.Key != "":
 		return t.Once(ctx, c)
+	case t.AskBy != nil:
+		return t.AskBy(ctx, c)
 	default:
 		return r.Ask(ctx, c.ID, c.Payload)
 	}

@@ -73,6 +73,9 @@ type Type struct {
 	Name string
 	// Ask and Tell are what may be done; at least one.
 	Ask, Tell bool
+	// AskBy, if not nil, carries out asks without a key, in the place of Region.Ask: AskOf makes one of
+	// durable.Entities.Ask for a type whose answers are more than its handler's bytes.
+	AskBy func(ctx context.Context, c *Call) (reply []byte, err error)
 	// Once, if not nil, carries out the asks that have an Idempotency-Key, so that those with one key have their effect
 	// once: OnceOf makes one of durable.Entities.AskOnce. An ask with a key of a type without it is refused, since nobody
 	// would heed the key.
@@ -96,6 +99,13 @@ type Call struct {
 	Key     string // the Idempotency-Key; empty: none
 	Payload []byte // the message; nil for Authorize, which is called before it was read
 	Headers []byte // what goes with it (ParseHeaders)
+}
+
+// AskOf returns a Type.AskBy of a function that asks with values, as durable.Entities.Ask does. It is OnceOf without a
+// key.
+func AskOf[M, R any](ask func(ctx context.Context, id string, m *M) (R, error), message kith.Codec[M],
+	reply kith.Codec[R]) func(ctx context.Context, c *Call) ([]byte, error) {
+	return OnceOf(func(ctx context.Context, _, id string, m *M) (R, error) { return ask(ctx, id, m) }, message, reply)
 }
 
 // OnceOf returns a Type.Once of a function that asks with a key and values, as durable.Entities.AskOnce does. No
@@ -203,8 +213,8 @@ func (t *Type) validate(fault func(format string, args ...any)) {
 	if !t.Ask && !t.Tell {
 		fault("type %q can be neither asked nor told", t.Name)
 	}
-	if t.Once != nil && !t.Ask {
-		fault("type %q has a Once and cannot be asked", t.Name)
+	if (t.Once != nil || t.AskBy != nil) && !t.Ask {
+		fault("type %q has a Once or an AskBy and cannot be asked", t.Name)
 	}
 	for what, schema := range map[string]json.RawMessage{"Message": t.Message, "Reply": t.Reply} {
 		if len(schema) > 0 && !json.Valid(schema) {
