@@ -299,6 +299,9 @@ func TestDeletedSenderIsMadeAnew(t *testing.T) {
 			has(t, e, "ben", func(w wallet) bool { return len(w.Had) == i+1 })
 			sent(t, m, "wallet", 1)
 			does(t, e, "anna", move{Gone: true})
+			_ = n.Close() // what comes next has nothing in memory
+			n, _ = begin(t, bank{Store: store.Memory()})
+			e = registers(t, n, walletType{Store: m, Shards: 1})
 		}
 		require.Zero(t, does(t, e, "anna", move{}).Balance)
 	}
@@ -373,9 +376,12 @@ func TestOutboxOutlivesItsSender(t *testing.T) {
 	m, other := store.Memory(), store.Memory()
 	const slow = durable.Name[move]("slow")
 	typ := walletType{Store: m, MaxActive: 1, Shards: 1,
-		Handle: func(tx *durable.Tx[wallet], _ *move) (wallet, error) {
+		Handle: func(tx *durable.Tx[wallet], o *move) (wallet, error) {
 			tx.State.Balance++
 			slow.Send(tx, "x", &move{Credit: 1, Note: tx.ID()})
+			if o.Gone {
+				tx.Delete()
+			}
 			return *tx.State, nil
 		}}
 	n, _ := begin(t, bank{Store: store.Memory()})
@@ -391,7 +397,7 @@ func TestOutboxOutlivesItsSender(t *testing.T) {
 	sent(t, m, "wallet", 1)
 	other.Fail(func(store.Call) store.Fate { return store.Fate{Lost: true} })
 	for i := range ids {
-		does(t, e, fmt.Sprint("id", i), move{})
+		does(t, e, fmt.Sprint("id", i), move{Gone: i%2 == 0})
 	}
 	_ = n.Close()
 	other.Fail(nil)
