@@ -177,9 +177,15 @@ func (c *Context) openEnd(t *told) bool {
 
 // ends notes that the call or run has ended an instance.
 func (c *Context) ends(why EndCause) {
-	if c.e.h != nil && c.ended == 0 {
+	switch {
+	case c.e.h == nil:
+		return
+	case c.ended == 0:
 		c.ended = why
+	default:
+		c.more = true
 	}
+	c.last = why
 }
 
 // causeOf says why an instance has ended that was stopped.
@@ -330,11 +336,11 @@ func Watchers(s *Shard) (n int) {
 // watchedOut carries out what a call or a run of e means for watches: those of an instance that is gone are over, and
 // who watched it hears that.
 func watchedOut(s *Shard, e *Entity, c *Context) {
-	why := c.ended
+	why, last, more := c.ended, c.last, c.more
 	if c.watches {
 		e.place |= seen
 	}
-	c.ended, c.watches = 0, false
+	c.ended, c.last, c.more, c.watches = 0, 0, false, false
 	if e.place&seen == 0 {
 		return
 	}
@@ -343,8 +349,17 @@ func watchedOut(s *Shard, e *Entity, c *Context) {
 		living = e.instance
 	}
 	s.runtime.(Watching).Over(e, living)
+	// Who watched before hears of the first instance that the run has ended, who came during it of the last, unless
+	// another one lives by now.
+	var late []Watcher
+	if a := s.watching.audience(e); more && a != nil && e.h == nil {
+		late, a.coming = a.coming, nil
+	}
 	if why != 0 {
 		tellWatchers(s, e, why)
+	}
+	if len(late) > 0 {
+		tellOf(s.runtime.(Watching), e, late, number(s), last)
 	}
 }
 
@@ -372,10 +387,14 @@ func tellWatchers(s *Shard, e *Entity, why EndCause) {
 	if instance == 0 && why != EndedNone {
 		instance = number(s)
 	}
+	tellOf(s.runtime.(Watching), e, list, instance, why)
+}
+
+// tellOf tells a list of watchers, which it sorts, of an instance.
+func tellOf(r Watching, e *Entity, list []Watcher, instance uint64, why EndCause) {
 	sort.Slice(list, func(i, k int) bool {
 		return cmp.Or(list[i].Node.Compare(list[k].Node), cmp.Compare(list[i].Number, list[k].Number)) < 0
 	})
-	r := s.runtime.(Watching)
 	r.Room(-len(list))
 	r.Watched(e, list, instance, why)
 }

@@ -195,6 +195,41 @@ func TestWatchComesDuringARun(t *testing.T) {
 	}
 }
 
+// A run that goes on may end more than one instance: who watched before hears of the first, who came during the run of
+// the last, under a number of its own. Found by storm 1142002095, which was told of a panic before its watch.
+func TestWatchComesBetweenTwoEnds(t *testing.T) {
+	for last, want := range map[string][]string{
+		"go": {"1: a.1 panicked", "2: a.2 passivated"}, "panic": {"1: a.1 panicked", "2: a.2 panicked"},
+		"x": {"1: a.1 panicked"},
+	} {
+		r, w := watchRig(t, Blocking)
+		r.f.receive = obeys
+		r.deliver("a", "first", nil, 0)
+		r.runAll()
+		Watch(r.Shard, "a", by(1))
+		for _, m := range []string{"panic", "x", last} {
+			r.deliver("a", m, nil, 0)
+		}
+		e := r.Ready()
+		require.True(t, e.Begin(0))
+		require.True(t, e.Work())
+		require.True(t, Watch(r.Shard, "a", by(2)))
+		for e.Work() {
+		}
+		for e.End(0) && e.Begin(0) {
+			for e.Work() {
+			}
+		}
+		require.Equal(t, want, w.takes(), last)
+		living := 0
+		if last == "x" {
+			living = 1
+		}
+		require.Equal(t, living, Watchers(r.Shard))
+		require.Equal(t, watchRoom-living, w.room)
+	}
+}
+
 // The bound of watchers, and that of the node, are answers.
 func TestWatchersBound(t *testing.T) {
 	r, w := watchRig(t, Worker)

@@ -18,6 +18,8 @@ type wishes struct {
 	told      *told    // that end; nil: it is a timer's
 	watches   bool     // the call or run has asked for a watch
 	ended     EndCause // why the first instance has ended that was there when the call or run began, or came in it
+	last      EndCause // why the last of these has
+	more      bool     // it is another one
 	touched   bool     // something is to be carried out
 	renewed   bool     // the instance that was there when the call or run began is gone, or has cancelled its timers
 	cancelled bool     // some timer that was set before was cancelled
