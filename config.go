@@ -51,9 +51,11 @@ type Config struct {
 	// AppVersion is the version of your application that this node runs, shown to all members; empty: none given.
 	// CompareVersions orders them. At most 64 bytes and three numbers.
 	AppVersion string
-	// Logger takes typed records; nil is silent. It is called from one goroutine, in the order of the records, and nobody
-	// waits for it: 4,096 records wait for one that is slow, more are dropped, counted (Stats.LogDropped) and reported in
-	// a record once it goes on. The end of a node waits for it, a second at most.
+	// Logger takes typed records. It is called from one goroutine, in the order of the records, and nobody waits for it:
+	// 4,096 records wait for one that is slow, more are dropped, counted (Stats.LogDropped) and reported in a record once
+	// it goes on. The end of a node waits for it, a second at most. Nil: slog.Default, as it is when the node starts, gets
+	// losses while Undelivered is nil, and incidents while Incident is nil, and nothing else is logged; a logger with
+	// slog.DiscardHandler is silent.
 	Logger *slog.Logger
 
 	// Patience is a preset of how soon a lost member is given up, and of the stalls that a healthy one may have for it. It
@@ -165,12 +167,17 @@ func (c Config) CheckFiles() error { return c.driver().CheckFiles() }
 
 // driver is c as the driver takes it.
 func (c Config) driver() driver.Config {
+	var unheard *slog.Logger
+	if c.Logger == nil {
+		unheard = slog.Default()
+	}
 	return driver.Config{
 		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS.driver(), Seeds: c.Seeds,
 		Directory: c.Directory, FlightRecord: driver.FlightRecord(c.FlightRecord), NeverForm: c.NeverForm, FormNew: c.FormNew,
 		AwaitSeeds: c.AwaitSeeds,
 		Roles:      c.Roles, AppVersion: c.AppVersion,
-		Logger: c.Logger, Patience: c.Patience, Membership: c.Membership.machine(), Resolver: c.Resolver.machine(),
+		Logger: c.Logger, Unheard: unheard,
+		Patience: c.Patience, Membership: c.Membership.machine(), Resolver: c.Resolver.machine(),
 		Lease:    c.Lease,
 		MinBirth: c.MinBirth, Sharding: driver.Sharding(c.Sharding), JoinTimeout: c.JoinTimeout,
 		LeaveTimeout: c.LeaveTimeout, Phases: c.Phases,

@@ -81,6 +81,7 @@ type Config struct {
 	// AwaitSeeds is membership.JoinCommand's Await.
 	AwaitSeeds bool
 	Logger     *slog.Logger
+	Unheard    *slog.Logger // gets losses and incidents that have no hook; nil: Logger gets all of them
 
 	Patience   cluster.Patience
 	Membership membership.Config

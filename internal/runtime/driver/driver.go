@@ -180,6 +180,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	}
 	logger, logged := logs.Behind(cfg.Logger)
 	cfg.Logger = logger
+	losses, incidents, logged := unheard(&cfg, logged)
 	incarnation := binary.LittleEndian.Uint64(random[:]) | 1 // never zero, which means whoever
 	d := &Driver{
 		cfg: cfg, log: logger, start: time.Now(), inbox: newInbox(), asks: newAskTable(cfg.MaxAsks, cfg.askSampling()),
@@ -194,7 +195,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	d.dispatch.init(d)
 	d.links.init(d)
 	d.count.callbacks.Log, d.asks.callbacks = d.log, &d.count.callbacks
-	d.failed.log, d.failed.hook, d.failed.callbacks = d.log, cfg.Undelivered, &d.count.callbacks
+	d.failed.log, d.failed.hook, d.failed.callbacks = losses, cfg.Undelivered, &d.count.callbacks
 	d.nonsense.log, d.nonsense.clock = d.log, &d.exec.Clock
 	d.exec.Waits.Also = mustNotBlock
 	if cfg.Undelivered != nil || cfg.Incident != nil {
@@ -229,8 +230,25 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	d.dispatch.self = d.self
 	d.bounds = bounds{d.self, &d.cfg}
 	d.queueFull = &RefusedError{Peer: d.self, Reason: route.QueueFull, Limit: cfg.localBuffer()}
-	d.execution()
+	d.execution(incidents)
 	return d, openBeside(d, binary.LittleEndian.Uint64(random[8:])), nil
+}
+
+// unheard returns where losses and incidents are logged, and the queue of the log. On a node that logs nothing else
+// what has a hook is logged nowhere.
+func unheard(cfg *Config, all *logs.Queue) (losses, incidents *slog.Logger, logged *logs.Queue) {
+	if cfg.Unheard == nil {
+		return cfg.Logger, cfg.Logger, all
+	}
+	losses, logged = logs.Behind(cfg.Unheard)
+	incidents = losses
+	if cfg.Undelivered != nil {
+		losses = cfg.Logger
+	}
+	if cfg.Incident != nil {
+		incidents = cfg.Logger
+	}
+	return losses, incidents, logged
 }
 
 func (d *Driver) warnInsecure() {

@@ -183,7 +183,7 @@ func (d *Driver) tellLast() {
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		d.failed.tell()
+		d.failed.tell(d.now(), true)
 		d.exec.TellHook()
 	}()
 	patience := time.NewTimer(d.cfg.patience)

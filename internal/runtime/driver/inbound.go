@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -25,13 +26,14 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// execution is how handlers are run on this node. The transport has made its loops.
-func (d *Driver) execution() {
+// execution is how handlers are run on this node, whose incidents go to log. The transport has made its loops.
+func (d *Driver) execution(log *slog.Logger) {
 	cfg := exec.Config{
 		Workers: d.cfg.Workers, Loops: d.wires.Loops(), MaxPayload: d.cfg.MaxPayload, LocalBuffer: d.cfg.localBuffer(),
 		Backlog: d.cfg.backlog, Mailboxes: &d.mail, MailboxBudget: d.cfg.MailboxBudget,
 		MailboxUsed: func() int { return int(d.mail.used.Load()) }, Origin: &d.origin, LatencyEvery: d.cfg.LatencyEvery,
-		Incident: d.cfg.Incident, Callbacks: &d.count.callbacks, Logger: d.log,
+		Incident: d.cfg.Incident, Callbacks: &d.count.callbacks, Logger: log,
+		Alone: d.cfg.Unheard != nil,
 	}
 	if tell := d.cfg.Latency; tell != nil {
 		cfg.Latency = func(typ string, took time.Duration) { tell(HandlerTime, typ, took) }

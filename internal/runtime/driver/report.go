@@ -50,6 +50,22 @@ type undeliveredTable struct {
 
 	mu      sync.Mutex
 	entries map[undeliveredKey]*Undelivered
+	losses  map[lossKey]*loss
+}
+
+// lossEvery is how often losses of one type, reason and node are logged.
+const lossEvery = time.Second
+
+// lossKey is what losses are summed by for the log.
+type lossKey struct {
+	typ string
+	why cause
+}
+
+// loss is what there is to log of it.
+type loss struct {
+	Undelivered               // Count zero: nothing
+	due         time.Duration // from when on it may be logged
 }
 
 type undeliveredKey struct {
@@ -115,6 +131,12 @@ func (t *undeliveredTable) take() []*Undelivered {
 		list = append(list, e)
 	}
 	t.entries = nil
+	sortUndelivered(list)
+	return list
+}
+
+// sortUndelivered puts reports into the order in which they are told.
+func sortUndelivered(list []*Undelivered) {
 	slices.SortFunc(list, func(a, b *Undelivered) int {
 		if c := strings.Compare(a.Type, b.Type); c != 0 {
 			return c
@@ -122,28 +144,81 @@ func (t *undeliveredTable) take() []*Undelivered {
 		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Reason, b.Reason), a.Peer.Compare(b.Peer),
 			cmp.Compare(a.Limit, b.Limit))
 	})
-	return list
 }
 
-// tell calls the hook and logs. Ticker, and the end of the node.
-func (t *undeliveredTable) tell() {
-	for _, u := range t.take() {
+// tell calls the hook, and logs what is due; in the end it logs all. The goroutine of the hooks, and the node's end.
+func (t *undeliveredTable) tell(now time.Duration, end bool) {
+	list := t.take()
+	for _, u := range t.sum(list, now, end) {
 		shard := any(u.Shard)
 		if u.Shard == route.NoShard {
 			shard = "several"
 		}
 		t.log.Warn("messages not delivered", "type", u.Type, "shard", shard, "reason", u.Reason.String(),
 			"error", u.Err(), "count", u.Count, "samples", u.Samples)
+	}
+	for _, u := range list {
 		if t.hook != nil {
 			_ = t.callbacks.Call("Undelivered", func() { t.hook(*u) })
 		}
 	}
 }
 
-// some reports whether there is something to tell.
-func (t *undeliveredTable) some() bool {
+// sum adds reports to the sums by type, reason and node, and returns those that are due, or all in the end. The first
+// one is due at once, what follows it within lossEvery when that is over: no count is lost.
+func (t *undeliveredTable) sum(list []*Undelivered, now time.Duration, end bool) (tell []*Undelivered) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for _, u := range list {
+		l := t.lossOf(u, now)
+		if l.Count == 0 {
+			l.Shard = u.Shard
+		} else if l.Shard != u.Shard {
+			l.Shard = route.NoShard
+		}
+		l.Count += u.Count
+		l.Samples = append(l.Samples, u.Samples[:min(len(u.Samples), plane.MaxRefusedSamples-len(l.Samples))]...)
+	}
+	for key, l := range t.losses { // in whatever order: sorted below
+		switch {
+		case l.Count > 0 && (end || now >= l.due):
+			u := l.Undelivered
+			tell = append(tell, &u)
+			l.Count, l.Samples, l.due = 0, nil, now+lossEvery
+		case l.Count == 0 && now >= l.due:
+			delete(t.losses, key)
+		}
+	}
+	sortUndelivered(tell)
+	return tell
+}
+
+// lossOf returns the sum that a report belongs to: its own while there is room. The lock is held.
+func (t *undeliveredTable) lossOf(u *Undelivered, now time.Duration) *loss {
+	key := lossKey{u.Type, cause{u.Peer, u.Reason, u.Limit}}
+	if t.losses[key] == nil && len(t.losses) >= maxUndelivered {
+		key.why = cause{reason: u.Reason}
+	}
+	l := t.losses[key]
+	if l == nil {
+		l = &loss{Undelivered{Type: u.Type, Reason: u.Reason, Peer: key.why.peer, Limit: key.why.limit}, now}
+		if t.losses == nil {
+			t.losses = map[lossKey]*loss{}
+		}
+		t.losses[key] = l
+	}
+	return l
+}
+
+// some reports whether there is something to tell.
+func (t *undeliveredTable) some(now time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.losses {
+		if now >= l.due {
+			return true
+		}
+	}
 	return len(t.entries) > 0
 }
 

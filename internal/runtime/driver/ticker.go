@@ -46,7 +46,7 @@ func (d *Driver) tick() {
 
 // ringHooks has the hooks called if there is something to tell.
 func ringHooks(d *Driver) {
-	if d.failed.some() || exec.Untold(&d.exec) {
+	if d.failed.some(d.now()) || exec.Untold(&d.exec) {
 		select {
 		case d.hooks <- struct{}{}:
 		default:
@@ -69,7 +69,7 @@ func callHooks(d *Driver) {
 			return
 		case <-d.hooks:
 		}
-		d.failed.tell()
+		d.failed.tell(d.now(), false)
 		d.exec.TellHook()
 	}
 }

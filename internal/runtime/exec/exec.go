@@ -35,7 +35,8 @@ type Config struct {
 	LatencyEvery int
 	Incident     func(entity.Incident) // the embedder's hook, nil for none
 	Callbacks    *callback.Guard       // what calls the embedder's functions
-	Logger       *slog.Logger
+	Logger       *slog.Logger          // of incidents
+	Alone        bool                  // the transport has another one
 }
 
 // Needs is what execution needs of its node beside clock and gate. All of it is safe for concurrent use, returns soon,
@@ -116,7 +117,7 @@ func (x *Exec) Init(cfg Config, needs Needs) {
 	x.types.Store(&Types{})
 	x.pool.x, x.pool.most = x, maxBusy
 	x.recaller.x, x.Attendants.x = x, x
-	x.incidents.log, x.incidents.hook = cfg.Logger, cfg.Incident
+	x.incidents.log, x.incidents.alone, x.incidents.hook = cfg.Logger, cfg.Alone, cfg.Incident
 	for _, l := range cfg.Loops {
 		x.passes = append(x.passes, newPass(x, l))
 	}

@@ -101,8 +101,9 @@ func (x *Exec) ReportRunning(took time.Duration) {
 // incidents is where they go: the log at once, which waits for nobody, and the embedder's hook by a list, since an
 // incident may be found under a shard's lock, which the hook might want, or by a goroutine that is not to wait for it.
 type incidents struct {
-	log  *slog.Logger
-	hook func(entity.Incident) // nil for none
+	log   *slog.Logger
+	alone bool                  // what the transport logs does not go there
+	hook  func(entity.Incident) // nil for none
 
 	mu   sync.Mutex
 	list []entity.Incident // that the hook is to be told
@@ -134,6 +135,11 @@ func (n *incidents) tell(i entity.Incident) {
 		n.log.Error("stop call hangs", about, "fence", i.Fence, "call", i.Text, "for", i.Took, "not_logged", i.Missed)
 	case entity.Stalled:
 		n.log.Error("worker or event loop stands still", "mode", i.Mode.String(), "for", i.Took, "stack", i.Text)
+	case entity.Silent:
+		if n.alone && i.Running {
+			n.log.Warn("connection is silent: nothing that was sent is acknowledged; trying a new one", "connection", i.Text,
+				"for", i.Took)
+		}
 	}
 	if n.hook == nil {
 		return
