@@ -5,6 +5,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ const (
 	DefaultMaxWaiting      = 4096
 	DefaultMaxWaitingBytes = 64 << 20
 	DefaultPatience        = 5 * time.Second
+	DefaultIdleAfter       = 10 * time.Minute // what an entity holds in memory is stored: its next message reads it
 	maxPatience            = time.Hour
 	// MaxState is the most bytes that a state has when it is encoded.
 	MaxState = store.MaxBytes - store.Overhead - route.MaxIDSize - markRoom
@@ -63,7 +65,8 @@ type Type[S, M, R any] struct {
 	// Upgrade makes a state of Schema of one that an earlier schema has encoded; nil: State reads it as it is. It is
 	// written with the entity's next change. It is a pure function, called by any goroutine.
 	Upgrade func(schema uint32, state []byte) ([]byte, error)
-	// Shards, Role, ShardBy, IdleAfter, MaxActive and MailboxBytes are those of kith.EntityType.
+	// Shards, Role, ShardBy, MaxActive and MailboxBytes are those of kith.EntityType. So is IdleAfter, but that zero means
+	// DefaultIdleAfter, for what an entity holds is stored; negative: never.
 	Shards       uint32
 	Role         string
 	ShardBy      kith.ShardBy
@@ -206,7 +209,7 @@ func (t Type[S, M, R]) validate() error {
 // entityType is the type that durable entities are of.
 func (t Type[S, M, R]) entityType(d *desk) kith.EntityType {
 	return kith.EntityType{Name: string(t.Name), Hosted: t.hosted(d), Shards: t.Shards, Role: t.Role, ShardBy: t.ShardBy,
-		IdleAfter: t.IdleAfter,
+		IdleAfter: cmp.Or(t.IdleAfter, DefaultIdleAfter),
 		MaxActive: t.MaxActive, MailboxBytes: t.MailboxBytes, MaxState: MaxState + handedMost,
 		New: func(string, kith.Fence) kith.Handler { return &instance[S, M, R]{t: &t, d: d} }}
 }

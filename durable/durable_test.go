@@ -741,6 +741,14 @@ func TestIdleEntitiesBeginAgain(t *testing.T) {
 	}
 }
 
+// TestIdleEntitiesGoByDefault: what they hold is stored; negative: they stay.
+func TestIdleEntitiesGoByDefault(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{0: durable.DefaultIdleAfter, -1: -1, time.Hour: time.Hour} {
+		_, e := begin(t, bank{Store: store.Memory(), IdleAfter: given})
+		require.Equal(t, want, e.Region().Type().IdleAfter)
+	}
+}
+
 // TestFaultsOfATypeAreNamed: all at once.
 func TestFaultsOfATypeAreNamed(t *testing.T) {
 	n, e := begin(t, bank{Store: store.Memory()})

@@ -219,6 +219,23 @@ func TestIdleEntitiesAreStopped(t *testing.T) {
 	})
 }
 
+// Zero and negative are no time: what a handler has in memory alone stays, and nothing is looked at.
+func TestIdleEntitiesStayWithoutATime(t *testing.T) {
+	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
+		for _, never := range []time.Duration{0, -1, -time.Hour} {
+			r := again(func(typ *Type) { typ.IdleAfter = never })
+			require.NoError(t, r.typ.Validate())
+			r.tell("a", "1")
+			_, ok := r.Next()
+			require.False(t, ok)
+			r.takeLog()
+			r.tickTo(1000 * time.Hour)
+			require.Empty(t, r.takeLog())
+			require.Equal(t, 1, r.Stats().Live)
+		}
+	})
+}
+
 func TestManyIdleEntitiesAreStoppedOverSeveralTicks(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		r := again(func(typ *Type) { typ.IdleAfter = time.Second })

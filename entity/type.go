@@ -234,7 +234,10 @@ type Type struct {
 	// zero means 1 MiB. What is larger is lost, as StateLost tells.
 	MaxState int
 	// IdleAfter stops an entity that had no message for so long, at most a quarter later; its timers do not keep it
-	// alive, their messages do. Zero means never.
+	// alive, their messages do. Zero and negative mean never: what a handler has in memory alone would be gone, and the
+	// node cannot know whether a store has it. Give a time to each type whose entities load their state, and to each
+	// whose ids strangers choose: without one, and without MaxActive, its entities only grow in number, which a node logs
+	// when there are many.
 	IdleAfter time.Duration
 	// MaxActive bounds the entities of this type on one node, idle ones included: each new one over it has the one
 	// stopped that is idle for about the longest. It is divided among the type's shards on the node, and softly: busy
@@ -263,7 +266,7 @@ type Type struct {
 	// that it names begins there, without a message. Shards of such a type get homes though nobody sends. An entity of the
 	// type that fails, named or not, begins again when its rest is over, once it has lived: RestartBackoff zero means 1 s.
 	// One ends by Context.Passivate alone, and should forget itself in the store before: IdleAfter and MaxActive must be
-	// zero, Restart must be RestartFresh.
+	// none, Restart must be RestartFresh.
 	//
 	// It is called on a goroutine of its own and may block; ctx ends when the shard is being stopped or lost, and when
 	// the node is suspended. An error, a panic, and an id that is none or is of another shard (Type.ShardOf), is a
@@ -426,9 +429,9 @@ func (t Type) Validate() error {
 	if len(t.StopMessage) > MaxStopMessage {
 		fault("StopMessage has %d bytes, must have at most %d", len(t.StopMessage), MaxStopMessage)
 	}
-	for i, negative := range []bool{t.MaxState < 0, t.IdleAfter < 0, t.MaxActive < 0} {
+	for i, negative := range []bool{t.MaxState < 0, t.MaxActive < 0} {
 		if negative {
-			fault("%s is negative", []string{"MaxState", "IdleAfter", "MaxActive"}[i])
+			fault("%s is negative", []string{"MaxState", "MaxActive"}[i])
 		}
 	}
 	if len(t.Around) > MaxAround {
@@ -437,7 +440,7 @@ func (t Type) Validate() error {
 	if t.Restart > RestartStop {
 		fault("Restart is %d, must be RestartFresh, RestartResume or RestartStop", t.Restart)
 	}
-	if t.Remembered != nil && (t.IdleAfter != 0 || t.MaxActive != 0 || t.Restart != RestartFresh) {
+	if t.Remembered != nil && (t.IdleAfter > 0 || t.MaxActive != 0 || t.Restart != RestartFresh) {
 		fault("Remembered needs RestartFresh, and neither IdleAfter nor MaxActive")
 	}
 	if t.RestartWindow < 0 || t.RestartWindow > MaxRestartWindow {

@@ -85,7 +85,6 @@ func TestTypeFaults(t *testing.T) {
 		"new and open": {func(t *Type) { t.Open = func(*Context) (Handler, error) { return nil, nil } },
 			"New and Open are both set"},
 		"mailbox":  {func(t *Type) { t.MailboxBytes = MinMailboxBytes - 1 }, "MailboxBytes is 1023"},
-		"idle":     {func(t *Type) { t.IdleAfter = -1 }, "IdleAfter is negative"},
 		"restart":  {func(t *Type) { t.Restart = 3 }, "Restart is 3"},
 		"active":   {func(t *Type) { t.MaxActive = -1 }, "MaxActive is negative"},
 		"window":   {func(t *Type) { t.RestartWindow = 25 * time.Hour }, "RestartWindow is 25h0m0s"},

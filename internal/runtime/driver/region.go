@@ -40,6 +40,7 @@ type Region struct {
 	count   regionCounters
 	no      int // of its registration, as they came
 	heirs   heirTable
+	crowd   atomic.Uint64 // how many entities were told of last
 
 	full [route.Reasons]error // this node's own bounds, by reason
 }

@@ -222,6 +222,31 @@ func (t *undeliveredTable) some(now time.Duration) bool {
 	return len(t.entries) > 0
 }
 
+// crowdFrom is how many entities of a type on one node are told of, where nothing ends those that are idle.
+const (
+	crowdFrom  = 100_000
+	crowdEvery = time.Minute
+)
+
+// tellCrowds logs types that have from entities here, or more, and no bound that ends any: at each doubling. Ticker.
+func tellCrowds(d *Driver, from uint64) {
+	for _, r := range d.regions.Load().list {
+		if t := &r.typ; t.IdleAfter > 0 || t.MaxActive > 0 || t.Remembered != nil || r.keep != nil {
+			continue
+		}
+		n := uint64(0)
+		for h := range exec.Hosts(r.hosts) {
+			n += exec.Entities(h)
+		}
+		if n < max(from, 2*r.crowd.Load()) {
+			continue
+		}
+		r.crowd.Store(n)
+		d.log.Warn("entities of a type only grow in number: nothing ends those that are idle", "type", r.typ.Name,
+			"entities", n)
+	}
+}
+
 // nonsenseEvery is how often frames that make no sense are logged.
 const nonsenseEvery = time.Second
 

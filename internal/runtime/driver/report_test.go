@@ -100,5 +100,42 @@ func TestLossesAreAllLogged(t *testing.T) {
 	require.LessOrEqual(t, len(f.losses), maxUndelivered+1, fmt.Sprint("of ", 2*maxUndelivered, " nodes"))
 }
 
+// A type whose entities nothing ends is told of when it has many, and again when it has twice as many; one with a bound
+// is not.
+func TestCrowdsAreTold(t *testing.T) {
+	var text logstest.Text
+	d, err := Start(t.Context(), Config{Logger: slog.New(slog.NewTextHandler(&text, nil))}.WithDefaults())
+	require.NoError(t, err)
+	t.Cleanup(func() { closes(t, d) })
+	types := map[string]*Region{}
+	for name, change := range map[string]func(*entity.Type){"bare": func(*entity.Type) {},
+		"idle": func(t *entity.Type) { t.IdleAfter = time.Hour }, "most": func(t *entity.Type) { t.MaxActive = 1000 }} {
+		typ := entity.Type{Name: name, Shards: 1, New: func(string, route.Fence) entity.Handler {
+			return &plain{func([]byte) {}}
+		}}
+		change(&typ)
+		types[name], err = d.Register(typ)
+		require.NoError(t, err)
+	}
+	told := func(most int) (n int) {
+		for name, r := range types {
+			for i := range most {
+				require.NoError(t, r.Tell(fmt.Sprint(i), nil))
+			}
+			require.Eventually(t, func() bool { return r.stats().Entities == uint64(most) }, 2*time.Minute, tellEvery, name)
+		}
+		tellCrowds(d, 3)
+		require.True(t, d.logged.Flush(2*time.Minute))
+		lines := text.Lines("nothing ends those that are idle")
+		for _, line := range lines {
+			require.Contains(t, line, "type=bare")
+		}
+		return len(lines)
+	}
+	for _, c := range []struct{ most, told int }{{2, 0}, {3, 1}, {3, 1}, {5, 1}, {6, 2}, {11, 2}, {12, 3}} {
+		require.Equal(t, c.told, told(c.most), "with %d", c.most)
+	}
+}
+
 // typedRegion is a region of which nothing but the name of its type is looked at.
 func typedRegion(name string) *Region { return &Region{typ: entity.Type{Name: name}} }

@@ -15,6 +15,8 @@ const (
 	tickEvery   = plane.ClockTick
 	tellEvery   = 50 * time.Millisecond
 	ticksOfTell = int64(tellEvery / tickEvery)
+
+	ticksOfCrowd = int64(crowdEvery / tickEvery)
 )
 
 // tick is the ticker's goroutine.
@@ -33,6 +35,9 @@ func (d *Driver) tick() {
 		d.asks.advance(int64(now / wheelTick))
 		watchLeases(d)
 		d.exec.Tick(now)
+		if n%ticksOfCrowd == 0 {
+			tellCrowds(d, crowdFrom)
+		}
 		if n%ticksOfTell == 0 {
 			d.tellRefusals(false)
 			d.exec.Watch(d.now())

@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 	"strconv"
+	"time"
 
 	_ "modernc.org/sqlite" // or the driver of your database
 
@@ -16,7 +17,6 @@ import (
 )
 
 type balance struct{ Cents int64 } // what is stored of an entity
-
 type account struct{ *sqlfence.State[balance] }
 
 var errShort = kith.NewError("account-short", kith.KindConflict, "the account is short")
@@ -43,7 +43,8 @@ func (a *account) Receive(c *kith.Context, payload []byte) error {
 func (a *account) Stop(*kith.Context) {} // what was answered is stored
 
 func accounts(s *sqlfence.Store) kith.EntityType {
-	return kith.EntityType{Name: "account", Open: func(c *kith.Context) (kith.Handler, error) {
+	idle := 10 * time.Minute // then it leaves memory, and the next message loads it
+	return kith.EntityType{Name: "account", IdleAfter: idle, Open: func(c *kith.Context) (kith.Handler, error) {
 		state, err := sqlfence.Load(c, s, kith.JSON[balance]()) // claims, then reads
 		return &account{state}, err
 	}}
