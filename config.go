@@ -9,9 +9,8 @@ import (
 	"github.com/kith-io/kith/internal/runtime/driver"
 )
 
-// Config is the configuration of a node. The zero value is a cluster of one on a free loopback port. Name, MaxPayload,
-// Window, Resolver, TLS or none, and the pace of failure detection must agree on all nodes; nodes that differ refuse
-// each other and say in what.
+// Config is the configuration of a node. The zero value is a cluster of one on a free loopback port. What must be equal
+// on all nodes is listed in the documentation of the package (go doc kith).
 type Config struct {
 	// Name is the name of the cluster, 1 to 64 bytes: nodes of another name are refused. Empty means "kith".
 	Name string

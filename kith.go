@@ -13,6 +13,24 @@
 // region to one entity; each failure that the sender's side can see is a typed error, each that only the receiver sees
 // is reported to Config.Undelivered (tells) or returned (asks).
 //
+// # What must be equal on all nodes
+//
+// A node that differs from its cluster in one of these is not let in, and is told in what. Every other field of Config
+// may differ from node to node.
+//
+//	Name, TLS or none, MaxPayload, Window
+//	Patience
+//	Resolver.Strategy, Resolver.QuorumSize, Resolver.KeepAlone, Resolver.StableAfter, Resolver.UnstableAfter,
+//	Resolver.LeaseDelay, Resolver.Role, Resolver.LeaseName
+//	Sharding.TakeoverTime, Sharding.ProcessDeathIsProof
+//	Membership.Detector, Membership.HeartbeatInterval, Membership.AcceptablePause, Membership.Threshold,
+//	Membership.MinStdDeviation, Membership.MaxSamples, Membership.Settings
+//
+// Of an EntityType these are: Name, Shards, Role and the name of ShardBy. docs/configuration.md says when each is
+// compared.
+//
+// # Names from other packages
+//
 // Some names here are aliases of types of other packages of this module. `go doc kith.View` lists the fields and
 // methods of View, `go doc github.com/kith-io/kith/cluster.View` explains them. These packages are entity (types,
 // handlers and their contexts), cluster (views, members), membership (events), peer (addresses), route (fences,

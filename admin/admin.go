@@ -20,6 +20,11 @@ func Start(node *kith.Node, cfg Config) (*Server, error) {
 
 // open is Start with a valid configuration, and with limits.
 func open(node *kith.Node, cfg Config, most limits) (*Server, error) {
+	orFree := cfg.Listen == ""
 	cfg, k := cfg.withDefaults(), &keeper{counts: newCounters(most.spare)}
-	return listen(cfg, most, k, func() http.Handler { return handlerOf(node, cfg, most.write, k) })
+	l, err := bind(cfg.Listen, orFree)
+	if err != nil {
+		return nil, err
+	}
+	return serve(l, cfg, most, k, func() http.Handler { return handlerOf(node, cfg, most.write, k) }), nil
 }

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -414,5 +415,30 @@ func TestBadRequests(t *testing.T) {
 			return strings.HasPrefix(string(answer), "HTTP/1.1 "+code)
 		}), "%.60s: %.60s", raw, answer)
 		c.Close()
+	}
+}
+
+// Without an address of its own the interface takes another port where the usual one is taken; one that was given it
+// does not leave.
+func TestATakenPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	_, err = bind(taken.Addr().String(), false)
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	l, err := bind(taken.Addr().String(), true)
+	require.NoError(t, err)
+	defer l.Close()
+	require.True(t, l.Addr().(*net.TCPAddr).IP.IsLoopback())
+	require.NotEqual(t, taken.Addr().String(), l.Addr().String())
+	_, err = bind("192.0.2.1:0", true) // no address of this machine: another fault is not mended
+	require.Error(t, err)
+	n, err := kith.Start(t.Context(), kith.Config{})
+	require.NoError(t, err)
+	defer n.Close()
+	for range 2 { // of one machine, whoever has the usual port
+		s, err := Start(n, Config{})
+		require.NoError(t, err)
+		defer func() { _ = s.Close(context.Background()) }()
 	}
 }

@@ -49,7 +49,9 @@ var ErrBadConfig = errors.New("admin: bad configuration")
 
 // Config says how a node is administered. The zero value serves reading requests on DefaultListen.
 type Config struct {
-	// Listen is the address to listen on, host:port; empty means DefaultListen. Beyond loopback TLS or Insecure is needed.
+	// Listen is the address to listen on, host:port; port 0 takes a free one. Empty means DefaultListen, or where another
+	// process of the machine has that, a free port of loopback: Server.Addr says which. Beyond loopback TLS or Insecure
+	// is needed.
 	Listen string
 	// Token lets a client that sends it ("Authorization: Bearer TOKEN") change something: at least MinToken bytes. Empty:
 	// nobody can.

@@ -143,6 +143,10 @@ func StartDashboard(cfg DashboardConfig) (*Server, error) {
 		}
 		return list
 	})
+	l, err := bind(own.Listen, false)
+	if err != nil {
+		return nil, err
+	}
 	mux, c := http.NewServeMux(), newCounters(spareConns)
 	k := &keeper{counts: c}
 	c.streams.init(own.Streams, writeTime)
@@ -150,7 +154,7 @@ func StartDashboard(cfg DashboardConfig) (*Server, error) {
 		b.watch(w, q, &c.streams)
 	}))
 	servePage(mux, c)
-	return listen(own, usual, k, func() http.Handler { return c.paced(k, checked(c, writeTime, mux)) })
+	return serve(l, own, usual, k, func() http.Handler { return c.paced(k, checked(c, writeTime, mux)) }), nil
 }
 
 // sourceAt is the node whose admin interface has this address.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/internal/base/door"
@@ -36,12 +37,20 @@ type Server struct {
 	logged *logs.Queue
 }
 
-// listen binds the listener of cfg and serves what handler makes then.
-func listen(cfg Config, most limits, k *keeper, handler func() http.Handler) (*Server, error) {
-	l, err := net.Listen("tcp", cfg.Listen)
+// bind opens the listener at an address, or where that is taken and orFree is set, at a free port of loopback.
+func bind(at string, orFree bool) (net.Listener, error) {
+	l, err := net.Listen("tcp", at)
+	if orFree && errors.Is(err, syscall.EADDRINUSE) {
+		l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", "0"))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
+	return l, nil
+}
+
+// serve serves what handler makes at a listener.
+func serve(l net.Listener, cfg Config, most limits, k *keeper, handler func() http.Handler) *Server {
 	c := k.counts
 	_, logged := logs.Behind(cfg.Logger)
 	base, over := context.WithCancel(context.Background())
@@ -70,7 +79,7 @@ func listen(cfg Config, most limits, k *keeper, handler func() http.Handler) (*S
 			cfg.Logger.Error("the admin interface has ended", "error", err)
 		}
 	})
-	return s, nil
+	return s
 }
 
 // Addr returns the address that it listens on.

@@ -57,7 +57,9 @@ type Config struct {
 	// Discovery finds contact points.
 	Discovery discovery.Discovery
 	// Listen is the address of this node's contact point, host:port; port 0 takes a free one. Beyond loopback the node
-	// must have TLS, which the contact point then has too, or be Insecure. Empty means DefaultListen.
+	// must have TLS, which the contact point then has too, or be Insecure. Empty means DefaultListen, a fixed port where
+	// those of Config and admin.Config may be any: others look for the contact point before they know the node. So give
+	// each of several nodes on one machine an address.
 	Listen string
 	// Advertise is the address under which others reach the contact point; empty: the host of the node's own address and
 	// the port of Listen. Targets of Discovery without a port are asked at this port.

@@ -143,6 +143,31 @@ func TestEveryFieldAgreesOrMayDiffer(t *testing.T) {
 	require.Equal(t, fields, known)
 }
 
+// The documentation of the package lists every field that must be equal on all nodes, and no other.
+func TestGoDocListsWhatMustAgree(t *testing.T) {
+	text, err := os.ReadFile("../../kith.go")
+	require.NoError(t, err)
+	_, part, ok := strings.Cut(string(text), "\n// # What must be equal on all nodes\n")
+	require.True(t, ok)
+	part, _, ok = strings.Cut(part, "\n// #")
+	require.True(t, ok)
+	listed := map[string]bool{}
+	for line := range strings.Lines(part) {
+		if fields, ok := strings.CutPrefix(line, "//\t"); ok {
+			for f := range strings.SplitSeq(strings.TrimRight(fields, ",\n"), ",") {
+				listed[strings.TrimSuffix(strings.TrimSpace(f), " or none")] = true
+			}
+		}
+	}
+	want := map[string]bool{"Name": true, "TLS": true, "Membership.Settings": true} // compared beside the list
+	for _, a := range node.Agreements() {
+		for _, f := range a.Fields {
+			want[f] = true
+		}
+	}
+	require.Equal(t, want, listed)
+}
+
 // The page lists every entry, and since which version it is compared.
 func TestPageOfSettingsThatMustAgree(t *testing.T) {
 	page, err := os.ReadFile("../../docs/configuration.md")
