@@ -191,7 +191,7 @@ func (d *Driver) perform() {
 		d.regions.Load().muster(func(*Region) bool { return e.View != nil })
 		d.takeover.outgrow(v)
 		d.takeover.follow(c.node.Takeover())
-		d.takeover.note(d.now(), c.node, v, d.regions.Load())
+		d.takeover.note(d.now(), c.node, v, d.links.homesAt)
 	}
 	d.suspend(e.Suspend)
 	stoppedFlight(d, e.Suspend)

@@ -111,7 +111,7 @@ func (d *dispatch) closeForGood(ref slotRef) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.route.Store(nil)
-	s.next = nil
+	s.lead(nil)
 	s.slot.Reset()
 	s.slot.FailAll(func(f []byte) { d.dropParked(ref, f, route.Abandoned) })
 }

@@ -97,7 +97,7 @@ func (r *Region) place(l *large, a *asking, h *Headers) error {
 		}
 		next, err := plane.Hold(&s.slot, now, &env, l.id)
 		if next == plane.Flush {
-			s.next = e
+			s.lead(e)
 			s.route.Store(nil)
 		}
 		s.mu.Unlock()

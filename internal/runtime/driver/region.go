@@ -76,7 +76,17 @@ type regionSlot struct {
 
 	mu   sync.Mutex
 	slot flow.Slot
-	next *routeEntry // where the slot leads once it is drained
+	next *routeEntry // where the slot leads, once it is drained; set by lead
+}
+
+// lead notes where the slot leads, nil for nowhere, and counts it there. The lock is held.
+func (s *regionSlot) lead(e *routeEntry) {
+	if s.next != nil && s.next.remote != nil {
+		s.next.remote.homes.Add(-1)
+	}
+	if s.next = e; e != nil && e.remote != nil {
+		e.remote.homes.Add(1)
+	}
 }
 
 // slotOf returns the slot of a shard, made if need be.

@@ -33,9 +33,10 @@ type remoteNode struct {
 	id       peer.ID
 	conns    []*remote // by number of the connection
 	refusals refusals
-	listed   atomic.Bool // stands in links.telling
-	notices  atomic.Bool // it speaks a wire version in which refusals travel in segments
-	parted   atomic.Bool // it was removed, having gone in order: its last answers may be on their way
+	listed   atomic.Bool  // stands in links.telling
+	notices  atomic.Bool  // it speaks a wire version in which refusals travel in segments
+	parted   atomic.Bool  // it was removed, having gone in order: its last answers may be on their way
+	homes    atomic.Int64 // shards of all types that live there, as far as this node knows
 }
 
 // parting reports whether the node goes in order, or has gone so.

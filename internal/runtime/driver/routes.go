@@ -72,7 +72,7 @@ func (d *dispatch) moveRoute(ref slotRef, e *routeEntry, home plane.Home) {
 	switch {
 	case next == plane.Flush:
 		s.route.Store(nil)
-		s.next = e
+		s.lead(e)
 	case next == plane.Forget:
 		d.rehome(ref, e)
 	}
@@ -84,7 +84,7 @@ func (d *dispatch) moveRoute(ref slotRef, e *routeEntry, home plane.Home) {
 func (s *regionSlot) shut() {
 	if s.slot.State() < flow.Local {
 		s.route.Store(nil)
-		s.next = nil
+		s.lead(nil)
 	}
 }
 

@@ -61,9 +61,9 @@ func (t *takeover) outgrow(v *membership.View) {
 }
 
 // note has outages follow a view. Control goroutine.
-func (t *takeover) note(now time.Duration, n *flight.Node, v *membership.View, regions *regionTable) {
+func (t *takeover) note(now time.Duration, n *flight.Node, v *membership.View, homes func(peer.ID) int) {
 	next := *t.outages.Load()
-	next.Follow(now, n.Node, t.cfg.node(), v, regions.livesAt)
+	next.Follow(now, n.Node, t.cfg.node(), v, homes)
 	t.outages.Store(&next)
 }
 
@@ -79,14 +79,11 @@ func (t *takeover) told(start time.Time, now time.Duration) (list []stats.Outage
 	return list
 }
 
-// livesAt returns how many shards of all types live at another node, as far as this one knows.
-func (t *regionTable) livesAt(id peer.ID) (n int) {
-	for _, r := range t.list {
-		for s := range knownShards(r) {
-			if at, ok := r.Home(s); ok && at == id {
-				n++
-			}
-		}
+// homesAt returns how many shards of all types live at another node, as far as this one knows. They are counted as
+// routes change: of a type with a million shards the control goroutine could not look at each.
+func (t *links) homesAt(id peer.ID) int {
+	if n := t.get(id); n != nil {
+		return int(n.homes.Load())
 	}
-	return n
+	return 0
 }

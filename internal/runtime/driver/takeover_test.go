@@ -5,6 +5,7 @@ package driver
 import (
 	"bytes"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/core/plane"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 )
 
 // TestSettingsOfTheTakeover: nodes whose detectors or resolvers make them stop at another time do not fit together, and
@@ -117,4 +120,50 @@ func TestExitTimeoutStaysBelowTheTakeover(t *testing.T) {
 	short := with(0, quick)
 	require.NoError(t, short.Validate())
 	require.LessOrEqual(t, short.members().ExitTimeout, short.node().ExitLimit())
+}
+
+// TestHomesAreCounted: how many shards live at each node is known without a look at each, whatever routes do: they come
+// to a node, go to the next one, are closed, lead here, or into a home that is gone (AVL-5).
+func TestHomesAreCounted(t *testing.T) {
+	const shards = 64
+	r, link := sinkRegion(t, shards)
+	d, nodes := r.d, []peer.ID{link.Peer()}
+	for i := range uint64(2) {
+		nodes = append(nodes, peer.ID{Addr: peer.MustAddr("127.0.0.1:1"), Inc: 8 + i})
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := range 2_000 {
+		ref := slotRef{r, route.ShardID(rng.IntN(shards))}
+		onControl(d, func() {
+			epoch := uint32(n + 2)
+			remote := d.remote(nodes[rng.IntN(len(nodes))], ref.shard)
+			e := &routeEntry{remote: remote, link: remote.link, term: 1, epoch: epoch, of: ref}
+			home := plane.Home{At: remote.id, Fence: route.MakeFence(1, 1, epoch), Gone: rng.IntN(8) == 0}
+			switch rng.IntN(6) {
+			case 0:
+				d.closeRoute(ref)
+			case 1:
+				if e := ref.slot().next; e != nil && e.remote != nil {
+					d.nextHome(ref, e.remote.id, e.term, e.epoch)
+				}
+			case 2:
+				d.moveRoute(ref, &routeEntry{term: 1, epoch: epoch, of: ref},
+					plane.Home{At: d.self, Local: true, Fence: home.Fence})
+			default:
+				d.moveRoute(ref, e, home)
+			}
+		})
+		if n%50 != 0 {
+			continue
+		}
+		count := map[peer.ID]int{}
+		for s := range route.ShardID(shards) {
+			if at, ok := r.Home(s); ok && at != d.self {
+				count[at]++
+			}
+		}
+		for _, id := range nodes {
+			require.Equal(t, count[id], d.links.homesAt(id))
+		}
+	}
 }
