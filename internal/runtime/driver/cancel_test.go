@@ -246,3 +246,20 @@ func TestCancelThatFindsNoRoom(t *testing.T) {
 	require.ErrorIs(t, <-over, context.Canceled)
 	require.Equal(t, route.ErrAskCancelled, <-w.ended)
 }
+
+// TestContextsOfAskersThatAreGone: asks that came with a shard whose askers are members no more may have one number,
+// and share no context.
+func TestContextsOfAskersThatAreGone(t *testing.T) {
+	_, _, here, _ := cancelPair(t)
+	r := here[entity.Worker]
+	eventually(t, func() bool {
+		_, err := r.AskWithinWith(patience, nil, "e", []byte("answer"), nil)
+		return err == nil
+	})
+	x, now := hostRuntime{r.hosts.Host(r.Shard("e")), r}, r.d.now()
+	long, ok := x.Context(now+time.Hour, goneOrigin{}, 7).Deadline()
+	require.True(t, ok)
+	short, ok := x.Context(now+time.Minute, goneOrigin{}, 7).Deadline()
+	require.True(t, ok)
+	require.True(t, short.Before(long))
+}

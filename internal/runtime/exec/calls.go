@@ -26,13 +26,16 @@ func (h *Host) Suspended() bool { return h.x.Gate.Closed() }
 
 // Context returns what a handler is given as its context. It is part of entity.Runtime.
 func (h *Host) Context(limit time.Duration, from entity.Origin, corr uint64) context.Context {
-	if from == nil {
-		return h.life.Context(h.x.Clock.Now(), limit, h.x.Gate.Closed, inTime)
+	now := h.x.Clock.Now()
+	parent := func() context.Context { return h.life.Context(now, limit, h.x.Gate.Closed, inTime) }
+	ask := lifetime.Asked{Number: corr}
+	if from != nil {
+		ask.From = h.x.needs.Asker(from)
 	}
-	now, ask := h.x.Clock.Now(), lifetime.Asked{From: h.x.needs.Asker(from), Number: corr}
-	return h.x.cancels.Context(ask, now, limit, &h.t.cancelled, func() context.Context {
-		return h.life.Context(now, limit, h.x.Gate.Closed, inTime)
-	})
+	if ask.From == (peer.ID{}) { // one that is gone cancels nothing, and others that are gone have asked under its numbers
+		return parent()
+	}
+	return h.x.cancels.Context(ask, now, limit, &h.t.cancelled, parent)
 }
 
 // Cancel ends the context of the handler of an ask of that node here, whose asker has given up.
