@@ -5,6 +5,7 @@ package node
 import (
 	"strconv"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/core/hello"
 	"github.com/kith-io/kith/membership"
 )
@@ -52,6 +53,9 @@ func Agreements() []Agreement {
 			value: always(func(t *Terms) string {
 				r := t.Config.Resolver
 				r.Role, r.LeaseName = "", ""
+				if p := t.Config.Patience; p != cluster.PatienceNormal { // builds before presets have that
+					return r.Settings() + " patience=" + p.String()
+				}
 				return r.Settings()
 			})},
 		{Key: "kith.resolver-role", Fields: []string{"Resolver.Role"}, Since: 1, Join: true,

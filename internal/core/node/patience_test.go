@@ -58,6 +58,19 @@ func TestPatienceLeavesWhatIsSet(t *testing.T) {
 	require.Equal(t, 2*1750*time.Millisecond, slower, "two rounds of gossip are waited for")
 }
 
+// TestPatienceIsNamed: what is compared at joins names a preset that differs, so that a refusal says what to set;
+// that of PatienceNormal is what builds before presets say (JOIN-1).
+func TestPatienceIsNamed(t *testing.T) {
+	for p, want := range map[cluster.Patience]string{
+		cluster.PatienceNormal: "keep-majority stable-after=by-size unstable-after=default",
+		cluster.PatienceCalm:   "keep-majority stable-after=by-size*25% unstable-after=default patience=calm",
+		cluster.PatienceNoisy:  "keep-majority stable-after=by-size*150% unstable-after=default patience=noisy",
+	} {
+		terms := Terms{Config: Config{Patience: p}.Paced()}
+		require.Contains(t, terms.Joins(), membership.Setting{Key: "kith.resolver", Value: want})
+	}
+}
+
 // TestPatienceByName: presets are read as they are written, and nothing else is.
 func TestPatienceByName(t *testing.T) {
 	for _, p := range []cluster.Patience{cluster.PatienceNormal, cluster.PatienceCalm, cluster.PatienceNoisy} {
