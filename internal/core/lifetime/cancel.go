@@ -25,13 +25,17 @@ const (
 	MaxGiven = 1 << 16 // contexts that can be cancelled at once; further ones end with their time alone
 )
 
+// sweepRest is how long nobody looks again for contexts whose time is over while there is no room: one is over at any
+// moment, and a look at all of them under the lock for each would hold up every handler that asks for its context.
+const sweepRest = time.Second
+
 // Cancels are the asks of one node's handlers that may be cancelled, and those that were before anybody looked. Its
 // methods are safe for concurrent use. The zero value has none.
 type Cancels struct {
 	mu      sync.Mutex
 	given   map[Asked]given
 	sweepAt int           // contexts at which those whose time is over are looked for
-	due     time.Duration // before which there was none when they were looked for last
+	due     time.Duration // until when they are not looked for again while there is no room
 	early   map[Asked]struct{}
 	order   []Asked // of early, as a ring once it is full
 	next    int
@@ -115,6 +119,7 @@ func (c *Cancels) keep(ask Asked, g given, now time.Duration) bool {
 				c.due = min(c.due, old.limit)
 			}
 		}
+		c.due = max(c.due, now+sweepRest)
 		c.sweepAt = 2 * len(c.given)
 	}
 	if len(c.given) >= MaxGiven {

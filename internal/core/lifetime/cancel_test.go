@@ -155,3 +155,22 @@ func TestCancelsAreBounded(t *testing.T) {
 	require.Len(t, c.given, 2)
 	require.False(t, more(3, 0, 0), "nobody knows when it is over")
 }
+
+// TestFullCancelsAreSweptSeldom: without room, and with a context that is over at each moment, all are looked at once
+// a second, not for each ask.
+func TestFullCancelsAreSweptSeldom(t *testing.T) {
+	var c Cancels
+	background := func() context.Context { return context.Background() }
+	more := func(n uint64, now time.Duration) bool {
+		return c.Context(Asked{Number: n}, now, time.Duration(n+1)*time.Millisecond, nil, background) != context.Background()
+	}
+	for n := range uint64(MaxGiven) {
+		require.True(t, more(n, 0))
+	}
+	require.True(t, more(MaxGiven, time.Millisecond), "one is over")
+	require.False(t, more(MaxGiven+1, 2*time.Millisecond), "the next one too, but they were looked at just now")
+	for n := range uint64(1000) {
+		require.True(t, more(MaxGiven+2+n, time.Millisecond+time.Second))
+	}
+	require.False(t, more(2*MaxGiven, time.Millisecond+time.Second))
+}
