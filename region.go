@@ -99,3 +99,56 @@ func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]
 func (r *Region) AskFunc(d time.Duration, id string, payload []byte, f func(reply []byte, err error)) error {
 	return r.r.AskFuncWith(d, r.with, id, payload, f)
 }
+
+// Home is where an entity lives, as this node knows it.
+type Home struct {
+	Shard   ShardID
+	Node    ID        // zero: it is not known here, or the shard lives nowhere just now
+	Here    bool      // it is this node
+	Fence   Fence     // under which its shard lives there; zero with Node
+	Since   time.Time // when this node learnt that; of one that is Here: since when its shard lives here; zero with Node
+	Waiting int       // messages of this node that wait until the home is known
+	// Activity is what goes on at an entity that is Here; nil elsewhere, where nobody but the owner knows it.
+	Activity *Activity
+}
+
+// Activity is what goes on at an entity and in its shard.
+type Activity struct {
+	Entities uint64 // that live in its shard, idle ones included, up to a tenth of a second ago
+	Handled  uint64 // messages that its shard has handled since it lives here, as old as that
+	// The rest is of Blocking entities, which have a mailbox of their own; of others nil. Those share a worker or a loop,
+	// which says nothing of one of them.
+	Mailbox *Mailbox
+}
+
+// Mailbox is what waits for one Blocking entity.
+type Mailbox struct {
+	Lives   bool          // it has an instance, or messages for one
+	Busy    bool          // its handler runs, or is about to
+	Waiting int           // messages that no run has taken up
+	Bytes   int           // of them, those that are being worked off included
+	Idle    time.Duration // since it handled a message last; zero while it is busy
+}
+
+// Home says where an entity lives, as this node knows it: it asks nobody, blocks for nobody, and costs the node nothing
+// but a look. A node learns the homes of shards that it sends to, or hosts; Report asks all. What it says may be over
+// when it returns: decide by a Fence, never by this. Errors: ErrBadID, ErrBadShard, ErrSettingsDiffer, and that of a
+// node that has ended.
+func (r *Region) Home(id string) (Home, error) {
+	f, err := driver.Find(id, r.r)
+	if err != nil {
+		return Home{}, err
+	}
+	h := Home{Shard: f.Shard, Node: f.Node, Here: f.Here, Fence: f.Fence, Waiting: f.Waiting}
+	if !f.Node.IsZero() {
+		h.Since = time.Now().Add(-f.Since)
+	}
+	if f.Here {
+		h.Activity = &Activity{Entities: f.Entities, Handled: f.Handled}
+	}
+	if f.Looked {
+		d := f.Doing
+		h.Activity.Mailbox = &Mailbox{d.Lives, d.Busy, d.Waiting, d.Bytes, d.Idle}
+	}
+	return h, nil
+}

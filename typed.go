@@ -33,6 +33,9 @@ func (t *TypedRegion[Q, R]) With(headers []byte) *TypedRegion[Q, R] {
 	return &TypedRegion[Q, R]{t.region.With(headers), t.ask, t.reply}
 }
 
+// Home is Region.Home: where an entity lives, as this node knows it.
+func (t *TypedRegion[Q, R]) Home(id string) (Home, error) { return t.region.Home(id) }
+
 func (t *TypedRegion[Q, R]) encode(m *Q) (*bytebufferpool.ByteBuffer, error) {
 	buf := bytebufferpool.Get()
 	b, err := t.ask.Append(buf.B[:0], m)

@@ -442,3 +442,110 @@ func TestATakenPort(t *testing.T) {
 		defer func() { _ = s.Close(context.Background()) }()
 	}
 }
+
+// worded answers what it is told to: with its payload, an error, bytes that are no text, too much, or late.
+type worded struct{ free chan struct{} }
+
+var errKnown = kith.NewError("sold-out", kith.KindConflict, "nothing is left")
+
+func (h worded) Receive(c *kith.Context, payload []byte) error {
+	switch string(payload) {
+	case "fail":
+		return errKnown
+	case "bytes":
+		return c.Reply([]byte{0xff, 0})
+	case "large":
+		return c.Reply(make([]byte, maxReply+1))
+	case "late":
+		<-h.free
+	}
+	if !c.Asked() {
+		return nil
+	}
+	return c.Reply(payload)
+}
+func (worded) Stop(*kith.Context) {}
+
+// TestWhereAndWords: where an entity lives as every node says it, with its mailbox where it lives; what it answers, and
+// whether it may have run when it does not, to whoever has the token (OPS-1).
+func TestWhereAndWords(t *testing.T) {
+	free := make(chan struct{})
+	declare := func(n *kith.Node) {
+		_, err := n.Register(kith.EntityType{Name: "shop", Shards: 8, Mode: kith.Blocking,
+			New: func(string, kith.Fence) kith.Handler { return worded{free} }})
+		require.NoError(t, err)
+	}
+	a, sa := start(t, Config{Token: token})
+	declare(a)
+	b, sb := start(t, Config{Token: token}, a.Addr().String())
+	declare(b)
+	d, bearer := described(t), "Bearer "+token
+	send := func(s *Server, what, payload string, want int) map[string]any {
+		t.Helper()
+		verb := what[:strings.IndexByte(what+"?", '?')]
+		status, body, _ := asks(t, s, "POST", "/v1/types/shop/"+what, bearer, "", strings.NewReader(payload))
+		require.Equal(t, want, status, "%s", body)
+		var v map[string]any
+		require.NoError(t, json.Unmarshal(body, &v))
+		r := d.Paths["/v1/types/{name}/"+verb]["post"].Responses[fmt.Sprint(status)]
+		d.holds(t, what, r.Content["application/json"].Schema, any(v))
+		return v
+	}
+	where := func(s *Server, id string) map[string]any {
+		t.Helper()
+		path := "/v1/types/{name}/home"
+		return d.answers(t, s, "GET", "/v1/types/shop/home?id="+id, path, "", 200).(map[string]any)
+	}
+	none := where(sa, "nobody")
+	require.NotContains(t, none, "node", "nobody has sent there")
+	require.Equal(t, false, none["answered"])
+
+	require.Equal(t, "hello", send(sb, "ask?id=x%2Fy", "hello", 200)["reply"])
+	require.Equal(t, "", send(sb, "ask?id=x%2Fy", "", 200)["reply"])
+	require.Equal(t, "/wA=", send(sb, "ask?id=x%2Fy", "bytes", 200)["reply_base64"])
+	send(sa, "tell?id=x%2Fy", "something", 200)
+	owner, other := sa, sb
+	at := where(sa, "x%2Fy")
+	if at["here"] != true {
+		owner, other = sb, sa
+	}
+	require.Eventually(t, func() bool { // figures are a tenth of a second old
+		here, there := where(owner, "x%2Fy"), where(other, "x%2Fy")
+		require.Equal(t, here["node"], there["node"])
+		require.Equal(t, true, here["here"])
+		require.Equal(t, false, there["here"])
+		require.NotContains(t, there, "mailbox")
+		m := here["mailbox"].(map[string]any)
+		return there["entities"] == 1.0 && here["answered"] == true && here["handled"] == 4.0 && m["lives"] == true &&
+			m["busy"] == false && here["fence"] != "" && here["since"] != nil && there["fence"] == here["fence"]
+	}, time.Minute, 10*time.Millisecond)
+
+	failed := send(sa, "ask?id=x%2Fy", "fail", 502)
+	require.Equal(t, true, failed["may_have_run"])
+	require.Equal(t, "sold-out", failed["code"])
+	require.Equal(t, "conflict", failed["kind"])
+	require.Contains(t, failed["error"], "nothing is left")
+	require.Contains(t, send(sa, "ask?id=x%2Fy", "large", 502)["error"], "bytes")
+	require.Equal(t, true, send(sa, "ask?id=x%2Fy&within=20ms", "late", 504)["may_have_run"])
+	for range 3 {
+		send(sa, "tell?id=x%2Fy", "behind", 200)
+	}
+	require.Eventually(t, func() bool {
+		m := where(owner, "x%2Fy")["mailbox"].(map[string]any)
+		return m["busy"] == true && m["waiting"].(float64) >= 1 && m["bytes"].(float64) > 0
+	}, time.Minute, 10*time.Millisecond)
+	close(free)
+
+	for bad, want := range map[string]int{"ask?id=": 400, "ask": 400, "ask?id=x&within=1h": 400, "ask?id=x&within=x": 400,
+		"tell?id=" + strings.Repeat("x", 1025): 400, "tell?id=x&id=y": 400} {
+		send(sa, bad, "", want)
+	}
+	d.answers(t, sa, "GET", "/v1/types/shop/home", "/v1/types/{name}/home", "", 400)
+	d.answers(t, sa, "GET", "/v1/types/none/home?id=x", "/v1/types/{name}/home", "", 404)
+	for _, verb := range []string{"ask", "tell"} {
+		d.answers(t, sa, "POST", "/v1/types/none/"+verb+"?id=x", "/v1/types/{name}/"+verb, bearer, 404)
+	}
+	require.NoError(t, a.Close())
+	d.answers(t, sa, "GET", "/v1/types/shop/home?id=x", "/v1/types/{name}/home", "", 503)
+	require.Equal(t, false, send(sa, "ask?id=x", "hello", 503)["may_have_run"])
+}

@@ -35,6 +35,9 @@ const (
 	maxHeader      = 16 << 10
 	maxBody        = 4 << 10
 	reportTime     = 5 * time.Second // for all members to answer
+	askTime        = 5 * time.Second // for an entity to answer; as long at most as askMost
+	askMost        = 8 * time.Second
+	maxReply       = 1 << 20
 
 	// What all readers together get, beside those of health. Answers are made one at a time, in a quarter of the time of
 	// one processor.

@@ -3,6 +3,8 @@
 package admin
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"time"
 
@@ -25,14 +27,16 @@ func byName(names localname.Names, cfg Config, c *counters, next http.Handler) h
 }
 
 // checked serves what mux does, to readers that take an answer within a time. What cannot be read is refused before;
-// what mux refuses by itself is said as all errors are. No route wants a body, so what there is of one is read here and
-// let go.
+// what mux refuses by itself is said as all errors are. A body is read here, all of it or none: the route is given what
+// came.
 func checked(c *counters, write time.Duration, mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(write)) // not every writer has one
 		status, why := refuse.Query(q)
 		if status == 0 {
-			_, status, why = refuse.Body(w, q, maxBody)
+			var body []byte
+			body, status, why = refuse.Body(w, q, maxBody)
+			q.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		if status != 0 {
 			c.badRequests.Add(1)

@@ -1,4 +1,4 @@
-// Moves: what an operator has moved, and kept from moving.
+// Orders about types: what an operator has moved, kept from moving, and sent to an entity.
 
 package admin
 
@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kith-io/kith"
 )
@@ -80,4 +82,89 @@ func (a *api) move(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	fail(w, http.StatusNotFound, "no member at "+called(to))
+}
+
+// reply is the answer of POST /v1/types/{name}/ask: text, or bytes that are none, in base64.
+type reply struct {
+	Reply string `json:"reply"`
+	Bytes []byte `json:"reply_base64,omitempty"`
+}
+
+// unanswered is the answer to a message that was not accepted, or an ask that has no reply.
+type unanswered struct {
+	Error string `json:"error"`
+	// MayHaveRun says whether a handler may have been called for the message (kith.MayHaveRun): false means that it can be
+	// sent again.
+	MayHaveRun bool   `json:"may_have_run"`
+	Code       string `json:"code,omitempty"` // of a kith.Error of the handler
+	Kind       string `json:"kind,omitempty"`
+}
+
+// ask asks the entity ?id= with the body, for askTime or what ?within= says.
+func (a *api) ask(w http.ResponseWriter, q *http.Request) {
+	within := askTime
+	if text := q.URL.Query().Get("within"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 || d > askMost {
+			fail(w, http.StatusBadRequest, fmt.Sprintf("within %s: a duration of at most %v, such as 500ms", called(text),
+				askMost))
+			return
+		}
+		within = d
+	}
+	a.send(w, q, func(r *kith.Region, id string, payload []byte) (any, error) {
+		ctx, cancel := context.WithTimeout(q.Context(), within)
+		defer cancel()
+		b, err := r.Ask(ctx, id, payload)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(b) > maxReply:
+			return nil, fmt.Errorf("%w: the reply has %d bytes, more than %d are not shown", kith.ErrTooLarge, len(b), maxReply)
+		case utf8.Valid(b):
+			return reply{Reply: string(b)}, nil
+		}
+		return reply{Bytes: b}, nil
+	})
+}
+
+// tell sends the body to the entity ?id=: accepted here, which is not handled.
+func (a *api) tell(w http.ResponseWriter, q *http.Request) {
+	a.send(w, q, func(r *kith.Region, id string, payload []byte) (any, error) {
+		return done{"accepted for " + called(id)}, r.Tell(id, payload)
+	})
+}
+
+// send does something with the body and the entity of a request.
+func (a *api) send(w http.ResponseWriter, q *http.Request, by func(r *kith.Region, id string, payload []byte) (any,
+	error)) {
+	r, id := a.region(q.PathValue("name")), q.URL.Query().Get("id")
+	if r == nil {
+		fail(w, http.StatusNotFound, "type "+called(q.PathValue("name"))+" is not registered on this node")
+		return
+	}
+	payload, err := io.ReadAll(q.Body) // it has been read already, within bounds
+	if err == nil {
+		var out any
+		if out, err = by(r, id, payload); err == nil {
+			say(w, http.StatusOK, out)
+			return
+		}
+	}
+	status, own := http.StatusServiceUnavailable, (*kith.Error)(nil)
+	out := unanswered{Error: err.Error(), MayHaveRun: kith.MayHaveRun(err)}
+	switch {
+	case errors.Is(err, kith.ErrBadID), errors.Is(err, kith.ErrBadShard):
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	case errors.Is(err, kith.ErrTimeout):
+		status = http.StatusGatewayTimeout
+	case errors.Is(err, kith.ErrHandler), errors.Is(err, kith.ErrPanic), errors.Is(err, kith.ErrNoReply),
+		errors.Is(err, kith.ErrTooLarge):
+		status = http.StatusBadGateway
+	}
+	if errors.As(err, &own) {
+		out.Code, out.Kind = own.Code, own.Kind.String()
+	}
+	say(w, status, out)
 }

@@ -35,6 +35,7 @@ var routes = []route{
 	{"GET", "/v1/decisions", false, costHeavy, (*views).decisions, nil},
 	{"GET", "/v1/types", false, costHeavy, (*views).types, nil},
 	{"GET", "/v1/types/{name}", false, costWaits, (*views).shards, nil},
+	{"GET", "/v1/types/{name}/home", false, costWaits, (*views).home, nil},
 	{"GET", "/v1/partitions", false, costHeavy, (*views).partitions, nil},
 	{"GET", "/v1/stats", false, costHeavy, (*views).stats, nil},
 	{"GET", "/v1/peers", false, costHeavy, (*views).peers, nil},
@@ -52,6 +53,8 @@ var routes = []route{
 	{"POST", "/v1/rebalancing/pause", true, costWaits, (*views).pause, nil},
 	{"POST", "/v1/rebalancing/resume", true, costWaits, (*views).resume, nil},
 	{"POST", "/v1/types/{name}/move", true, costWaits, (*views).move, []string{"shard", "to"}},
+	{"POST", "/v1/types/{name}/ask", true, costWaits, (*views).ask, []string{"id", "within"}},
+	{"POST", "/v1/types/{name}/tell", true, costWaits, (*views).tell, []string{"id"}},
 	{"POST", "/v1/members/{addr}/down", true, costWaits, (*views).down, nil},
 	{"POST", "/v1/prepare-full-shutdown", true, costWaits, (*views).prepare, nil},
 }

@@ -4,6 +4,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -113,6 +114,97 @@ func (a *api) shards(w http.ResponseWriter, q *http.Request) {
 	}
 	defer done()
 	say(&worker{w, done}, http.StatusOK, reportOf(&rep, each))
+}
+
+// found is the answer of GET /v1/types/{name}/home.
+type found struct {
+	Type     string       `json:"type"`
+	ID       string       `json:"id"`
+	Shard    kith.ShardID `json:"shard"`
+	Node     string       `json:"node,omitempty"` // absent: the shard lives nowhere, or nobody who answered has it
+	Here     bool         `json:"here"`           // it is the node that was asked
+	Fence    string       `json:"fence,omitempty"`
+	Since    *time.Time   `json:"since,omitempty"` // when the node that was asked learnt that
+	Waiting  int          `json:"waiting"`         // messages of that node that wait for the home
+	Answered bool         `json:"answered"`        // the owner has said that the shard lives there
+	Stopping bool         `json:"stopping,omitempty"`
+	Entities uint64       `json:"entities"`          // of its shard, if the owner has answered
+	Handled  uint64       `json:"handled,omitempty"` // by its shard, if it lives here
+	Mailbox  *mailbox     `json:"mailbox,omitempty"` // of a Blocking entity that lives here
+}
+
+// mailbox is what waits for an entity, and whether it runs.
+type mailbox struct {
+	Lives   bool    `json:"lives"`
+	Busy    bool    `json:"busy"`
+	Waiting int     `json:"waiting"`
+	Bytes   int     `json:"bytes"`
+	Idle    float64 `json:"idle_s"`
+}
+
+// home says where ?id= lives: what this node knows, and what the members say that have its shard. They are asked as for
+// GET /v1/types/{name}: once for all who want to know at the same time.
+func (a *api) home(w http.ResponseWriter, q *http.Request) {
+	r, id := a.region(q.PathValue("name")), q.URL.Query().Get("id")
+	if r == nil {
+		fail(w, http.StatusNotFound, "type "+called(q.PathValue("name"))+" is not registered on this node")
+		return
+	}
+	h, err := r.Home(id)
+	if err != nil {
+		unfit(w, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(q.Context(), reportTime)
+	defer cancel()
+	rep, err := r.Report(ctx)
+	if err != nil {
+		failed(w, err)
+		return
+	}
+	done, err := a.counts.reads.Work(q.Context())
+	if err != nil {
+		return
+	}
+	defer done()
+	say(&worker{w, done}, http.StatusOK, foundOf(r.Type().Name, id, h, &rep))
+}
+
+// unfit answers that an id cannot be one, or whatever else keeps a region from looking.
+func unfit(w http.ResponseWriter, err error) {
+	if errors.Is(err, kith.ErrBadID) || errors.Is(err, kith.ErrBadShard) {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	failed(w, err)
+}
+
+// foundOf puts together what a node knows and what the members say, whose word is newer.
+func foundOf(name, id string, h kith.Home, rep *kith.TypeReport) found {
+	out := found{Type: name, ID: id, Shard: h.Shard, Here: h.Here, Waiting: h.Waiting}
+	at := h.Node
+	for i := range rep.Nodes {
+		for _, s := range rep.Nodes[i].Shards {
+			if s.Shard == h.Shard && (!out.Answered || out.Stopping) { // of two, the one that does not give it away
+				at, out.Answered, out.Stopping = rep.Nodes[i].Node, true, s.Stopping
+				out.Entities = uint64(s.Entities)
+			}
+		}
+	}
+	if !at.IsZero() {
+		out.Node = at.String()
+	}
+	if out.Here = h.Here && at == h.Node; at == h.Node && !at.IsZero() {
+		since := h.Since.UTC()
+		out.Fence, out.Since = h.Fence.String(), &since
+	}
+	if act := h.Activity; act != nil && out.Here {
+		out.Handled = act.Handled
+		if m := act.Mailbox; m != nil {
+			out.Mailbox = &mailbox{m.Lives, m.Busy, m.Waiting, m.Bytes, m.Idle.Seconds()}
+		}
+	}
+	return out
 }
 
 func (a *api) region(name string) *kith.Region {

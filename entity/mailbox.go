@@ -320,3 +320,29 @@ func takeBatch(s *Shard, e *Entity, b *batch, from int) {
 	}
 	s.finish(e, b)
 }
+
+// Doing is what an entity is doing at a moment.
+type Doing struct {
+	Lives   bool          // it has an instance, or messages for one
+	Busy    bool          // its handler runs, or is about to
+	Waiting int           // messages in its mailbox that no run has taken up
+	Bytes   int           // that its mailbox counts, those of messages that are being worked off included
+	Idle    time.Duration // since it handled a message last; zero while it is busy
+}
+
+// Look says what an entity of a Blocking type is doing. It steps nothing.
+func Look(id string, s *Shard, now time.Duration) Doing {
+	e := s.table.find(HashID([]byte(id)), []byte(id))
+	if e == nil {
+		return Doing{}
+	}
+	a := e.act
+	if a == nil {
+		return Doing{Lives: true, Idle: max(now-e.used, 0)}
+	}
+	d := Doing{Lives: true, Busy: true, Bytes: a.bytes}
+	for b := a.head; b != nil; b = b.next {
+		d.Waiting += b.len()
+	}
+	return d
+}

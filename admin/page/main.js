@@ -6,6 +6,7 @@ import { legend, Ring } from "./ring.js";
 import { links, Matrix, phi, reach } from "./matrix.js";
 import { banner, decisions, detail, events, live as tellLive, partitions, shards, tiles } from "./panels.js";
 import { Chart, rates, times } from "./charts.js";
+import { Where } from "./where.js";
 import { follow } from "./stream.js";
 
 const model = new Model();
@@ -21,6 +22,7 @@ const matrices = [
   new Matrix(byId("phi"), "How each node judges the silence of each other one", phi),
   new Matrix(byId("links"), "What waits on the links between nodes", links),
 ];
+const where = new Where(model);
 const charts = [new Chart(byId("rates"), rates, short), new Chart(byId("times"), times, micros)];
 
 function show() {
@@ -34,6 +36,7 @@ function show() {
   detail(model, chosen);
   shards(model, chosen);
   partitions(model);
+  where.show();
   events(model);
   decisions(model);
   for (const m of matrices) m.show(model, chosen);

@@ -193,3 +193,30 @@ func TestHostileNames(t *testing.T) {
 	require.LessOrEqual(t, js[int](b, `document.documentElement.scrollWidth`), 1000)
 	b.clean()
 }
+
+// TestWhereIsX: somebody types an id and sees its home; an id that nobody has dealt with has none; hostile ones are text;
+// a page of several nodes asks nobody (OPS-1).
+func TestWhereIsX(t *testing.T) {
+	started := `admin-started address=(\S+)`
+	_, a1 := spawn(t, started, "run", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--demo", "--demo-shards=1")
+	b := open(t, "http://"+a1, 1360, 900)
+	ask := func(id string) {
+		js[bool](b, `(document.getElementById("where-id").value = %q, document.querySelector("#where button").click(), true)`, id)
+	}
+	b.until(`!document.getElementById("where").hidden && document.getElementById("where-type").value === "counter"`)
+	home := `document.getElementById("where-home").innerText`
+	b.until(`(document.querySelector("#where button").click(), %s.includes("Type an id."))`, home)
+	ask("lobby")
+	b.until(`%s.includes("lobby:") && %s.includes("shard 0")`, home, home)
+	ask("<b>x</b>&?#/")
+	b.until(`%s.startsWith("<b>x</b>&?#/:")`, home)
+	require.Zero(t, js[int](b, `document.querySelectorAll("#where-home b").length`))
+	b.picture("dashboard-where.png")
+	b.clean()
+
+	_, board := spawn(t, `dashboard (http://\S+)`, "dashboard", "n1="+a1)
+	b = open(t, board, 1360, 900)
+	b.until(`document.querySelector("#ring .node.up")`)
+	require.True(t, js[bool](b, `document.getElementById("where").hidden`))
+	b.clean()
+}

@@ -114,3 +114,51 @@ func names(list []*kith.Region) (names []string) {
 	}
 	return names
 }
+
+// TestHomeOfAnEntity: every node that has dealt with an entity's shard says the same home and fence, and the owner what
+// goes on there; one that has not knows nothing, and asks nobody (SHD-7).
+func TestHomeOfAnEntity(t *testing.T) {
+	t.Parallel()
+	l := newLedger()
+	nodes := cluster(t, 2, nil, nil)
+	var regions []*kith.Region
+	for _, n := range nodes {
+		typ := echoType("orders", kith.Blocking, l, func() *kith.Node { return n })
+		typ.Shards = 4
+		r, err := n.Register(typ)
+		require.NoError(t, err)
+		regions = append(regions, r)
+	}
+	typed := kith.Typed(regions[0], kith.JSON[string](), kith.JSON[string]())
+	none, err := typed.Home("a")
+	require.NoError(t, err)
+	require.Equal(t, kith.Home{Shard: regions[0].Shard("a")}, none)
+	for _, r := range regions {
+		_, err := r.Ask(within(t), "a", numbered(0, 0))
+		require.NoError(t, err)
+	}
+	eventually(t, func() bool {
+		here := 0
+		var homes []kith.Home
+		for i, r := range regions {
+			h, err := r.Home("a")
+			require.NoError(t, err)
+			homes = append(homes, h)
+			require.Equal(t, h.Here, h.Node == nodes[i].ID())
+			require.False(t, h.Since.IsZero())
+			require.Equal(t, h.Here, h.Activity != nil)
+			if h.Here && h.Activity.Handled == 2 && h.Activity.Entities == 1 && h.Activity.Mailbox.Lives &&
+				!h.Activity.Mailbox.Busy {
+				here++
+			}
+		}
+		require.Equal(t, homes[0].Fence, homes[1].Fence)
+		require.Equal(t, homes[0].Node, homes[1].Node)
+		return here == 1
+	}, "the figures are up to a tenth of a second old")
+	_, err = regions[0].Home("")
+	require.ErrorIs(t, err, kith.ErrBadID)
+	require.NoError(t, nodes[0].Close())
+	_, err = regions[0].Home("a")
+	require.ErrorIs(t, err, kith.ErrStopped)
+}

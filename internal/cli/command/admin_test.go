@@ -183,6 +183,47 @@ func TestRunServesItsAdminInterface(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 }
 
+// Where is X: every node says the same home, an entity is asked and told with the token, and a refusal says whether a
+// handler may have run (OPS-1).
+func TestWhereAskTell(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef"), 0o600))
+	token := "--token-file=" + file
+	_, _, addr, at := live(t, "--admin-token-file="+file, "--demo")
+	_, _, _, other := live(t, "--demo", "--seeds="+addr)
+	code, out, errs := program(t, "ask", "counter", "lobby", token, "--admin="+at)
+	require.Equal(t, env.ExitOK, code, errs)
+	require.NotEmpty(t, out)
+	require.Eventually(t, func() bool {
+		code, here, _ := program(t, "where", "counter", "lobby", "--admin="+at)
+		again, there, _ := program(t, "where", "counter", "lobby", "--admin="+other)
+		require.LessOrEqual(t, code, 1)
+		return code == 0 && again == 0 && strings.Contains(here, "answers: entities of this shard: 1") &&
+			strings.Contains(here, "node  ") && strings.Contains(there, "node  ")
+	}, 2*time.Minute, tick)
+	code, out, _ = program(t, "where", "counter", "lobby", "--admin="+at, "--json")
+	require.Equal(t, env.ExitOK, code)
+	require.True(t, json.Valid([]byte(out)), out)
+	code, out, errs = program(t, "tell", "counter", "lobby", "no number", token, "--admin="+at)
+	require.Equal(t, env.ExitOK, code, errs)
+	require.Contains(t, out, "accepted")
+	code, _, errs = program(t, "ask", "counter", "lobby", "no number", token, "--admin="+at)
+	require.Equal(t, env.ExitFailed, code)
+	require.Contains(t, errs, "got 9 bytes")
+	require.Contains(t, errs, "a handler may have run")
+	code, _, errs = program(t, "ask", "counter", "lobby", "--admin="+at)
+	require.Equal(t, env.ExitFailed, code)
+	require.Contains(t, errs, "token")
+	code, _, errs = program(t, "where", "nothing", "lobby", "--admin="+at)
+	require.Equal(t, env.ExitFailed, code)
+	require.Contains(t, errs, "not registered")
+	for _, bad := range [][]string{{"where", "counter"}, {"where", "counter", ""}, {"ask", "counter", "x", "--within=9s"},
+		{"tell", "counter", "x", strings.Repeat("x", 4097)}} {
+		code, _, errs := program(t, append(bad, "--admin="+at)...)
+		require.Equal(t, env.ExitUsage, code, errs)
+	}
+}
+
 // live starts a node as a process and returns its address and that of its admin interface.
 func live(t *testing.T, args ...string) (cmd *exec.Cmd, stderr *bufio.Scanner, addr, at string) {
 	t.Helper()
@@ -368,7 +409,8 @@ func TestHostileAnswers(t *testing.T) {
 		"members":[{"addr":EVIL,"status":EVIL,"roles":[EVIL],"app_version":EVIL,"accused_by":[EVIL]}],
 		"types":[{"name":EVIL,"mode":EVIL,"role":EVIL}],"coordinator":EVIL,"nodes":[{"node":EVIL}],"missing":[EVIL],
 		"moves":[{"from":EVIL,"to":EVIL,"phase":EVIL}],"for":EVIL,"blockers":[{"why":EVIL}],"id":EVIL,"status":EVIL,
-		"decisions":[{"at":"2026-01-01T00:00:00Z","text":EVIL}],"accused_by":[EVIL],"message":EVIL,"error":EVIL}`)
+		"decisions":[{"at":"2026-01-01T00:00:00Z","text":EVIL}],"accused_by":[EVIL],"message":EVIL,"error":EVIL,
+		"node":EVIL,"fence":EVIL}`)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		switch q.URL.Path {
 		case "/v1/events":
@@ -382,7 +424,8 @@ func TestHostileAnswers(t *testing.T) {
 	}))
 	defer s.Close()
 	for args, lines := range map[string]int{"members": 2, "shards": 2, "shards x": 5, "explain": 4, "events": 1,
-		"drain": 1, "status": 6 + 1, "down x --dry-run": 3, "leave": 1} {
+		"drain": 1, "status": 6 + 1, "down x --dry-run": 3, "leave": 1, "where x y": 5,
+		"tell x y": 1} {
 		code, out, errs := program(t, append(strings.Fields(args), "--admin="+s.URL)...)
 		require.LessOrEqual(t, code, 1, args)
 		require.Equal(t, lines, strings.Count(out+errs, "\n"), "%s: %q", args, out+errs)

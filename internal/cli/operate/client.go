@@ -62,11 +62,16 @@ var errAsked = errors.New("the node refuses")
 
 // request sends one request and returns its answer, which is not an error of the node.
 func (f *Asked) request(ctx context.Context, method, path string) (*http.Response, error) {
+	return f.requestBody(ctx, method, path, "")
+}
+
+// requestBody is request with a body.
+func (f *Asked) requestBody(ctx context.Context, method, path, body string) (*http.Response, error) {
 	base := f.Admin
 	if !strings.Contains(base, "://") {
 		base = "http://" + base
 	}
-	q, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(base, "/")+path, nil)
+	q, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(base, "/")+path, strings.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("--admin: %w", err)
 	}
@@ -103,9 +108,14 @@ func (f *Asked) get(path string, v any, want ...int) ([]byte, error) {
 }
 
 func (f *Asked) send(method, path string, v any, want ...int) ([]byte, error) {
+	return f.sendBody(method, path, "", v, want...)
+}
+
+// sendBody is send with a body.
+func (f *Asked) sendBody(method, path, with string, v any, want ...int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), f.Timeout)
 	defer cancel()
-	a, err := f.request(ctx, method, path)
+	a, err := f.requestBody(ctx, method, path, with)
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +132,26 @@ func (f *Asked) send(method, path string, v any, want ...int) ([]byte, error) {
 		if json.Unmarshal(body, &p) != nil || p.Error == "" {
 			p.Error = a.Status
 		}
-		return nil, fmt.Errorf("%w: %s", errAsked, cli.OneLine(p.Error))
+		return nil, fmt.Errorf("%w: %s%s", errAsked, cli.OneLine(p.Error), ran(body))
 	}
 	if err := json.Unmarshal(body, v); err != nil {
 		return nil, fmt.Errorf("the answer is none of this interface: %w", err)
 	}
 	return body, nil
+}
+
+// ran says whether a message that came to nothing may have been handled; nothing where the answer does not say.
+func ran(body []byte) string {
+	var a struct {
+		MayHaveRun *bool `json:"may_have_run"`
+	}
+	switch err := json.Unmarshal(body, &a); {
+	case err != nil || a.MayHaveRun == nil:
+		return ""
+	case *a.MayHaveRun:
+		return "; a handler may have run"
+	}
+	return "; no handler has run"
 }
 
 // order sends a request that changes something, and prints what became of it.

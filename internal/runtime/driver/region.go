@@ -134,6 +134,7 @@ type routeEntry struct {
 	doubted     atomic.Bool // a receiver has refused it; asked about once
 	of          slotRef
 	fence       route.Fence
+	since       time.Duration // when this node learnt of it
 }
 
 // heirTable knows to which nodes shards have moved lately: they may answer asks that were sent before.

@@ -40,7 +40,8 @@ func (d *dispatch) routeChanged(ch *shard.RouteChange) {
 		return
 	}
 	ref := slotRef{r, ch.Shard}
-	e := &routeEntry{term: ch.Fence.Term(), epoch: ch.Fence.Epoch(), of: ref, fence: ch.Fence}
+	e := &routeEntry{term: ch.Fence.Term(), epoch: ch.Fence.Epoch(), of: ref, fence: ch.Fence,
+		since: d.now()}
 	if ch.State == shard.RouteMoving {
 		r.heirs.add(ch.Shard, ch.Fence, ch.Next)
 	}

@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/core/survey"
 	"github.com/kith-io/kith/internal/runtime/exec"
@@ -38,6 +41,54 @@ func Survey(ctx context.Context, r *Region) (survey.Result, error) {
 		}
 	}
 	return d.surveys.Ask(ctx, r.id, ids, d.surveys.Put), nil
+}
+
+// Found is where an entity lives, as this node knows it.
+type Found struct {
+	Shard   route.ShardID
+	Node    peer.ID // zero: it is not known; nor are Fence and Since
+	Fence   route.Fence
+	Since   time.Duration // how long this node has known that
+	Waiting int           // messages of this node that wait for the home of its shard
+
+	Here     bool
+	Entities uint64 // of its shard, if it is Here, and the rest
+	Handled  uint64
+	Doing    entity.Doing
+	Looked   bool // Doing says something
+}
+
+// Find says where an entity lives as far as this node knows. It asks nobody and steps nothing.
+func Find(id string, r *Region) (f Found, err error) {
+	if err := cmp.Or(route.CheckID(id), r.Refused(), r.d.Err()); err != nil {
+		return f, err
+	}
+	if f.Shard, err = r.typ.ShardOf(id); err != nil {
+		return f, err
+	}
+	s := known(r, f.Shard)
+	if s == nil {
+		return f, nil
+	}
+	s.mu.Lock()
+	f.Waiting, _ = s.slot.Parked()
+	e := s.route.Load()
+	if e == nil {
+		e = s.next
+	}
+	if s.slot.State() >= flow.Local && e != nil {
+		f.Node, f.Fence, f.Here, f.Since = s.slot.Home(), s.slot.Fence(), s.slot.IsLocal(), max(r.d.now()-e.since, 0)
+	}
+	s.mu.Unlock()
+	if !f.Here {
+		return f, nil
+	}
+	f.Node = r.d.self
+	if h := e.host; h != nil {
+		f.Entities, f.Handled = exec.Entities(h), exec.Handled(h)
+		f.Doing, f.Looked = exec.Look(id, h)
+	}
+	return f, nil
 }
 
 // look says what this node has of a type. Of the control goroutine it wants only what moves.

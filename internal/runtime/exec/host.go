@@ -126,6 +126,18 @@ func Entities(h *Host) uint64 { return h.shown.value[figEntities].Load() }
 // Handled returns how many messages were handled in a shard since it lives here, up to showEvery ago.
 func Handled(h *Host) uint64 { return h.shown.value[figHandled].Load() }
 
+// Look says what an entity of a shard is doing; known is false for one of a type that is not Blocking, which has no
+// mailbox of its own.
+func Look(id string, h *Host) (d entity.Doing, known bool) {
+	if h.queue != nil {
+		return d, false
+	}
+	now := h.x.Clock.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return entity.Look(id, h.sh, now), true
+}
+
 // HandlerTime returns how long handlers of the shard ran since Weigh was called and it lives here: what they waited for
 // included. Of Blocking entities that is the length of their runs, which ended; of the others an estimate, by one call
 // in so many. Zero for a type that is not weighed.
