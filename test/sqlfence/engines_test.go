@@ -15,8 +15,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -27,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
+	"github.com/kith-io/kith/internal/lab/pgserver"
 	"github.com/kith-io/kith/sqlfence"
 )
 
@@ -98,7 +97,7 @@ type server struct {
 	begin          func(s *server) error
 	dir, name, apt string
 	failed         error
-	cmd            *exec.Cmd
+	stop           func() // nil: it has not begun
 	log            bytes.Buffer
 	databases      int
 }
@@ -111,12 +110,9 @@ var (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	for _, s := range []*server{postgres, maria} {
-		if s.cmd != nil && s.cmd.Process != nil {
-			_ = s.cmd.Process.Signal(syscall.SIGQUIT)
-			_ = s.cmd.Process.Signal(syscall.SIGKILL)
-			_ = s.cmd.Wait()
+		if s.stop != nil {
+			s.stop()
 		}
-		_ = os.RemoveAll(s.dir)
 	}
 	os.Exit(code)
 }
@@ -124,11 +120,7 @@ func TestMain(m *testing.M) {
 // need returns the server, or skips the test.
 func (s *server) need(t *testing.T) *server {
 	t.Helper()
-	s.once.Do(func() {
-		if s.dir, s.failed = os.MkdirTemp("", "kith-sf"); s.failed == nil { // short: the path of a socket is
-			s.failed = s.begin(s)
-		}
-	})
+	s.once.Do(func() { s.failed = s.begin(s) })
 	if s.failed != nil {
 		t.Skipf("no %s server: %v (Debian: apt-get install %s)", s.name, s.failed, s.apt)
 	}
@@ -148,13 +140,55 @@ func (s *server) database(t *testing.T, driver, source string) string {
 	return name
 }
 
-// run starts a command that serves, and returns when it answers.
-func (s *server) run(cmd *exec.Cmd, driver, source string) error {
-	s.cmd, cmd.Stdout, cmd.Stderr = cmd, &s.log, &s.log
+// beginPostgres starts PostgreSQL.
+func beginPostgres(s *server) error {
+	p, err := pgserver.New(&s.log, "fsync=off", "deadlock_timeout=100ms")
+	if err != nil {
+		return err
+	}
+	s.dir, s.stop = p.Dir, func() {
+		p.Stop(syscall.SIGQUIT)
+		_ = p.Remove() // of the temporary directory
+	}
+	if err := p.Init(); err != nil {
+		return err
+	}
+	return p.Start()
+}
+
+// beginMaria starts MariaDB, whose dialect is MySQL's.
+func beginMaria(s *server) error {
+	install, err1 := exec.LookPath("mariadb-install-db")
+	serve, err2 := exec.LookPath("mariadbd")
+	who, err3 := user.Current()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "kith-sf") // short: the path of a socket is
+	if err != nil {
+		return err
+	}
+	at, data := filepath.Join(dir, "s"), filepath.Join(dir, "data")
+	cmd := exec.Command(serve, "--no-defaults", "--datadir="+data, "--socket="+at, "--skip-networking",
+		"--user="+who.Username, "--innodb-flush-log-at-trx-commit=0", "--pid-file="+filepath.Join(dir, "pid"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Stdout, cmd.Stderr = &s.log, &s.log
+	s.dir, s.stop = dir, func() {
+		if cmd.Process != nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		_ = os.RemoveAll(dir)
+	}
+	out, err := exec.Command(install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal",
+		"--user="+who.Username, "--skip-test-db").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("mariadb-install-db: %w: %s", err, out)
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	db, err := sql.Open(driver, source)
+	db, err := sql.Open("mysql", "root@unix("+at+")/")
 	if err != nil {
 		return err
 	}
@@ -164,69 +198,4 @@ func (s *server) run(cmd *exec.Cmd, driver, source string) error {
 			return err
 		}
 	}
-}
-
-// beginPostgres starts the newest PostgreSQL, as a user that is not root: it refuses to be root's.
-func beginPostgres(s *server) error {
-	bin := "/usr/lib/postgresql"
-	if list, _ := filepath.Glob(bin + "/*/bin/initdb"); len(list) > 0 {
-		slices.SortFunc(list, func(a, b string) int { return len(a) - len(b) })
-		bin = filepath.Dir(list[len(list)-1])
-	} else if file, err := exec.LookPath("initdb"); err == nil {
-		bin = filepath.Dir(file)
-	} else {
-		return err
-	}
-	as := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if os.Getuid() == 0 {
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			return err
-		}
-		uid, err1 := strconv.Atoi(u.Uid)
-		gid, err2 := strconv.Atoi(u.Gid)
-		if err := errors.Join(err1, err2, os.Chown(s.dir, uid, gid)); err != nil {
-			return err
-		}
-		as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	}
-	command := func(name string, args ...string) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(bin, name), args...)
-		cmd.Dir, cmd.SysProcAttr = s.dir, as
-		return cmd
-	}
-	data := filepath.Join(s.dir, "data")
-	out, err := command("initdb", "-D", data, "-U", "kith", "-A", "trust", "-E", "UTF8", "--no-sync").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, out)
-	}
-	return s.run(command("postgres", "-D", data, "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off",
-		"-c", "deadlock_timeout=100ms"), "pgx", "host="+s.dir+" user=kith dbname=postgres")
-}
-
-// beginMaria starts MariaDB, whose dialect is MySQL's.
-func beginMaria(s *server) error {
-	install, err := exec.LookPath("mariadb-install-db")
-	if err != nil {
-		return err
-	}
-	serve, err := exec.LookPath("mariadbd")
-	if err != nil {
-		return err
-	}
-	who, err := user.Current()
-	if err != nil {
-		return err
-	}
-	data := filepath.Join(s.dir, "data")
-	out, err := exec.Command(install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal",
-		"--user="+who.Username, "--skip-test-db").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("mariadb-install-db: %w: %s", err, out)
-	}
-	at := filepath.Join(s.dir, "s")
-	cmd := exec.Command(serve, "--no-defaults", "--datadir="+data, "--socket="+at, "--skip-networking",
-		"--user="+who.Username, "--innodb-flush-log-at-trx-commit=0", "--pid-file="+filepath.Join(s.dir, "pid"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	return s.run(cmd, "mysql", "root@unix("+at+")/")
 }
