@@ -13,7 +13,8 @@ import (
 	"github.com/kith-io/kith/store"
 )
 
-// marksSchema makes what marks need. kith_mark is kith_write for a commit that has marks.
+// marksSchema makes what marks need. kith_mark is kith_write for a commit that has marks. What kith_marks_forget has
+// found old may be written anew before it is locked, so it is asked for its age again then.
 const marksSchema = `
 
 create table if not exists kith_marks (
@@ -59,7 +60,7 @@ declare
 	had bigint;
 begin
 	with gone as (delete from kith_marks m using (select o.id, o.who from kith_marks o where o.key = n and o.at < until
-		order by o.at limit most) as old where m.key = n and m.id = old.id and m.who = old.who returning 1)
+		order by o.at limit most) as old where m.key = n and m.id = old.id and m.who = old.who and m.at < until returning 1)
 	select count(*) from gone into had;
 	return had;
 end $$;`
