@@ -4,10 +4,12 @@ package durable_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,3 +67,42 @@ func TestLateCopiesOfCommits(t *testing.T) {
 }
 
 var _ store.Store = (*echoing)(nil)
+
+// TestDeletionJoinsWhatWaits: an entity is deleted by a message whose write would join one that waits for its commit
+// before those of more new entities than one commit takes: all are stored, and the type does not stop (SHD-11).
+func TestDeletionJoinsWhatWaits(t *testing.T) {
+	m := store.Memory()
+	_, e := begin(t, bank{Store: m})
+	for range 5 {
+		_, err := e.Ask(within(t), "old", &order{Add: 1})
+		require.NoError(t, err)
+	}
+	waits := func(n int) {
+		t.Helper()
+		require.Eventually(t, func() bool { return e.Stats().Waiting == n }, time.Minute, time.Millisecond)
+	}
+	g := hold(m, "commit")
+	got := []<-chan answer{asks(t, e, "first", order{Add: 1})}
+	<-g.came
+	got = append(got, asks(t, e, "old", order{Add: 1}))
+	waits(2)
+	const many = store.MaxWrites + 20
+	for i := range many {
+		got = append(got, asks(t, e, fmt.Sprint("new", i), order{Add: 1}))
+	}
+	waits(2 + many)
+	got = append(got, asks(t, e, "old", order{Gone: true}))
+	waits(3 + many)
+	m.Fail(nil)
+	close(g.open)
+	for i, ch := range got {
+		require.NoError(t, (<-ch).err, "%d", i)
+	}
+	require.NoError(t, e.Err())
+	for i := range many {
+		b, _ := stored(t, m, fmt.Sprint("new", i))
+		require.Equal(t, `{"Balance":1}`, b)
+	}
+	_, version := stored(t, m, "old")
+	require.Zero(t, version)
+}

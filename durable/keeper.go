@@ -240,7 +240,8 @@ func (k *keeper) enters(c *kith.Context) *failure {
 }
 
 // put has a record written behind the last write of its entity, and r told then. One that is not on its way yet is
-// changed, while there is room for the marks of both: what a store never had needs no version.
+// changed, while there is room for the marks of both: what a store never had needs no version. A deletion comes last:
+// it raises the floor, and the records that are made before it have their versions already.
 func (k *keeper) put(h *head, w store.Write, m mailing, r reply) *failure {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -248,7 +249,7 @@ func (k *keeper) put(h *head, w store.Write, m mailing, r reply) *failure {
 		return k.dead
 	}
 	var before *pending
-	if p := h.last; p != nil && !p.taken && !joins(&w, p.Marks) {
+	if p := h.last; p != nil && !p.taken && (k.overtakes(p, &w) || !joins(&w, p.Marks)) {
 		p.taken, before = true, p
 	} else if p != nil && !p.taken {
 		w.Version, w.Nonce, w.New, p.mailing = p.Version, p.Nonce, p.fresh, m
@@ -276,6 +277,11 @@ func (k *keeper) put(h *head, w store.Write, m mailing, r reply) *failure {
 		go k.send()
 	}
 	return nil
+}
+
+// overtakes reports whether a write in the place of p would raise the floor before others that are queued.
+func (k *keeper) overtakes(p *pending, w *store.Write) bool {
+	return w.Delete && !p.Delete && k.queue[len(k.queue)-1] != p
 }
 
 // raise raises the floor by a write that deletes.
