@@ -106,3 +106,38 @@ func TestCopies(t *testing.T) {
 	_, had = sends(note{}, "")
 	require.Equal(t, "10", had)
 }
+
+// TestErrorOfAContextThatEnded: an error that a handler returns since the ask's time was over says nothing of the
+// message: it is no refusal, and the message is handled when it comes again. One that sends what cannot be sent is
+// refused, as it would be each time (SHD-12).
+func TestErrorOfAContextThatEnded(t *testing.T) {
+	node, err := kith.Start(t.Context(), kith.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = node.Close() })
+	calls := 0
+	const name = Name[string]("slow")
+	e, err := Register(node, Type[int, string, int]{Name: name, Store: store.Memory(), Shards: 1,
+		Handle: func(tx *Tx[int], s *string) (int, error) {
+			if calls++; calls == 1 {
+				<-tx.Context().Done()
+				return 0, fmt.Errorf("the other service: %w", tx.Context().Err())
+			}
+			if *s == "bad" {
+				name.Send(tx, "", s)
+			}
+			*tx.State++
+			return *tx.State, nil
+		}})
+	require.NoError(t, err)
+	sends := func(n uint64, body string, d time.Duration) outcome {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		h := note{kind: kindParcel, from: "a\x00anna", number: n, made: time.Now().UnixMilli()}
+		b, err := e.region.With(h.append(nil)).Ask(ctx, "x", fmt.Appendf(nil, "%q", body))
+		o, _ := outcomeOf(b, err)
+		return o
+	}
+	require.Equal(t, outcomeRetry, sends(1, "a", 50*time.Millisecond))
+	require.Equal(t, outcomeHandled, sends(1, "a", time.Minute))
+	require.Equal(t, outcomeVoid, sends(2, "bad", time.Minute))
+}

@@ -35,6 +35,7 @@ type sending struct {
 	text  string
 	next  time.Time // when it goes again
 	tries int
+	gap   bool // its receiver had not had the one before it: it waits until that is gone
 }
 
 // box is the outbox of one entity as it is stored.
@@ -288,7 +289,7 @@ func (m *mail) parcels(b *box, now time.Time, leave []shipment) []shipment {
 			continue
 		}
 		switch {
-		case last != nil && !last.under:
+		case last != nil && (p.gap || !last.under):
 		case p.next.After(now):
 			b.wants(p.next)
 		case m.under >= mostUnderWay:
@@ -389,6 +390,9 @@ func (m *mail) arrived(b *box, p *sending, o outcome, text string) {
 	m.under--
 	p.under = false
 	switch {
+	case o == outcomeGap && !p.gap:
+		p.gap = true
+		m.d.resent.Add(1)
 	case o == outcomeGap || o == outcomeRetry:
 		p.next = time.Now().Add(rest(p.tries))
 		p.tries++

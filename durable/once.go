@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"time"
 
@@ -143,6 +144,7 @@ func (e *instance[S, M, R]) handle(c *kith.Context, m *M, x *leave, answer []byt
 		answer, err = e.t.Reply.Append([]byte{byte(codeOK)}, &r)
 	}
 	if err != nil {
+		x.void = x.void && !ended(c.Context(), err)
 		return e.refuses(c, x, fails(codeRejected, err))
 	}
 	if x.key {
@@ -170,9 +172,16 @@ func (e *instance[S, M, R]) voids(c *kith.Context, x *leave, text string) *failu
 	return e.leaves(c, nil, e.same(c), x, outcomeVoid.tells([]byte(text)))
 }
 
+// ended reports whether a handler has failed since its context had ended, which says nothing of the message.
+func ended(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, context.Cause(ctx)) || errors.Is(err, kith.ErrTimeout))
+}
+
 // refuses answers a message that leaves nothing. A parcel is void then, if it would be refused again.
 func (e *instance[S, M, R]) refuses(c *kith.Context, x *leave, f *failure) *failure {
-	if x.void && x.mark.Value == nil && (f.code == codeRejected || f.code == codeTooLarge) {
+	again := f.code != codeRejected && f.code != codeTooLarge && f.code != codeBadSend
+	if x.void && x.mark.Value == nil && !again {
 		return e.voids(c, x, refused+f.text)
 	}
 	return e.rejects(c, f)

@@ -633,3 +633,17 @@ func TestRemindersSend(t *testing.T) {
 	require.Equal(t, []string{"at once", "reminded"}, w.Had)
 	sent(t, m, "wallet", 1)
 }
+
+// TestUndeliveredMaySend: where all of a full outbox is refused, what Undelivered sends in its place finds room, and
+// none waits the longer the more were refused before it (SHD-12).
+func TestUndeliveredMaySend(t *testing.T) {
+	m := store.Memory()
+	n, _ := begin(t, bank{Store: store.Memory()})
+	e := registers(t, n, walletType{Store: m, Undelivered: func(tx *durable.Tx[wallet], u *durable.Undelivered) {
+		wallets.Send(tx, "told", &move{Credit: 1, Note: u.ID})
+	}})
+	does(t, e, "anna", move{Deposit: durable.MaxOutbox})
+	does(t, e, "anna", move{Transfer: 1, To: "ben", Times: durable.MaxOutbox, Refuse: "closed"})
+	has(t, e, "told", func(w wallet) bool { return w.Balance == durable.MaxOutbox })
+	sent(t, m, "wallet", 4)
+}

@@ -190,6 +190,14 @@ func (e *instance[S, M, R]) settle(c *kith.Context) *failure {
 	}
 	e.live = nil
 	tx := e.begins(c, s)
+	tx.posted = e.posts()
+	tx.posted.room = true // for what is sent in the place of what leaves
+	for _, p := range e.out {
+		if x.gone[p.number] {
+			tx.posted.count--
+			tx.posted.bytes -= p.size()
+		}
+	}
 	for _, p := range lost {
 		u := &Undelivered{Type: p.typ, ID: p.id, Body: bytes.Clone(p.body), MayHaveRun: p.ended != outcomeVoid,
 			Err: ErrExpired, office: e.d.office}
