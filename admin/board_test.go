@@ -211,6 +211,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 		require.Equal(t, 2, streams.open())
 		pass(3 * time.Second)
 		require.Equal(t, 1, streams.open(), "the slow one is gone")
+		synctest.Wait() // for who counts
 		require.InDelta(t, 2*(writeTime+2*time.Second).Seconds(), events, 2)
 		require.NoError(t, s.Close())
 		<-served
