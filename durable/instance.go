@@ -67,11 +67,21 @@ type instance[S, M, R any] struct {
 
 // mind is what an instance knows of its outbox and its marks, as far as its handler has come.
 type mind struct {
-	out    []*parcel // in order
-	mailed bool      // the shard's mail knows, or is to know, of an outbox
-	last   uint64    // the highest number that was given to a parcel
-	marks  map[string]store.Mark
-	keys   int // marks of keys; -1: not counted yet
+	out     []*parcel // in order
+	mailed  bool      // the shard's mail knows, or is to know, of an outbox
+	last    uint64    // the highest number that was given to a parcel
+	marks   map[string]store.Mark
+	replies int // bytes of their values
+	keys    int // marks of keys; -1: not counted yet
+}
+
+// keeps has a mark in memory.
+func (e *mind) keeps(m store.Mark) {
+	if e.marks == nil {
+		e.marks = map[string]store.Mark{}
+	}
+	e.replies += len(m.Value) - len(e.marks[m.From].Value)
+	e.marks[m.From] = m
 }
 
 // ready sees to it that the state is there: handed over, loaded, or as the last message left it.

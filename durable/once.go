@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	keyPrefix  = "\x00" // From of a key's mark begins so; that of a sender begins with the name of its type
-	digest     = 16     // bytes of a mark's Value that tell the message of a key from another one
-	mostInMind = 4096   // marks of an entity in memory
+	keyPrefix   = "\x00"  // From of a key's mark begins so; that of a sender begins with the name of its type
+	digest      = 16      // bytes of a mark's Value that tell the message of a key from another one
+	mostInMind  = 4096    // marks of an entity in memory
+	mostReplies = 1 << 20 // bytes of their values, but for the last one
 )
 
 // Receive handles one message.
@@ -242,11 +243,12 @@ func (e *instance[S, M, R]) seen(c *kith.Context, from string) (store.Mark, *fai
 	if m, ok := e.marks[from]; ok {
 		return m, nil
 	}
-	if len(e.marks) >= mostInMind { // what is stored is forgotten here
+	if len(e.marks) >= mostInMind || e.replies >= mostReplies { // what is stored is forgotten here
 		if !e.k.wait(c.Context(), e.head.last) {
 			return store.Mark{}, fails(codeBusy, nil)
 		}
 		clear(e.marks)
+		e.replies = 0
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), e.d.patience)
 	defer cancel()
@@ -258,9 +260,6 @@ func (e *instance[S, M, R]) seen(c *kith.Context, from string) (store.Mark, *fai
 	if len(list) > 0 {
 		m = list[0]
 	}
-	if e.marks == nil {
-		e.marks = map[string]store.Mark{}
-	}
-	e.marks[from] = m
+	e.keeps(m)
 	return m, nil
 }

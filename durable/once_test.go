@@ -647,3 +647,28 @@ func TestUndeliveredMaySend(t *testing.T) {
 	has(t, e, "told", func(w wallet) bool { return w.Balance == durable.MaxOutbox })
 	sent(t, m, "wallet", 4)
 }
+
+// TestRepliesInMemoryAreBounded: an entity that has given many large replies to asks with keys holds few of them in
+// memory, and has the others from its store (SHD-12).
+func TestRepliesInMemoryAreBounded(t *testing.T) {
+	m := store.Memory()
+	n, _ := begin(t, bank{Store: store.Memory()})
+	e := registers(t, n, walletType{Store: m})
+	does(t, e, "anna", move{Note: strings.Repeat("x", 60<<10)})
+	var reads atomic.Int64
+	m.Fail(func(c store.Call) store.Fate {
+		if c.Do == "marks" {
+			reads.Add(1)
+		}
+		return store.Fate{}
+	})
+	const keys = 40
+	for range 2 {
+		for i := range keys {
+			w, err := e.AskOnce(within(t), fmt.Sprint(i), "anna", &move{Deposit: 1})
+			require.NoError(t, err)
+			require.EqualValues(t, i+1, w.Balance)
+		}
+	}
+	require.EqualValues(t, 2*keys, reads.Load(), "each was forgotten before it came again")
+}

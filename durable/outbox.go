@@ -82,7 +82,7 @@ func (e *instance[S, M, R]) leaves(c *kith.Context, tx *Tx[S], w store.Write, x 
 		if x.key && e.marks[x.mark.From].Number == 0 {
 			e.keys++
 		}
-		e.marks[x.mark.From] = x.mark
+		e.keeps(x.mark)
 	}
 	return nil
 }

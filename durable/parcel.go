@@ -140,7 +140,7 @@ func parseNote(b []byte) (n note, is bool, err error) {
 	switch n.kind = kind(r.U8()); n.kind {
 	case kindParcel, kindVoid:
 		n.from, n.number, n.before, n.made = r.String(store.MaxFrom), r.Uvarint(), r.Uvarint(), int64(r.U64())
-		if r.Err() == nil && (n.from == "" || n.from[0] == 0 || n.number == 0 || n.before >= n.number) {
+		if r.Err() == nil && (n.from == "" || n.from[0] == 0 || n.number-1 >= 1<<63-1 || n.before >= n.number) {
 			return note{}, true, fmt.Errorf("a parcel of %.64q with number %d behind %d", n.from, n.number, n.before)
 		}
 	case kindKey:

@@ -73,7 +73,8 @@ func TestNotesAsBytes(t *testing.T) {
 	}
 	made := strings.Repeat("\x00", 8)
 	for _, bad := range []string{"\x00", "\x06", "\x05\x00", "\x01\x01\x00\x05\x03" + made, "\x01\x00\x05\x03" + made,
-		"\x01\x01a\x05\x05" + made, "\x01\x01a\x00\x00" + made, "\x04x"} {
+		"\x01\x01a\x05\x05" + made, "\x01\x01a\x00\x00" + made, "\x04x",
+		"\x01\x01a" + strings.Repeat("\x80", 9) + "\x01\x00" + made} { // 2^63
 		_, is, err := parseNote([]byte(noteMark + bad))
 		require.True(t, is)
 		require.Error(t, err, "%q", bad)
