@@ -137,14 +137,18 @@ func (h *statefulEntity) Receive(c *entity.Context, payload []byte) error {
 	return h.stormEntity.Receive(c, payload)
 }
 
-// anew is the first message of an instance that has taken up nothing.
+// anew is the first message of an instance that has taken up nothing. That of a late owner, under an older fence than
+// the one that the state was given under, takes nothing from whom that is for (storm 1142002915).
 func (b *states) anew(p *world.Process, k stateKey, f route.Fence) {
 	row := b.row(k)
 	if row.last == 0 {
 		return
 	}
 	g := &b.given[row.last-1]
-	if !g.taken && g.losses == b.now() && g.fence.Compare(f) < 0 && !b.excused(p, g) {
+	if g.fence.Compare(f) >= 0 {
+		return
+	}
+	if !g.taken && g.losses == b.now() && !b.excused(p, g) {
 		b.s.check.Violate(p, "state", "%s/%s begins anew under %s, and its state of %s is lost without a fault",
 			b.s.w.TypeName(k.typ), k.id, world.FenceName(f), world.FenceName(g.fence))
 	}

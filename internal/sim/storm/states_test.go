@@ -50,7 +50,12 @@ func TestStatesOfTheLost(t *testing.T) {
 		lost   bool // though the rule forbids it
 		events func(x *statePlay)
 	}{
-		"nobody is lost":              {true, func(x *statePlay) { x.gives(); x.begins(x.chair) }},
+		"nobody is lost": {true, func(x *statePlay) { x.gives(); x.begins(x.chair) }},
+		"a late owner begins anew, too": {true, func(x *statePlay) {
+			x.gives()
+			x.anew(x.other, x.key, route.MakeFence(1, 1, 0))
+			x.begins(x.chair)
+		}},
 		"its owner is":                {false, func(x *statePlay) { x.gives(); x.downs(x.owner); x.begins(x.chair) }},
 		"its owner was before":        {false, func(x *statePlay) { x.downs(x.owner); x.gives(); x.begins(x.chair) }},
 		"its owner was, for one side": {false, func(x *statePlay) { x.downs(x.owner); x.gives(); x.begins(x.other) }},

@@ -18,12 +18,13 @@ import (
 // Who may not talk on sockets may not talk here, for the same reason: what waits for the connection is void, and an
 // incarnation is never tried again.
 func TestConnectionsAreJudgedByTheHello(t *testing.T) {
+	later := wire.Versions{Newest: wire.Version + 2, Oldest: wire.Version + 1}
 	for name, c := range map[string]struct {
 		setUp  func(*hello.Acceptor)
 		reason hello.Refusal
 	}{
 		"settings": {func(a *hello.Acceptor) { a.Terms = other(a.Terms) }, hello.RefusedSetting},
-		"versions": {func(a *hello.Acceptor) { a.Speaks = wire.Versions{Newest: 11, Oldest: 10} }, hello.RefusedVersion},
+		"versions": {func(a *hello.Acceptor) { a.Speaks = later }, hello.RefusedVersion},
 		"name":     {func(a *hello.Acceptor) { a.Name = "another" }, hello.RefusedName},
 		"cluster":  {func(a *hello.Acceptor) { a.ClusterID++ }, hello.RefusedCluster},
 		"window":   {func(a *hello.Acceptor) { a.Window = 1 }, hello.RefusedSetting},
