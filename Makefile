@@ -30,9 +30,19 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: DEV = $(if $(DURATION),--duration=$(DURATION)) $(ARGS)
-run: build ## run nodes with demo entities and traffic, one joins and one leaves; DURATION=20s ends by itself, without it Ctrl-C does
+run: SHOWN = $(if $(filter --durable,$(ARGS)),$(BIN)/bank $(filter-out --durable,$(DEV)),$(BIN)/kith dev $(DEV))
+run: $(if $(filter --durable,$(ARGS)),build-bank,build) ## run nodes with demo entities, one joins and one leaves; DURATION=20s ends it, else Ctrl-C; ARGS=--durable: examples/bank
 	@# On a terminal the node is a job of its own, so that Ctrl-C reaches it alone and make reports its exit code.
-	@if [ -t 0 ]; then set -m; $(BIN)/kith dev $(DEV); else exec $(BIN)/kith dev $(DEV); fi
+	@if [ -t 0 ]; then set -m; $(SHOWN); else exec $(SHOWN); fi
+
+# The example is a module of its own, since it links SQLite.
+.PHONY: build-bank test-bank
+build-bank: ## build bin/bank, the example of durable entities
+	@mkdir -p $(BIN)
+	@cd examples/bank && $(GO) build -o ../../$(BIN)/bank .
+
+test-bank: ## vet and test examples/bank, a module of its own; needs its modules, from the network or the cache
+	@cd examples/bank && $(GO) vet ./... && $(GO) test -count=1 -timeout $(LIMIT) ./...
 
 test: ## vet and run all tests, shuffled; needs no network beyond loopback
 	$(GO) vet ./...
