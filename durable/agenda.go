@@ -5,11 +5,11 @@ package durable
 import (
 	"container/heap"
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/base/ground"
 	"github.com/kith-io/kith/store"
 	"github.com/kith-io/kith/wire"
 )
@@ -38,8 +38,9 @@ type item struct {
 // agenda has the reminders of one shard handled in time. It is a machine that is told the time, in milliseconds, with a
 // lock: methods are safe for concurrent use.
 type agenda struct {
-	rate int
-	bell chan struct{} // holds one: look
+	rate   int
+	ground ground.Ground
+	bell   chan struct{} // holds one: look
 
 	mu     sync.Mutex
 	items  map[string]*item
@@ -86,17 +87,12 @@ func (h *itemHeap) Pop() any {
 	return i
 }
 
-func newAgenda(rate int) *agenda {
-	return &agenda{rate: rate, bell: make(chan struct{}, 1), items: map[string]*item{}}
+func newAgenda(rate int, on ground.Ground) *agenda {
+	return &agenda{rate: rate, ground: on, bell: make(chan struct{}, 1), items: map[string]*item{}}
 }
 
 // ring has the agenda looked at.
-func (a *agenda) ring() {
-	select {
-	case a.bell <- struct{}{}:
-	default:
-	}
-}
+func (a *agenda) ring() { a.ground.Ring(a.bell) }
 
 // put puts an entity on the agenda. The lock is held.
 func (a *agenda) put(i *item) {
@@ -168,7 +164,7 @@ func (a *agenda) wasRead(err error, now int64) {
 		return
 	}
 	half := horizon.Milliseconds() / 2
-	a.tries, a.look = 0, now+half-rand.Int64N(half/2) // shards that began together do not stay so
+	a.tries, a.look = 0, now+half-a.ground.Chance(half/2) // shards that began together do not stay so
 }
 
 // pause returns how many milliseconds to rest behind so many failures.
@@ -272,16 +268,14 @@ type ownAgenda struct {
 
 // reminds has the reminders of a shard handled until ctx ends.
 func (d *desk) reminds(ctx context.Context, n kith.ShardID, f kith.Fence) {
-	select {
-	case <-d.registered:
-	case <-ctx.Done():
+	if !d.ground.Wait(ctx, ground.Forever, d.registered) {
 		return
 	}
-	a, at := newAgenda(d.rate), store.Shard{Type: d.name, N: n}
+	a, at := newAgenda(d.rate, d.ground), store.Shard{Type: d.name, N: n}
 	d.mu.Lock()
 	d.agendas[n] = ownAgenda{a, f}
 	d.mu.Unlock()
-	var all sync.WaitGroup
+	all := ground.Crew{On: d.ground}
 	for ctx.Err() == nil && d.stopped.Load() == nil {
 		if by, wanted := a.reads(d.now().UnixMilli()); wanted {
 			d.readAgenda(ctx, a, at, by)
@@ -294,13 +288,7 @@ func (d *desk) reminds(ctx context.Context, n kith.ShardID, f kith.Fence) {
 				a.woken(i, due, err, d.now().UnixMilli())
 			})
 		}
-		timer := time.NewTimer(time.Duration(next-now) * time.Millisecond)
-		select {
-		case <-a.bell:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		d.ground.Wait(ctx, max(time.Duration(next-now)*time.Millisecond, 0), a.bell)
 	}
 	all.Wait()
 	d.trouble.leaves(a)
@@ -313,7 +301,7 @@ func (d *desk) reminds(ctx context.Context, n kith.ShardID, f kith.Fence) {
 
 // readAgenda reads what is due by a time, as far as there is room for it.
 func (d *desk) readAgenda(ctx context.Context, a *agenda, at store.Shard, by int64) {
-	short, cancel := context.WithTimeout(ctx, d.patience)
+	short, cancel := d.ground.Within(ctx, d.patience)
 	defer cancel()
 	var failed error
 	for alarm, err := range d.store.Due(short, at, time.UnixMilli(by)) {
@@ -323,11 +311,11 @@ func (d *desk) readAgenda(ctx context.Context, a *agenda, at store.Shard, by int
 	}
 	switch now := d.now(); {
 	case failed == nil:
-		d.trouble.works(a, time.Now())
+		d.trouble.works(a, d.ground.Now())
 		a.wasRead(nil, now.UnixMilli())
 	default:
 		if ctx.Err() == nil {
-			d.trouble.fails(a, failed, time.Now())
+			d.trouble.fails(a, failed, d.ground.Now())
 		}
 		a.wasRead(failed, now.UnixMilli())
 	}
@@ -335,9 +323,9 @@ func (d *desk) readAgenda(ctx context.Context, a *agenda, at store.Shard, by int
 
 // wake has an entity look at its reminders, and returns when the next one is due.
 func (d *desk) wake(ctx context.Context, id string) (due int64, err error) {
-	short, cancel := context.WithTimeout(ctx, wakeTime)
+	short, cancel := d.ground.Within(ctx, wakeTime)
 	defer cancel()
-	b, err := d.region.Load().With([]byte(wakeMark)).Ask(short, id, nil)
+	b, err := d.line.Ask(short, []byte(wakeMark), id, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/base/ground"
 )
 
 // ids returns those of items.
@@ -35,7 +37,7 @@ func readAll(a *agenda, now int64, ids ...string) {
 // TestAgendaIsNoFlood: however many are due, no more than the rate are begun in a second, and no more are awake than
 // may be, the oldest ones first (SHD-11).
 func TestAgendaIsNoFlood(t *testing.T) {
-	a := newAgenda(100)
+	a := newAgenda(100, ground.Real{})
 	var all []string
 	for n := range 1000 {
 		all = append(all, fmt.Sprintf("%04d", n))
@@ -65,7 +67,7 @@ func TestAgendaIsNoFlood(t *testing.T) {
 // TestAgendaIsBounded: it reads so many, knows that there are more, and reads again when half of them have been woken;
 // what is committed beyond is found by that.
 func TestAgendaIsBounded(t *testing.T) {
-	a := newAgenda(mostReminderRate)
+	a := newAgenda(mostReminderRate, ground.Real{})
 	var all []string
 	for n := range 3 * mostOnIt {
 		all = append(all, fmt.Sprintf("%06d", n))
@@ -98,7 +100,7 @@ func TestAgendaIsBounded(t *testing.T) {
 // TestAgendaFollowsCommits: what is stored is what counts, also of an entity that is awake; what is far ahead is found
 // later, by reading.
 func TestAgendaFollowsCommits(t *testing.T) {
-	a := newAgenda(100)
+	a := newAgenda(100, ground.Real{})
 	readAll(a, 1000)
 	wants := func(now int64, want ...string) (list []*item) {
 		t.Helper()
@@ -137,7 +139,7 @@ func TestAgendaFollowsCommits(t *testing.T) {
 // TestAgendaRestsBehindFailures: who cannot be woken comes again behind ever longer rests, unless a commit says more;
 // not all that fail are remembered. A store that cannot be read is asked again likewise.
 func TestAgendaRestsBehindFailures(t *testing.T) {
-	a, away := newAgenda(mostReminderRate), errors.New("away")
+	a, away := newAgenda(mostReminderRate, ground.Real{}), errors.New("away")
 	readAll(a, 1000, "a", "b")
 	list, _ := a.take(1000)
 	for _, i := range list {
@@ -175,7 +177,7 @@ func TestAgendaRestsBehindFailures(t *testing.T) {
 	require.Equal(t, mostFails, a.fails)
 	require.Equal(t, mostFails, len(a.items))
 
-	a = newAgenda(1)
+	a = newAgenda(1, ground.Real{})
 	now = 1000
 	for _, rest := range []int64{1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000} {
 		_, wanted := a.reads(now)
@@ -189,7 +191,7 @@ func TestAgendaRestsBehindFailures(t *testing.T) {
 
 // TestAgendaWhenTheClockIsSet: back, by hours: it reads again and keeps a horizon that is near; forth: at once.
 func TestAgendaWhenTheClockIsSet(t *testing.T) {
-	a, hour := newAgenda(1), time.Hour.Milliseconds()
+	a, hour := newAgenda(1, ground.Real{}), time.Hour.Milliseconds()
 	readAll(a, 10*hour)
 	by, wanted := a.reads(5 * hour)
 	require.True(t, wanted)

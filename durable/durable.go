@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/base/ground"
 	"github.com/kith-io/kith/internal/base/logs"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/store"
@@ -95,13 +96,14 @@ type Type[S, M, R any] struct {
 	// an hour.
 	Patience time.Duration
 
-	now func() time.Time // the owner's clock; nil: time.Now
+	now func() time.Time // the owner's clock; nil: that of its ground
 }
 
 // Entities asks and tells the entities of a type, and shows what is stored of those that live here. Its methods are
 // safe for concurrent use.
 type Entities[M, R any] struct {
-	region  *kith.Region
+	region  *kith.Region // nil: the node is none of package kith's
+	line    ground.Line
 	message kith.Codec[M]
 	reply   kith.Codec[R]
 	desk    *desk
@@ -115,26 +117,69 @@ func Register[S, M, R any](node *kith.Node, t Type[S, M, R]) (*Entities[M, R], e
 		return nil, fmt.Errorf("%w: durable type %q: %w", kith.ErrBadConfig, t.Name, err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	d := &desk{ctx: ctx, most: t.MaxWaiting, mostBytes: t.MaxWaitingBytes, keepers: map[kith.ShardID]*keeper{},
-		trouble:    trouble{log: t.Logger, typ: string(t.Name), patience: t.Patience},
-		agendas:    map[kith.ShardID]ownAgenda{},
-		registered: make(chan struct{}), now: t.now, rate: t.ReminderRate,
-		mailroom: mailroom{store: t.Store, name: string(t.Name), patience: t.Patience, seen: t.SeenFor,
-			office: officeOf(node), mails: map[kith.ShardID]*mail{}}}
-	d.claimed = d.owns
+	d := t.desk(ctx, ground.Real{}, officeOf(node))
 	region, err := node.Register(t.entityType(d))
 	if err != nil {
 		end()
 		return nil, err
 	}
-	d.office.knowsType(d.name, counter{region, t.Message})
-	d.region.Store(region)
+	d.line = line{region}
+	d.office.knowsType(d.name, counter{d.line, t.Message})
 	close(d.registered)
 	go func() {
 		<-node.Done()
 		end()
 	}()
-	return &Entities[M, R]{region, t.Message, t.Reply, d}, nil
+	return &Entities[M, R]{region, d.line, t.Message, t.Reply, d}, nil
+}
+
+// line is a region, as what stands on a node sees it.
+type line struct{ *kith.Region }
+
+// Ask implements ground.Line.
+func (l line) Ask(ctx context.Context, headers []byte, id string, body []byte) ([]byte, error) {
+	if len(headers) == 0 {
+		return l.Region.Ask(ctx, id, body)
+	}
+	return l.With(headers).Ask(ctx, id, body)
+}
+
+// AskFunc implements ground.Line.
+func (l line) AskFunc(headers []byte, d time.Duration, id string, body []byte, done func([]byte, error)) error {
+	return l.With(headers).AskFunc(d, id, body, done)
+}
+
+// On makes a type known to a node that is none of package kith's. What it returns is registered there by whoever calls
+// it: package durabletest, for nodes of a simulated cluster. Errors are those of Register for what is wrong with t.
+func On[S, M, R any](n ground.Node, t Type[S, M, R]) (*Entities[M, R], kith.EntityType, error) {
+	t = t.withDefaults()
+	if err := t.validate(); err != nil {
+		return nil, kith.EntityType{}, fmt.Errorf("%w: durable type %q: %w", kith.ErrBadConfig, t.Name, err)
+	}
+	kept := n.Kept()
+	if *kept == nil {
+		*kept = newOffice(n)
+	}
+	d := t.desk(context.Background(), n, (*kept).(*office))
+	d.line = n.Line(d.name)
+	d.office.knowsType(d.name, counter{d.line, t.Message})
+	close(d.registered)
+	return &Entities[M, R]{nil, d.line, t.Message, t.Reply, d}, t.entityType(d), nil
+}
+
+// desk is what the shards of the type share on a node whose office is given.
+func (t Type[S, M, R]) desk(ctx context.Context, on ground.Ground, o *office) *desk {
+	d := &desk{ctx: ctx, most: t.MaxWaiting, mostBytes: t.MaxWaitingBytes, keepers: map[kith.ShardID]*keeper{},
+		trouble:    trouble{log: t.Logger, typ: string(t.Name), patience: t.Patience},
+		agendas:    map[kith.ShardID]ownAgenda{},
+		registered: make(chan struct{}), now: t.now, rate: t.ReminderRate,
+		mailroom: mailroom{store: t.Store, ground: on, name: string(t.Name), patience: t.Patience, seen: t.SeenFor,
+			office: o, mails: map[kith.ShardID]*mail{}}}
+	if d.now == nil {
+		d.now = on.Wall
+	}
+	d.claimed = d.owns
+	return d
 }
 
 // withDefaults returns t with zero fields replaced by their defaults.
@@ -153,9 +198,6 @@ func (t Type[S, M, R]) withDefaults() Type[S, M, R] {
 	}
 	if t.ReminderRate == 0 {
 		t.ReminderRate = DefaultReminderRate
-	}
-	if t.now == nil {
-		t.now = time.Now
 	}
 	if t.MaxWaitingBytes == 0 {
 		t.MaxWaitingBytes = DefaultMaxWaitingBytes
@@ -220,7 +262,7 @@ func (t Type[S, M, R]) hosted(d *desk) func(context.Context, kith.ShardID, kith.
 		return d.sends
 	}
 	return func(ctx context.Context, s kith.ShardID, f kith.Fence) {
-		var both sync.WaitGroup
+		both := ground.Crew{On: d.ground}
 		both.Go(func() { d.sends(ctx, s, f) })
 		d.reminds(ctx, s, f)
 		both.Wait()
@@ -240,16 +282,16 @@ func (t Type[S, M, R]) hosted(d *desk) func(context.Context, kith.ShardID, kith.
 //   - ErrOutboxFull, ErrNoType: the handler sent what can not be taken. Nothing was written.
 //   - store.ErrStoreWentBack: the store has lost what it had told as written: the type is stopped (Err).
 func (e *Entities[M, R]) Ask(ctx context.Context, id string, m *M) (r R, err error) {
-	return e.ask(ctx, e.region, id, m)
+	return e.ask(ctx, nil, id, m)
 }
 
-// ask is Ask through a region.
-func (e *Entities[M, R]) ask(ctx context.Context, through *kith.Region, id string, m *M) (r R, err error) {
+// ask is Ask with headers.
+func (e *Entities[M, R]) ask(ctx context.Context, headers []byte, id string, m *M) (r R, err error) {
 	b, err := e.message.Append(nil, m)
 	if err != nil {
 		return r, route.NotRun(fmt.Errorf("%w: %w", kith.ErrBadPayload, err))
 	}
-	if b, err = through.Ask(ctx, id, b); err != nil {
+	if b, err = e.line.Ask(ctx, headers, id, b); err != nil {
 		return r, err
 	}
 	b, err = answered(b)
@@ -274,7 +316,7 @@ func (e *Entities[M, R]) AskOnce(ctx context.Context, key, id string, m *M) (r R
 	if key == "" || len(key) > MaxKey {
 		return r, route.NotRun(fmt.Errorf("%w: a key of %d bytes, must have 1 to %d", ErrBadKey, len(key), MaxKey))
 	}
-	return e.ask(ctx, e.region.With((&note{kind: kindKey, from: key}).append(nil)), id, m)
+	return e.ask(ctx, (&note{kind: kindKey, from: key}).append(nil), id, m)
 }
 
 // Tell sends m to an entity, as kith.Region.Tell does: at most once, and nobody hears what comes of it.
@@ -283,10 +325,10 @@ func (e *Entities[M, R]) Tell(id string, m *M) error {
 	if err != nil {
 		return route.NotRun(fmt.Errorf("%w: %w", kith.ErrBadPayload, err))
 	}
-	return e.region.Tell(id, b)
+	return e.line.Tell(id, b)
 }
 
-// Region returns the region of the entities, whose messages are bytes.
+// Region returns the region of the entities, whose messages are bytes; nil in a simulated cluster.
 func (e *Entities[M, R]) Region() *kith.Region { return e.region }
 
 // Err returns why this node has stopped the type for good, or nil: store.ErrStoreWentBack. All its messages get that
@@ -326,7 +368,7 @@ func (e *Entities[M, R]) Stats() Stats {
 		Fenced: d.fenced.Load(), Reminded: d.reminded.Load(), RemindersFailed: d.remindersFailed.Load(),
 		Waiting: int(d.waiting.Load()), WaitingBytes: d.bytes.Load()}
 	s.Arrived, s.Resent, s.Undelivered = d.arrived.Load(), d.resent.Load(), d.undelivered.Load()
-	s.Failing, s.StoreError = d.trouble.now(time.Now())
+	s.Failing, s.StoreError = d.trouble.now(d.ground.Now())
 	return s
 }
 
@@ -342,8 +384,8 @@ type desk struct {
 
 	commits, writes, messages, unknown, fenced atomic.Uint64
 
-	registered                chan struct{} // closed when the region is there
-	region                    atomic.Pointer[kith.Region]
+	registered                chan struct{} // closed when line is there
+	line                      ground.Line
 	now                       func() time.Time
 	rate                      int
 	reminded, remindersFailed atomic.Uint64

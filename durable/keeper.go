@@ -4,7 +4,6 @@ package durable
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"slices"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/base/ground"
 	"github.com/kith-io/kith/store"
 )
 
@@ -92,7 +92,7 @@ type keeper struct {
 	d     *desk
 	shard store.Shard
 	fence kith.Fence
-	claim chan bool // holds one value: whether the shard is claimed
+	turn  chan struct{} // holds one: whoever takes it may claim the shard
 	prior kith.Fence
 	owns  atomic.Bool // the shard is claimed
 
@@ -108,8 +108,8 @@ type keeper struct {
 }
 
 func newKeeper(d *desk, s store.Shard, f kith.Fence) *keeper {
-	k := &keeper{d: d, shard: s, fence: f, claim: make(chan bool, 1), pending: map[string]*pending{}}
-	k.claim <- false
+	k := &keeper{d: d, shard: s, fence: f, turn: make(chan struct{}, 1), pending: map[string]*pending{}}
+	k.turn <- struct{}{}
 	return k
 }
 
@@ -129,27 +129,24 @@ func (k *keeper) died() *failure {
 
 // claims has the shard claimed, once, and returns the fence of the owner before.
 func (k *keeper) claims(ctx context.Context) (kith.Fence, *failure) {
-	var claimed bool
-	select {
-	case claimed = <-k.claim:
-	case <-ctx.Done():
+	if !k.d.ground.Wait(ctx, ground.Forever, k.turn) {
 		return kith.Fence{}, fails(codeAway, context.Cause(ctx))
 	}
-	defer func() { k.claim <- claimed }()
-	if claimed {
+	defer k.d.ground.Ring(k.turn)
+	if k.owns.Load() {
 		return k.prior, k.died()
 	}
-	short, cancel := context.WithTimeout(ctx, k.d.patience)
+	short, cancel := k.d.ground.Within(ctx, k.d.patience)
 	defer cancel()
 	c, err := k.d.store.Claim(short, k.shard, k.fence)
 	if err != nil {
 		return kith.Fence{}, k.judge(err)
 	}
-	k.d.trouble.works(k, time.Now())
+	k.d.trouble.works(k, k.d.ground.Now())
 	k.mu.Lock()
 	k.floor = c.Floor
 	k.mu.Unlock()
-	k.prior, claimed = c.Last, true
+	k.prior = c.Last
 	k.owns.Store(true)
 	return c.Last, nil
 }
@@ -167,7 +164,7 @@ func (k *keeper) judge(err error) *failure {
 		return fails(codeWentBack, nil)
 	}
 	if k.died() == nil {
-		k.d.trouble.fails(k, err, time.Now())
+		k.d.trouble.fails(k, err, k.d.ground.Now())
 	}
 	return fails(codeAway, err)
 }
@@ -181,17 +178,17 @@ func (k *keeper) load(ctx context.Context, id string) (*store.Record, *failure) 
 	if w != nil && !k.wait(ctx, w) {
 		return nil, fails(codeAway, context.Cause(ctx))
 	}
-	short, cancel := context.WithTimeout(ctx, k.d.patience)
+	short, cancel := k.d.ground.Within(ctx, k.d.patience)
 	defer cancel()
 	list, err := k.d.store.Load(short, k.shard, k.fence, id)
 	switch {
 	case err != nil:
 		return nil, k.judge(err)
 	case len(list) == 0:
-		k.d.trouble.works(k, time.Now())
+		k.d.trouble.works(k, k.d.ground.Now())
 		return nil, nil
 	}
-	k.d.trouble.works(k, time.Now())
+	k.d.trouble.works(k, k.d.ground.Now())
 	return &list[0], nil
 }
 
@@ -210,12 +207,7 @@ func (k *keeper) wait(ctx context.Context, w *pending) bool {
 	}
 	ch := w.ch
 	k.mu.Unlock()
-	select {
-	case <-ch:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return k.d.ground.Wait(ctx, ground.Forever, ch)
 }
 
 // enters waits until one more message may wait for its write.
@@ -231,9 +223,7 @@ func (k *keeper) enters(c *kith.Context) *failure {
 		}
 		room := k.room
 		k.mu.Unlock()
-		select {
-		case <-room:
-		case <-c.Context().Done():
+		if !k.d.ground.Wait(c.Context(), ground.Forever, room) {
 			return fails(codeBusy, nil)
 		}
 	}
@@ -243,10 +233,19 @@ func (k *keeper) enters(c *kith.Context) *failure {
 // changed, while there is room for the marks of both: what a store never had needs no version. A deletion comes last:
 // it raises the floor, and the records that are made before it have their versions already.
 func (k *keeper) put(h *head, w store.Write, m mailing, r reply) *failure {
+	begins, failed := k.puts(h, w, m, r)
+	if begins {
+		k.d.ground.Begin(k.send)
+	}
+	return failed
+}
+
+// puts is put, but that whoever calls it has send begun.
+func (k *keeper) puts(h *head, w store.Write, m mailing, r reply) (begins bool, failed *failure) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.dead != nil {
-		return k.dead
+		return false, k.dead
 	}
 	var before *pending
 	if p := h.last; p != nil && !p.taken && (k.overtakes(p, &w) || !joins(&w, p.Marks)) {
@@ -257,7 +256,7 @@ func (k *keeper) put(h *head, w store.Write, m mailing, r reply) *failure {
 		k.holds(p, w.Size()-p.Size())
 		p.Write = w
 		k.adds(p, r)
-		return nil
+		return false, nil
 	}
 	w.Version = h.version() + 1
 	if w.New = w.Version == 1; w.New {
@@ -265,18 +264,15 @@ func (k *keeper) put(h *head, w store.Write, m mailing, r reply) *failure {
 	}
 	k.raise(&w)
 	for w.Nonce == [16]byte{} {
-		_, _ = rand.Read(w.Nonce[:]) // never fails
+		k.d.ground.Fill(w.Nonce[:])
 	}
 	h.last = &pending{Write: w, fresh: w.New, before: before, mailing: m}
 	k.holds(h.last, w.Size())
 	k.adds(h.last, r)
 	k.pending[w.ID] = h.last
 	k.queue = append(k.queue, h.last)
-	if !k.sending {
-		k.sending = true
-		go k.send()
-	}
-	return nil
+	begins, k.sending = !k.sending, true
+	return begins, nil
 }
 
 // overtakes reports whether a write in the place of p would raise the floor before others that are queued.
@@ -355,13 +351,13 @@ func (k *keeper) send() {
 func (k *keeper) commit(writes []store.Write) (behind, these *failure, again bool) {
 	maybe, rest := false, backoffFirst
 	for {
-		ctx, cancel := context.WithTimeout(k.d.ctx, k.d.patience)
+		ctx, cancel := k.d.ground.Within(k.d.ctx, k.d.patience)
 		err := k.d.store.Commit(ctx, k.shard, k.fence, writes...)
 		cancel()
 		if known(err) {
-			k.d.trouble.works(k, time.Now())
+			k.d.trouble.works(k, k.d.ground.Now())
 		} else {
-			k.d.trouble.fails(k, err, time.Now())
+			k.d.trouble.fails(k, err, k.d.ground.Now())
 		}
 		switch {
 		case err == nil:
@@ -379,10 +375,8 @@ func (k *keeper) commit(writes []store.Write) (behind, these *failure, again boo
 		}
 		k.d.unknown.Add(1)
 		maybe = true
-		select {
-		case <-k.d.ctx.Done():
+		if k.d.ground.Wait(k.d.ctx, rest, nil); k.d.ctx.Err() != nil {
 			return fails(codeLost, nil), lost(true), false
-		case <-time.After(rest):
 		}
 		rest = min(2*rest, backoffMost)
 	}
@@ -436,7 +430,7 @@ func (k *keeper) end(batch []*pending, failed []byte) {
 			delete(k.pending, p.ID)
 		}
 		if p.ch != nil {
-			close(p.ch)
+			k.d.ground.Close(p.ch)
 		}
 		replies = append(replies, p.replies...)
 		k.holds(p, -int(p.bytes))
@@ -445,7 +439,7 @@ func (k *keeper) end(batch []*pending, failed []byte) {
 	k.d.waiting.Add(-int64(len(replies)))
 	k.waiting -= len(replies)
 	if k.room != nil {
-		close(k.room)
+		k.d.ground.Close(k.room)
 		k.room = nil
 	}
 	k.mu.Unlock()

@@ -5,12 +5,12 @@ package durable
 import (
 	"container/heap"
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/base/ground"
 	"github.com/kith-io/kith/store"
 )
 
@@ -53,6 +53,7 @@ type box struct {
 // mailroom is what the mail of all shards of a type on one node shares.
 type mailroom struct {
 	store    store.Store
+	ground   ground.Ground
 	name     string
 	patience time.Duration
 	seen     time.Duration
@@ -111,14 +112,6 @@ func (h *byDue) Pop() any {
 	return b
 }
 
-// rings wakes whoever waits for one of the bells.
-func rings(bell chan struct{}) {
-	select {
-	case bell <- struct{}{}:
-	default:
-	}
-}
-
 // mailOf returns the mail of a shard under a fence, nil while there is none: Hosted then finds what is stored.
 func (d *mailroom) mailOf(s kith.ShardID, f kith.Fence) *mail {
 	d.mailMu.Lock()
@@ -136,7 +129,7 @@ func (d *mailroom) sends(ctx context.Context, s kith.ShardID, f kith.Fence) {
 	d.mailMu.Lock()
 	d.mails[s] = m
 	d.mailMu.Unlock()
-	var all sync.WaitGroup
+	all := ground.Crew{On: d.ground}
 	all.Go(func() { m.scans(ctx) })
 	all.Go(func() { m.forgets(ctx) })
 	m.turns(ctx)
@@ -150,15 +143,9 @@ func (d *mailroom) sends(ctx context.Context, s kith.ShardID, f kith.Fence) {
 
 // turns looks at the boxes that are due, until ctx ends.
 func (m *mail) turns(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for ctx.Err() == nil {
-		timer.Reset(time.Until(m.turn(time.Now())))
-		select {
-		case <-ctx.Done():
-		case <-m.bell:
-		case <-timer.C:
-		}
+		next := m.turn(m.d.ground.Now())
+		m.d.ground.Wait(ctx, max(next.Sub(m.d.ground.Now()), 0), m.bell)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +184,7 @@ func (m *mail) set(id string, version uint64, list []*parcel) {
 		heap.Remove(&m.order, b.at)
 		if m.missed && m.count < mostInShard/2 {
 			m.missed = false
-			rings(m.again)
+			m.d.ground.Ring(m.again)
 		}
 		return
 	}
@@ -208,7 +195,7 @@ func (m *mail) set(id string, version uint64, list []*parcel) {
 func (m *mail) look(b *box) {
 	b.due = time.Time{}
 	heap.Fix(&m.order, b.at)
-	rings(m.bell)
+	m.d.ground.Ring(m.bell)
 }
 
 // room reports whether handlers may send.
@@ -272,7 +259,7 @@ func (m *mail) turn(now time.Time) (next time.Time) {
 // parcels adds what of a box is to be sent now. One that another one before it waits for waits too: its receiver would
 // not take it.
 func (m *mail) parcels(b *box, now time.Time, leave []shipment) []shipment {
-	before := map[string]*sending{}
+	before, wall := map[string]*sending{}, m.d.ground.Wall().UnixMilli()
 	for _, p := range b.list {
 		if p.ended == outcomeHandled {
 			continue
@@ -283,7 +270,7 @@ func (m *mail) parcels(b *box, now time.Time, leave []shipment) []shipment {
 		if p.under || p.ended != 0 {
 			continue
 		}
-		age := time.Duration(now.UnixMilli()-p.made) * time.Millisecond
+		age := time.Duration(wall-p.made) * time.Millisecond
 		if age >= giveUpAfter(m.d.seen) {
 			p.ended = outcomeOld
 			continue
@@ -369,15 +356,15 @@ func (m *mail) ship(s shipment) {
 		over(nil, ErrNoType)
 		return
 	}
-	if err := c.region.With(s.note.append(nil)).AskFunc(askTime, id, body, over); err != nil {
+	if err := c.line.AskFunc(s.note.append(nil), askTime, id, body, over); err != nil {
 		over(nil, err)
 	}
 }
 
 // rest returns how long to wait behind so many failures.
-func rest(tries int) time.Duration {
+func rest(g ground.Ground, tries int) time.Duration {
 	d := min(restFirst<<min(tries, 16), restMost)
-	return d/2 + rand.N(d)
+	return d/2 + time.Duration(g.Chance(int64(d)))
 }
 
 // arrived says what became of a parcel that was on its way.
@@ -394,7 +381,7 @@ func (m *mail) arrived(b *box, p *sending, o outcome, text string) {
 		p.gap = true
 		m.d.resent.Add(1)
 	case o == outcomeGap || o == outcomeRetry:
-		p.next = time.Now().Add(rest(p.tries))
+		p.next = m.d.ground.Now().Add(rest(m.d.ground, p.tries))
 		p.tries++
 		m.d.resent.Add(1)
 	case p.ended == 0:
@@ -405,7 +392,7 @@ func (m *mail) arrived(b *box, p *sending, o outcome, text string) {
 	if m.boxes[b.id] == b {
 		m.look(b)
 	} else {
-		rings(m.bell)
+		m.d.ground.Ring(m.bell)
 	}
 }
 
@@ -420,7 +407,7 @@ func (m *mail) settled(b *box, ok bool) {
 	if ok {
 		b.next, b.tries = time.Time{}, 0
 	} else {
-		b.next = time.Now().Add(rest(b.tries))
+		b.next = m.d.ground.Now().Add(rest(m.d.ground, b.tries))
 		b.tries++
 	}
 	if m.boxes[b.id] == b {
@@ -430,36 +417,26 @@ func (m *mail) settled(b *box, ok bool) {
 
 // scans asks the store for outboxes, and has the entities woken that are not known here, until ctx ends.
 func (m *mail) scans(ctx context.Context) {
-	tick := time.NewTicker(scanEvery)
-	defer tick.Stop()
-	for failures := 0; ; {
-		var wait <-chan time.Time
-		if m.scan(ctx) != nil && ctx.Err() == nil {
-			wait = time.After(rest(failures))
+	for failures := 0; ctx.Err() == nil; {
+		wait := scanEvery
+		if m.scan(ctx) != nil {
+			wait = min(wait, rest(m.d.ground, failures))
 			failures++
 		} else {
 			failures = 0
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-wait:
-		case <-m.again:
-		case <-tick.C:
-		}
+		m.d.ground.Wait(ctx, wait, m.again)
 	}
 }
 
 // scan does so once. An error: not all were asked for, or woken.
 func (m *mail) scan(ctx context.Context) (last error) {
-	over, woken := make(chan error, mostWoken), 0
+	over, bell, woken := make(chan error, mostWoken), make(chan struct{}, mostWoken), 0
 	hears := func() {
-		select {
-		case err := <-over:
-			if err != nil {
+		if m.d.ground.Wait(ctx, ground.Forever, bell) { // what is still on its way when ctx ends is heard by nobody
+			if err := <-over; err != nil {
 				last = err
 			}
-		case <-ctx.Done(): // what is still on its way is heard by nobody
 		}
 		woken--
 	}
@@ -479,7 +456,10 @@ func (m *mail) scan(ctx context.Context) (last error) {
 			hears()
 		}
 		woken++
-		m.wakes(id, func(err error) { over <- err })
+		m.wakes(id, func(err error) {
+			over <- err
+			m.d.ground.Ring(bell)
+		})
 	}
 	for woken > 0 {
 		hears()
@@ -495,7 +475,7 @@ func (m *mail) wakes(id string, over func(error)) {
 		return
 	}
 	n := note{kind: kindWake}
-	err := c.region.With(n.append(nil)).AskFunc(askTime, id, nil, func(answer []byte, err error) {
+	err := c.line.AskFunc(n.append(nil), askTime, id, nil, func(answer []byte, err error) {
 		if err == nil {
 			_, err = answered(answer)
 		}
@@ -519,17 +499,13 @@ func (m *mail) knows(id string) (full, known bool) {
 
 // forgets takes marks away that are older than marks are kept, as long as the shard is claimed, until ctx ends.
 func (m *mail) forgets(ctx context.Context) {
-	tick := time.NewTicker(max(min(m.d.seen/10, time.Hour), time.Second/2))
-	defer tick.Stop()
 	for {
-		select {
-		case <-ctx.Done():
+		if m.d.ground.Wait(ctx, max(min(m.d.seen/10, time.Hour), time.Second/2), nil); ctx.Err() != nil {
 			return
-		case <-tick.C:
 		}
 		for m.d.claimed(m.shard.N, m.fence) {
-			short, cancel := context.WithTimeout(ctx, m.d.patience)
-			n, err := m.d.store.ForgetMarks(short, m.shard, m.fence, time.Now().Add(-m.d.seen), forgetAtOnce)
+			short, cancel := m.d.ground.Within(ctx, m.d.patience)
+			n, err := m.d.store.ForgetMarks(short, m.shard, m.fence, m.d.ground.Wall().Add(-m.d.seen), forgetAtOnce)
 			cancel()
 			if err != nil || n < forgetAtOnce {
 				break

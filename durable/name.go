@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/base/ground"
 	"github.com/kith-io/kith/route"
 )
 
@@ -40,7 +40,7 @@ func (n Name[M]) Send(tx Sender, id string, m *M) {
 		p.failed = fails(codeBadSend, err)
 		return
 	}
-	p.add(&parcel{typ: string(n), id: id, made: time.Now().UnixMilli(), body: body})
+	p.add(&parcel{typ: string(n), id: id, made: p.office.ground.Wall().UnixMilli(), body: body})
 }
 
 // Of returns the message of what was not delivered, and whether it was for an entity of this type.
@@ -103,14 +103,16 @@ func (p *post) add(a *parcel) {
 
 // office knows the durable types of one node.
 type office struct {
+	ground ground.Ground
+
 	mu    sync.Mutex
 	types map[string]counter
 }
 
 // counter is one of them.
 type counter struct {
-	region *kith.Region
-	codec  any // a kith.Codec[M]
+	line  ground.Line
+	codec any // a kith.Codec[M]
 }
 
 // roster is the offices of the nodes of the process.
@@ -128,7 +130,7 @@ func officeOf(n *kith.Node) *office {
 	defer offices.mu.Unlock()
 	o := offices.of[n]
 	if o == nil {
-		o = &office{types: map[string]counter{}}
+		o = newOffice(ground.Real{})
 		offices.of[n] = o
 		go func() {
 			<-n.Done()
@@ -139,6 +141,8 @@ func officeOf(n *kith.Node) *office {
 	}
 	return o
 }
+
+func newOffice(g ground.Ground) *office { return &office{ground: g, types: map[string]counter{}} }
 
 // knowsType makes a type known.
 func (o *office) knowsType(name string, c counter) {

@@ -226,7 +226,7 @@ func (e *instance[S, M, R]) countsKeys(c *kith.Context) *failure {
 	if !e.k.wait(c.Context(), e.head.last) { // what is counted is stored
 		return fails(codeBusy, nil)
 	}
-	ctx, cancel := context.WithTimeout(c.Context(), e.d.patience)
+	ctx, cancel := e.d.ground.Within(c.Context(), e.d.patience)
 	defer cancel()
 	n, err := e.d.store.CountMarks(ctx, e.k.shard, e.k.fence, c.ID, keyPrefix)
 	if err != nil {
@@ -250,7 +250,7 @@ func (e *instance[S, M, R]) seen(c *kith.Context, from string) (store.Mark, *fai
 		clear(e.marks)
 		e.replies = 0
 	}
-	ctx, cancel := context.WithTimeout(c.Context(), e.d.patience)
+	ctx, cancel := e.d.ground.Within(c.Context(), e.d.patience)
 	defer cancel()
 	list, err := e.d.store.Marks(ctx, e.k.shard, e.k.fence, c.ID, from)
 	if err != nil {

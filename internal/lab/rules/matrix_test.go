@@ -26,6 +26,7 @@ var matrix = map[string]string{
 	"internal/base/dues":          "", // many things that are due at some time
 	"internal/base/incall":        "", // which goroutine a call runs on
 	"internal/base/latch":         "", // a lock
+	"internal/base/ground":        "", // goroutines and clocks, or the simulator's
 	"internal/base/life":          "", // a lock that tells whether a process is dead
 	"internal/base/signals":       "", // what the system tells a process
 	// clients that break the rules; it speaks of the counters of a node
@@ -56,7 +57,7 @@ var matrix = map[string]string{
 	"replicated/replicatedtest": "replicated peer", // the suite for values; it may import testing
 	// what durable entities need of a store, and the suite for engines; it may import testing
 	"store":   "route",
-	"durable": "root route store wire internal/base/logs",
+	"durable": "root route store wire internal/base/ground internal/base/logs",
 	// entities asked and told over HTTP
 	"gateway":         "root route internal/base/door internal/base/refuse",
 	"sqlfence":        "root", // states of entities in a SQL database, under fences
@@ -192,7 +193,7 @@ var layers = []string{
 		"internal/base/port internal/base/spent internal/base/pki internal/lab/api internal/base/feed " +
 		"internal/lab/pgserver " +
 		"internal/base/localname internal/base/refuse " +
-		"internal/base/latch internal/base/life internal/base/signals " +
+		"internal/base/latch internal/base/life internal/base/ground internal/base/signals " +
 		"internal/base/incall internal/base/logs internal/base/long internal/base/names internal/base/fileid " +
 		"internal/base/door " +
 		"internal/base/files internal/base/callback internal/base/dues internal/base/logs/logstest",
