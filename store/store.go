@@ -1,8 +1,8 @@
 // The contract: what a store of durable entities takes, gives and refuses.
 
 // Package store is what durable entities need of a store: records of one shard, written together under the fence of the
-// shard's owner. Memory is one for tests; the modules store/sqlite and store/postgres are for what must survive. The
-// suite store/storetest tells whether an engine of one's own keeps the contract: docs/durable.md.
+// shard's owner. Memory is one for tests; the modules store/sqlite, store/postgres and store/etcd are for what must
+// survive. The suite store/storetest tells whether an engine of one's own keeps the contract: docs/durable.md.
 package store
 
 import (
