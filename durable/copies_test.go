@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/store"
 )
 
@@ -23,6 +25,9 @@ func receives(t *testing.T, m store.Store) func(n note, body string) (outcome, s
 	node, err := kith.Start(ctx, kith.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = node.Close() })
+	require.Eventually(t, func() bool { // the cluster that forms next is a later one
+		return uint64(time.Now().UnixMilli()) > node.View().Birth>>20
+	}, time.Minute, time.Millisecond)
 	e, err := Register(node, Type[string, string, string]{Name: "had", Store: m, Shards: 1, SeenFor: time.Hour,
 		Handle: func(tx *Tx[string], s *string) (string, error) {
 			if *s == "no" {
@@ -140,4 +145,36 @@ func TestErrorOfAContextThatEnded(t *testing.T) {
 	require.Equal(t, outcomeRetry, sends(1, "a", 50*time.Millisecond))
 	require.Equal(t, outcomeHandled, sends(1, "a", time.Minute))
 	require.Equal(t, outcomeVoid, sends(2, "bad", time.Minute))
+}
+
+// TestReminderOfARecordThatGrew: where a reminder fails, and the record is too large to be written since Upgrade made
+// it so, the shard goes on committing for others (SHD-11).
+func TestReminderOfARecordThatGrew(t *testing.T) {
+	m := store.Memory()
+	at, f := store.Shard{Type: "grown"}, route.MakeFence(1, 1, 1)
+	_, err := m.Claim(t.Context(), at, f)
+	require.NoError(t, err)
+	l := reminders{{at: 1, name: "r"}}
+	require.NoError(t, m.Commit(t.Context(), at, f, store.Write{Record: store.Record{ID: "x", Version: 1,
+		Nonce: [16]byte{1}, State: []byte(`""`), Reminders: l.encode(), Due: l.due()}}))
+	node, err := kith.Start(t.Context(), kith.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = node.Close() })
+	e, err := Register(node, Type[string, string, string]{Name: "grown", Store: m, Shards: 1, Schema: 1,
+		Handle: func(tx *Tx[string], s *string) (string, error) {
+			*tx.State = *s
+			return *s, nil
+		},
+		Reminded: func(*Tx[string], string, []byte) error { return errors.New("never") },
+		Upgrade: func(uint32, []byte) ([]byte, error) {
+			return fmt.Appendf(nil, "%q", strings.Repeat("x", store.MaxBytes)), nil
+		}})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return e.Stats().RemindersFailed > 0 }, time.Minute, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	body := "y"
+	r, err := e.Ask(ctx, "y", &body)
+	require.NoError(t, err)
+	require.Equal(t, "y", r)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/store"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -220,6 +221,9 @@ func (e *instance[S, M, R]) remindAgain(c *kith.Context, r reminder, now int64) 
 	w := e.same(c)
 	w.Reminders, w.Due = l.encode(), l.due()
 	e.fills(&w, e.out)
+	if w.Size() > store.MaxBytes { // Upgrade made it so: it is as it was, and the agenda rests
+		return
+	}
 	e.puts(&w, e.out, l, answers(c, l.answer()))
 }
 
