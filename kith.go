@@ -57,7 +57,7 @@ type (
 	//	Name, Shards, Role, ShardBy             must be the same on all nodes
 	//	New, Open                               make the handler of an entity: set one of the two
 	//	Mode                                    who calls the handler: Blocking, Worker or Inline
-	//	MailboxBytes, MaxState                  bounds of one entity
+	//	MailboxBytes, MaxState, StateStored                  bounds of one entity
 	//	StopMessage                             what it gets as its last message before Stop
 	//	IdleAfter, MaxActive                    when an entity is stopped though its shard stays
 	//	Restart, RestartBackoff,

@@ -250,7 +250,8 @@ func (t Type[S, M, R]) validate() error {
 
 // entityType is the type that durable entities are of.
 func (t Type[S, M, R]) entityType(d *desk) kith.EntityType {
-	return kith.EntityType{Name: string(t.Name), Hosted: t.hosted(d), Shards: t.Shards, Role: t.Role, ShardBy: t.ShardBy,
+	return kith.EntityType{Name: string(t.Name), StateStored: true, Hosted: t.hosted(d),
+		Shards: t.Shards, Role: t.Role, ShardBy: t.ShardBy,
 		IdleAfter: cmp.Or(t.IdleAfter, DefaultIdleAfter),
 		MaxActive: t.MaxActive, MailboxBytes: t.MailboxBytes, MaxState: MaxState + handedMost,
 		New: func(string, kith.Fence) kith.Handler { return &instance[S, M, R]{t: &t, d: d} }}

@@ -766,3 +766,18 @@ func TestFaultsOfATypeAreNamed(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 3, r)
 }
+
+// TestLastNodeLosesNothing: the last node that can host a durable type leaves without an error, and none of its states
+// counts as lost: the store has them (SHD-11).
+func TestLastNodeLosesNothing(t *testing.T) {
+	db := store.Memory()
+	n, e := begin(t, bank{Store: db})
+	left, err := e.Ask(within(t), "anna", &order{Add: 5})
+	require.NoError(t, err)
+	require.EqualValues(t, 5, left)
+	require.NoError(t, n.Leave(within(t)))
+	_, e = begin(t, bank{Store: db})
+	left, err = e.Ask(within(t), "anna", &order{})
+	require.NoError(t, err)
+	require.EqualValues(t, 5, left)
+}

@@ -100,6 +100,9 @@ func loseFull(s *Shard, st *State, room int) {
 func (c *Context) loseState(why error) { loseStateOf(c.s, c.e.id, why) }
 
 func loseStateOf(s *Shard, id string, why error) {
+	if s.typ.StateStored {
+		return
+	}
 	text := why.Error()
 	s.runtime.Report(Incident{Type: s.typ.Name, ID: id, Shard: s.id, Mode: s.typ.Mode, Kind: StateLost, Err: why,
 		Text: text[:min(len(text), MaxIncidentText)]})

@@ -233,6 +233,9 @@ type Type struct {
 	// MaxState bounds, in bytes, the state that one entity hands over when its shard moves, if its handler is Stateful;
 	// zero means 1 MiB. What is larger is lost, as StateLost tells.
 	MaxState int
+	// StateStored says that what Stateful handlers hand over is a copy of what a store has: one that reaches no next
+	// instance is no lost state, and nothing tells of it.
+	StateStored bool
 	// IdleAfter stops an entity that had no message for so long, at most a quarter later; its timers do not keep it
 	// alive, their messages do. Zero and negative mean never: what a handler has in memory alone would be gone, and the
 	// node cannot know whether a store has it. Give a time to each type whose entities load their state, and to each
