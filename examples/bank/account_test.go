@@ -3,16 +3,21 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/store"
 )
+
+// patience is how long a test waits for what must come.
+const patience = 2 * time.Minute
 
 // TestApply: the rules, without a node. What is refused changes nothing.
 func TestApply(t *testing.T) {
@@ -70,33 +75,35 @@ func TestOverHTTP(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = n.Close() })
 	doors := []string{door(t, n, store.Memory())}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	number := 0
 	balance := func(id string) int64 {
 		number++
-		a, err := ask(t.Context(), doors, fmt.Sprint("read ", number), id, order{})
+		a, err := ask(ctx, doors, fmt.Sprint("read ", number), id, order{})
 		require.NoError(t, err)
 		return a.Balance
 	}
 	for range 3 {
-		a, err := ask(t.Context(), doors, "salary", "anna", order{Deposit: 100})
+		a, err := ask(ctx, doors, "salary", "anna", order{Deposit: 100})
 		require.NoError(t, err)
 		require.Equal(t, account{100}, a)
 	}
 	for range 3 {
-		a, err := ask(t.Context(), doors, "rent", "anna", order{Transfer: 30, To: "ben"})
+		a, err := ask(ctx, doors, "rent", "anna", order{Transfer: 30, To: "ben"})
 		require.NoError(t, err)
 		require.Equal(t, account{70}, a)
 	}
 	for balance("ben") < 30 {
 	}
-	_, err = ask(t.Context(), doors, "car", "anna", order{Transfer: 71, To: "ben"})
+	_, err = ask(ctx, doors, "car", "anna", order{Transfer: 71, To: "ben"})
 	require.ErrorContains(t, err, "there is not enough")
-	_, err = ask(t.Context(), doors, "rent", "anna", order{Transfer: 31, To: "ben"})
+	_, err = ask(ctx, doors, "rent", "anna", order{Transfer: 31, To: "ben"})
 	require.ErrorContains(t, err, "the key was used for another message")
 
-	_, err = ask(t.Context(), doors, "luck", "cara", order{Deposit: most})
+	_, err = ask(ctx, doors, "luck", "cara", order{Deposit: most})
 	require.NoError(t, err)
-	a, err := ask(t.Context(), doors, "gift", "anna", order{Transfer: 10, To: "cara"})
+	a, err := ask(ctx, doors, "gift", "anna", order{Transfer: 10, To: "cara"})
 	require.NoError(t, err)
 	require.Equal(t, account{60}, a)
 	for balance("anna") < 70 {

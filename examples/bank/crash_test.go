@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -49,20 +50,22 @@ func TestDemoFindsWhatIsWrong(t *testing.T) {
 func TestAllDie(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	for i := range 3 {
 		p, err := start(dir)
 		require.NoError(t, err)
 		for id, want := range map[string]int64{"anna": 70, "ben": 30} {
 			key := fmt.Sprint("read ", i)
 			if i == 0 && id == "anna" {
-				_, err = ask(t.Context(), []string{p.door}, "salary", id, order{Deposit: 100})
+				_, err = ask(ctx, []string{p.door}, "salary", id, order{Deposit: 100})
 				require.NoError(t, err)
-				_, err = ask(t.Context(), []string{p.door}, "rent", id, order{Transfer: 30, To: "ben"})
+				_, err = ask(ctx, []string{p.door}, "rent", id, order{Transfer: 30, To: "ben"})
 				require.NoError(t, err)
 			} else if i > 0 {
 				for n := int64(-1); n < want; { // what had not arrived yet does so now
 					key += "."
-					a, err := ask(t.Context(), []string{p.door}, key, id, order{})
+					a, err := ask(ctx, []string{p.door}, key, id, order{})
 					require.NoError(t, err)
 					require.LessOrEqual(t, a.Balance, want)
 					n = a.Balance

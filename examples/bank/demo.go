@@ -115,7 +115,8 @@ func move(ctx context.Context, out io.Writer, doors []string, d time.Duration, v
 		return a
 	}
 	for i := range want {
-		want[i] = do(i, order{Deposit: 10_000}).Balance
+		want[i] = 10_000
+		do(i, order{Deposit: want[i]})
 	}
 	killed := make(chan error)
 	time.AfterFunc(d/2, func() { killed <- victim.Kill() }) // in the midst of a transfer

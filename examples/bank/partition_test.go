@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -132,10 +133,12 @@ func TestPartition(t *testing.T) {
 		nodes, doors = append(nodes, n), append(doors, door(t, n, db))
 		require.NoError(t, n.Ready(t.Context()))
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
 	number, want := 0, [20]int64{}
 	do := func(doors []string, i int, o order) int64 {
 		number++
-		a, err := ask(t.Context(), doors, fmt.Sprint("order ", number), fmt.Sprint("account-", i), o)
+		a, err := ask(ctx, doors, fmt.Sprint("order ", number), fmt.Sprint("account-", i), o)
 		require.NoError(t, err)
 		return a.Balance
 	}
