@@ -150,8 +150,13 @@ func (l line) AskFunc(headers []byte, d time.Duration, id string, body []byte, d
 }
 
 // On makes a type known to a node that is none of package kith's. What it returns is registered there by whoever calls
-// it: package durabletest, for nodes of a simulated cluster. Errors are those of Register for what is wrong with t.
-func On[S, M, R any](n ground.Node, t Type[S, M, R]) (*Entities[M, R], kith.EntityType, error) {
+// it: package durabletest, for nodes of a simulated cluster, which are all that node may be. Errors are those of
+// Register for what is wrong with t.
+func On[S, M, R any](node any, t Type[S, M, R]) (*Entities[M, R], kith.EntityType, error) {
+	n, ok := node.(ground.Node)
+	if !ok {
+		return nil, kith.EntityType{}, fmt.Errorf("%w: durable type %q: %T is no node", kith.ErrBadConfig, t.Name, node)
+	}
 	t = t.withDefaults()
 	if err := t.validate(); err != nil {
 		return nil, kith.EntityType{}, fmt.Errorf("%w: durable type %q: %w", kith.ErrBadConfig, t.Name, err)

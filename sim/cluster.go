@@ -134,6 +134,10 @@ func (c *Cluster) Acting() int {
 	return -1
 }
 
+// World returns what the cluster is made of, for packages of kith that run in it, as durabletest. It is no part of what
+// embedders may rely on.
+func (c *Cluster) World() any { return c.w }
+
 // Now returns the virtual time since the cluster was made.
 func (c *Cluster) Now() time.Duration { return c.w.Now }
 

@@ -56,8 +56,9 @@ var matrix = map[string]string{
 		"shard/strategy",
 	"replicated/replicatedtest": "replicated peer", // the suite for values; it may import testing
 	// what durable entities need of a store, and the suite for engines; it may import testing
-	"store":   "route",
-	"durable": "root route store wire internal/base/ground internal/base/logs",
+	"store":               "route",
+	"durable":             "root route store wire internal/base/ground internal/base/logs",
+	"durable/durabletest": "durable root sim world store route internal/base/ground",
 	// entities asked and told over HTTP
 	"gateway":         "root route internal/base/door internal/base/refuse",
 	"sqlfence":        "root", // states of entities in a SQL database, under fences
@@ -208,7 +209,7 @@ var layers = []string{
 	"driver sim/setup world check storm sim scale proof model internal/sim/model/once internal/sim/starts",
 	root,
 	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program replicated " +
-		"replicated/replicatedtest topic partition durable sqlfence service gateway",
+		"replicated/replicatedtest topic partition durable durable/durabletest sqlfence service gateway",
 	"internal/cli internal/cli/env internal/cli/env/envtest internal/cli/fleet internal/lab/bootruns " +
 		"internal/cli/ledger internal/lab/chaos internal/lab/rolling internal/lab/shardscale internal/cli/operate " +
 		"internal/lab/instances " +

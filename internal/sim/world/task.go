@@ -122,6 +122,63 @@ func (p *Process) Dawdle(d time.Duration) {
 	}
 }
 
+// Guest is code of a library that runs in a process: it has coroutines of its own, which wait, and the time of day.
+type Guest struct{ Process *Process }
+
+// Begin has f run on a coroutine of its own after the present step: not when the process is dead.
+func (g Guest) Begin(f func()) {
+	p := g.Process
+	if !p.Alive {
+		return
+	}
+	t := &task{p: p}
+	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		defer func() {
+			if v := recover(); v != nil && v != (killed{}) {
+				panic(v)
+			}
+		}()
+		f()
+		t.over = true
+	})
+	p.tasks = append(p.tasks, t)
+	p.Later(0, t.resume)
+}
+
+// Rests reports whether a coroutine of the process runs now, which may Rest.
+func (g Guest) Rests() bool { return g.Process.running != nil }
+
+// Rest puts the coroutine that runs now aside until wake is called, which arm is given, or d is over; a negative d is
+// no limit. wake may be called at any time, and again.
+func (g Guest) Rest(d time.Duration, arm func(wake func())) {
+	p := g.Process
+	t, woken, done := p.running, false, false
+	ends := func() {
+		if !done {
+			done = true
+			t.resume()
+		}
+	}
+	arm(func() {
+		if !woken {
+			woken = true
+			p.Later(0, ends)
+		}
+	})
+	if d >= 0 {
+		p.Later(d, ends)
+	}
+	for !done {
+		if !t.yield(struct{}{}) {
+			panic(killed{})
+		}
+	}
+}
+
+// Wall returns the time of day by the process's own clock.
+func (g Guest) Wall() time.Time { return shardRuntime{p: g.Process}.Wall() }
+
 // askInside is an ask by a Blocking handler.
 func (p *Process) askInside(by *lifetime.Shard, headers []byte, d time.Duration, typ, id string,
 	payload []byte) ([]byte, error) {
