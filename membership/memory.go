@@ -80,6 +80,8 @@ func (r Record) After(kind EndKind, yielded *Record, last *cluster.View, role st
 		next = Record{ClusterID: r.ClusterID, Birth: r.Birth}
 	case kind == EndLeft && last != nil:
 		next = r.Left(last, role)
+	case (kind == EndDowned || kind == EndRemoved) && last != nil:
+		next = r.went(last, role)
 	}
 	next.Highest = max(next.Highest, r.Highest)
 	return next

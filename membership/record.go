@@ -106,6 +106,37 @@ func (r Record) Left(last *cluster.View, role string) Record {
 	return next
 }
 
+// went returns the record of a node that is Down, or no member any more, in its last view: those who count there carry
+// the cluster on without it, however few they are, for members that are indirectly connected count as reachable and
+// then go. Who is Down beside it stands by: it may not have heard of it yet. Where nobody with the role lives on by
+// that view, r stays as it was, and so where the view does not have this node gone.
+func (r Record) went(last *cluster.View, role string) Record {
+	self, in := last.SelfMember()
+	if last.ClusterID == 0 || last.ClusterID != r.ClusterID || in && self.Status != cluster.Down {
+		return r
+	}
+	next := Record{ClusterID: r.ClusterID, Birth: r.Birth, Highest: r.Highest}
+	lost := cluster.Orphaned(last.Members)
+	for i := range last.Members {
+		m := &last.Members[i]
+		comes := m.Status.Numbered() < 0
+		switch {
+		case m.ID.Addr == last.Self.Addr:
+		case m.Status == cluster.Down:
+			next.standsBy(m.ID.Addr, last.Self.Addr)
+		case !m.Status.Counts() && (!comes || lost):
+		case !m.HasRole(role):
+			next.standsBy(m.ID.Addr, last.Self.Addr)
+		default:
+			next.remember(m.ID.Addr, comes)
+		}
+	}
+	if len(next.Others)+next.More == next.Newcomers {
+		return r
+	}
+	return next
+}
+
 // Copied returns the record as it is known to a node at self that has a copy of it, kept by a node at another address:
 // that one is among the others, if it could carry the cluster on, and this node could not.
 func (r Record) Copied(from, self peer.Addr) Record {

@@ -438,6 +438,12 @@ func TestEveryEndKeepsTheHighestBirth(t *testing.T) {
 		}
 		return v
 	}
+	downed := func(v *cluster.View) *cluster.View {
+		v.Members[0].Status = cluster.Down
+		return v
+	}
+	removed := view(7, 2)
+	removed.Members = removed.Members[1:]
 	was := Record{ClusterID: 7, Birth: 9, Highest: 12, Counts: true, Others: addrs(2, 3)}
 	floor := Record{ClusterID: 7, Birth: 9, Highest: 12}
 	goesOn := Record{ClusterID: 7, Birth: 9, Highest: 12, Others: addrs(2)}
@@ -460,6 +466,8 @@ func TestEveryEndKeepsTheHighestBirth(t *testing.T) {
 		"yields to an older one": {EndTwin, &older, view(7, 1), yields},
 		"knows of a higher one":  {EndTwin, &above, view(7, 1), above},
 		"is downed":              {EndDowned, nil, view(7, 3), was},
+		"is downed, others live": {EndDowned, nil, downed(view(7, 2)), goesOn},
+		"is removed":             {EndRemoved, nil, removed, goesOn},
 		"is closed":              {EndClosed, nil, view(7, 3), was},
 	} {
 		got := was.After(c.kind, c.yielded, c.last, "")
@@ -467,6 +475,49 @@ func TestEveryEndKeepsTheHighestBirth(t *testing.T) {
 	}
 	require.EqualValues(t, 9, older.Highest, "what was handed in is not written to")
 	require.Zero(t, Record{}.After(EndLeft, nil, view(0, 0), ""))
+}
+
+// JOIN-1: who goes remembers those who live on by its last view, however few they are: none of them may be missing on
+// account of those who went with it. These may not have heard of it, so they stand by until they have stopped.
+func TestRecordOfWhoWent(t *testing.T) {
+	up, down := cluster.Up, cluster.Down
+	view := func(own cluster.Status, others ...cluster.Status) *cluster.View {
+		v := &cluster.View{Self: ip(1), ClusterID: 7, Birth: 9}
+		for i, s := range append([]cluster.Status{own}, others...) {
+			v.Members = append(v.Members, cluster.Member{ID: ip(1 + i), Status: s, Roles: []string{"store"}})
+		}
+		return v
+	}
+	was := Record{ClusterID: 7, Birth: 9, Highest: 12, Counts: true, Others: addrs(2, 3, 4, 5)}
+	helper := view(down, up, down, up)
+	helper.Members[1].Roles = nil
+	onlyHelper := view(down, up, down)
+	onlyHelper.Members[1].Roles = nil
+	other := view(down, up)
+	other.ClusterID = 8
+	record := func(others, bystanders []peer.Addr) Record { return Record{Others: others, Bystanders: bystanders} }
+	for name, c := range map[string]struct {
+		last *cluster.View
+		want Record
+	}{
+		"one lives on alone":         {view(down, down, down, down, up), record(addrs(5), addrs(2, 3, 4))},
+		"two live on":                {view(down, up, down, up, cluster.Exiting), record(addrs(2, 4), addrs(3))},
+		"with one who comes":         {view(down, up, cluster.Joining), Record{Others: addrs(2, 3), Newcomers: 1}},
+		"one without the role":       {helper, record(addrs(4), addrs(2, 3))},
+		"only one without the role":  {onlyHelper, was},
+		"nobody lives on":            {view(down, down, down, down, down), was},
+		"only one who comes":         {view(down, down, cluster.Joining), was},
+		"it has not gone":            {view(up, down, up), was},
+		"the view of another it was": {other, was},
+	} {
+		want := c.want
+		want.ClusterID, want.Birth, want.Highest = 7, 9, 12
+		got := was.went(c.last, "store")
+		require.True(t, want.Equal(got), "%s: %+v", name, got)
+		require.True(t, got.Equal(was.After(EndDowned, nil, c.last, "store")), name)
+	}
+	require.Zero(t, Record{}.went(view(down, up), "store"), "it never was a member")
+	require.Equal(t, addrs(2, 3, 4, 5), was.Others)
 }
 
 // JOIN-1: the members of a cluster leave, the last one alone or all together, and the clock goes back. Those that start

@@ -25,6 +25,9 @@ func (c Config) forming() membership.Config {
 // that it remembers had then gone on, or half of them with the lowest address, and a majority of these, or half, may do
 // so without it. So fewer than a quarter may be missing. Under every other strategy, and without a resolver, one alone
 // may live on.
+//
+// Under these two strategies, too, fewer may live on when those who went were indirectly connected, for they counted as
+// reachable. This does not bear that; they remember who lives on (membership.Record.After).
 func (c Config) MayMiss(members int) int {
 	switch c.Resolver.Strategy {
 	case ResolverKeepMajority:

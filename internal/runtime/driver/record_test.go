@@ -83,6 +83,15 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 	keepAll(t, dir, seen(3), left, seen(1))
 	require.Equal(t, floor, read())
 
+	// Who was downed remembers those who live on by its last view, and waits for those who went with it.
+	keepAll(t, dir, seen(3), crash, nil)
+	went := seen(3)
+	went.Members[0].Status, went.Members[1].Status = membership.Down, membership.Down
+	keepAll(t, dir, seen(3), &shutdown.EndedError{Kind: membership.EndDowned}, went)
+	require.Equal(t, want.Others[1:], read().Others)
+	require.Equal(t, want.Others[:1], read().Bystanders)
+	require.False(t, read().Counts)
+
 	// A twin that yields remembers the older cluster; who goes over to another one that birth.
 	older := membership.Record{ClusterID: 5, Birth: 6, Highest: 1 << 60, Others: want.Others[:1]}
 	keepAll(t, dir, seen(1), &shutdown.EndedError{Kind: membership.EndTwin}, seen(1), &older)

@@ -60,8 +60,14 @@ func (p *Process) save() {
 
 // leaves is what the end of a membership makes of the record.
 func (p *Process) leaves(e *membership.Ended) {
-	if ends := e.Kind == membership.EndLeft || e.Kind == membership.EndRejoin || e.Record != nil; ends &&
-		p.World.Config.Records {
+	switch e.Kind {
+	case membership.EndLeft, membership.EndRejoin, membership.EndDowned, membership.EndRemoved:
+	default:
+		if e.Record == nil {
+			return
+		}
+	}
+	if p.World.Config.Records {
 		role := p.World.Node().RecordRole()
 		p.World.Hosts[p.Index].record = p.memory.Wanted().After(e.Kind, e.Record, p.View, role)
 	}
