@@ -207,11 +207,27 @@ func weigh(ops []clientv3.Op) (leaves, deep int) {
 }
 
 // TestKnowledgeIsAGuess: two stores write the same records in turn: neither is misled by what it remembers, of records,
-// floors, alarms and marks.
+// floors, alarms and marks; nor where it reads the record, or the mark, before.
 func TestKnowledgeIsAGuess(t *testing.T) {
+	t.Run("Writes", func(t *testing.T) { inTurn(t, func(*Store, context.Context, store.Shard) error { return nil }) })
+	t.Run("Loads", func(t *testing.T) {
+		inTurn(t, func(st *Store, ctx context.Context, at store.Shard) error {
+			_, err := st.Load(ctx, at, fence(1), "a")
+			return err
+		})
+	})
+	t.Run("Marks", func(t *testing.T) {
+		inTurn(t, func(st *Store, ctx context.Context, at store.Shard) error {
+			_, err := st.Marks(ctx, at, fence(1), "a", "x")
+			return err
+		})
+	})
+}
+
+func inTurn(t *testing.T, before func(*Store, context.Context, store.Shard) error) {
 	s := need(t)
 	ctx, at := within2min(t), store.Shard{Type: t.Name()}
-	both := []*Store{open(t, s), open(t, s)}
+	both, reader := []*Store{open(t, s), open(t, s)}, open(t, s)
 	_, err := both[0].Claim(ctx, at, fence(1))
 	require.NoError(t, err)
 	for i, c := range []struct {
@@ -234,10 +250,11 @@ func TestKnowledgeIsAGuess(t *testing.T) {
 	} {
 		c.w.Marks = []store.Mark{{From: "x", Number: c.number, At: time.UnixMilli(1)}}
 		c.w.Due = time.UnixMilli(int64(i + 1))
+		require.NoError(t, before(both[i%2], ctx, at))
 		if err := both[i%2].Commit(ctx, at, fence(1), c.w); !errors.Is(err, c.want) {
 			t.Fatalf("step %d: %v, want %v", i, err, c.want)
 		}
-		list, err := both[0].Marks(ctx, at, fence(1), "a", "x")
+		list, err := reader.Marks(ctx, at, fence(1), "a", "x")
 		require.NoError(t, err)
 		require.Equal(t, c.is, list[0].Number, "step %d", i)
 	}
@@ -247,6 +264,22 @@ func TestKnowledgeIsAGuess(t *testing.T) {
 		due = append(due, a)
 	}
 	require.Equal(t, []store.Alarm{{ID: "a", At: time.UnixMilli(11)}}, due)
+}
+
+// TestNumbersOfAnotherRevision: marks that were read before a commit, by a call that ends behind it, say nothing of what
+// the commit has left.
+func TestNumbersOfAnotherRevision(t *testing.T) {
+	var k known
+	k.put("a", seen{rev: 2, numbers: map[string]uint64{"x": 7}})
+	for rev, want := range []uint64{7, 7, 9} { // 0: there was no record
+		k.add("a", int64(rev), map[string]uint64{"x": 9})
+		is, ok := k.get("a")
+		require.True(t, ok)
+		require.Equal(t, want, is.numbers["x"], "revision %d", rev)
+	}
+	k.read("a", seen{rev: 3})
+	is, _ := k.get("a")
+	require.Empty(t, is.numbers)
 }
 
 // TestKnowledgeIsBounded: by records and by marks.
