@@ -6,7 +6,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync/atomic"
+	"time"
 
 	"github.com/kith-io/kith"
 )
@@ -58,7 +62,7 @@ var errServes = errors.New("the function of service.Run has not returned")
 
 // begin has the function live beside n. Its context ends in the phase in which no new requests are taken; those under
 // way have the next one to end.
-func begin(ctx context.Context, n *kith.Node, f Func) *life {
+func begin(ctx context.Context, n *kith.Node, f Func, log *slog.Logger) *life {
 	l := &life{fit: newFitness(), over: make(chan struct{}), unbound: make(chan struct{})}
 	of, stop := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), fitKey{}, l.fit))
 	l.stop = stop
@@ -81,16 +85,42 @@ func begin(ctx context.Context, n *kith.Node, f Func) *life {
 	}()
 	go func() {
 		defer close(l.over)
-		if l.err = f(of, n); l.err == nil && of.Err() == nil {
+		if l.err = call(of, n, f, log); l.err == nil && of.Err() == nil {
 			l.fit.say("")
 		}
+		if errors.Is(l.err, kith.ErrStopped) { // its messages found out first, or it is another node that stops
+			wait(n.Done(), closeTime)
+		}
 		switch end := n.Err(); {
-		case end != nil && errors.Is(l.err, end), of.Err() != nil && errors.Is(l.err, context.Canceled),
-			of.Err() != nil && errors.Is(l.err, context.Cause(of)):
+		case end != nil && (errors.Is(l.err, end) || errors.Is(l.err, kith.ErrStopped)),
+			of.Err() != nil && errors.Is(l.err, context.Canceled), of.Err() != nil && errors.Is(l.err, context.Cause(of)):
 			l.err = nil
 		}
 	}()
 	return l
+}
+
+// call calls the function. A panic of it is an error: the exit code of a Go program that panics says to supervisors that
+// the configuration is wrong.
+func call(ctx context.Context, n *kith.Node, f Func, log *slog.Logger) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the function of service.Run panicked: %v", v)
+			log.Error("the program has panicked", "event", "service-panic", "panic", fmt.Sprint(v),
+				"stack", string(debug.Stack()))
+		}
+	}()
+	return f(ctx, n)
+}
+
+// wait waits for what is over at once or soon.
+func wait(over <-chan struct{}, most time.Duration) {
+	limit := time.NewTimer(most)
+	defer limit.Stop()
+	select {
+	case <-over:
+	case <-limit.C:
+	}
 }
 
 // served waits for the function.
@@ -103,14 +133,19 @@ func (l *life) served(ctx context.Context) error {
 	}
 }
 
-// end ends the function's context, and waits until it has returned or ctx has ended.
-func (l *life) end(ctx context.Context) error {
+// end ends the function's context, and waits until it has returned, so long or until ctx has ended; late says that it
+// has not.
+func (l *life) end(ctx context.Context, most time.Duration) (late bool, err error) {
 	l.stop(errLeaves)
+	limit := time.NewTimer(most)
+	defer limit.Stop()
 	select {
 	case <-l.over:
-		return l.err
+		return false, l.err
+	case <-limit.C:
+		return true, nil
 	case <-ctx.Done():
-		return nil
+		return false, nil
 	}
 }
 

@@ -45,8 +45,9 @@ func Main(cfg Config, f Func) {
 // f is called at once, on a goroutine of its own: it registers the types, and returns nil, or serves until its context
 // ends. It has said that it is ready then, or when it calls Ready. When the node leaves, the probe says so, then the
 // context of f ends, and the node waits for f as long as PhaseServiceRequestsDone lasts (5 s, Config.Node.Phases
-// changes it); then its shards move. An error of f has the node leave, and is returned; why the node has ended is none,
-// nor is context.Canceled once its context has ended. f runs on when it does not return in time.
+// changes it); then its shards move. An error of f, or a panic, has the node leave, and is returned; why the node has
+// ended is none, nor is kith.ErrStopped then, nor context.Canceled once its context has ended. f runs on when it does not
+// return in time. A next node waits for the f of the last one, Config.Node.LeaveTimeout at most: then Run returns.
 //
 // SIGTERM, SIGINT and the end of ctx have the node leave, which takes Config.Node.LeaveTimeout and ten seconds at most
 // once f is over; a further SIGTERM is logged, a SIGINT has Run return kith.ErrInterrupted at once, and nothing is
@@ -166,11 +167,11 @@ func (p *process) notFound() error {
 // live runs a node until its end, and returns the one that follows it, or none and how it has ended.
 func (p *process) live(ctx context.Context, node *kith.Node) (*kith.Node, error) {
 	defer node.Close()
-	l := begin(ctx, node, p.f)
+	l := begin(ctx, node, p.f, p.log)
 	defer l.stop(errLeaves)
 	end, err := p.watched.serve(node, l.fit)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, p.leave(node, l), l.failed())
 	}
 	defer end()
 	returned := l.over
@@ -184,10 +185,10 @@ func (p *process) live(ctx context.Context, node *kith.Node) (*kith.Node, error)
 			}
 		case <-node.Done():
 			next, err := p.after(ctx, node)
-			return handOver(ctx, l, next, err)
+			return p.handOver(ctx, node, l, next, err)
 		case o := <-p.orders:
 			if next := p.obey(ctx, node, o); next != nil {
-				return handOver(ctx, l, next, nil)
+				return p.handOver(ctx, node, l, next, nil)
 			}
 		case <-p.told.Reload():
 			p.reload(node)
@@ -197,9 +198,22 @@ func (p *process) live(ctx context.Context, node *kith.Node) (*kith.Node, error)
 	}
 }
 
-// handOver waits for the function, and returns the next node, if there is one and the function has not failed.
-func handOver(ctx context.Context, l *life, next *kith.Node, err error) (*kith.Node, error) {
-	own := l.end(ctx)
+// handOver waits for the function, and returns the next node, if there is one and the function has not failed. Where the
+// process ends it is not waited for beyond the shutdown, which has done that; where it goes on as long as a leave may
+// take, for the next node is served by nobody before.
+func (p *process) handOver(ctx context.Context, node *kith.Node, l *life, next *kith.Node, err error) (*kith.Node, error) {
+	most := cmp.Or(p.cfg.Node.LeaveTimeout, leaveTime)
+	select {
+	case <-node.ShutdownDone():
+		if next == nil {
+			most = 0
+		}
+	default:
+	}
+	late, own := l.end(ctx, most)
+	if late && next != nil {
+		own = fmt.Errorf("%w: no next node: %w", errServes, node.Err())
+	}
 	if own != nil && next != nil {
 		_ = next.Close()
 		next = nil

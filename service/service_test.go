@@ -4,12 +4,14 @@ package service
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -35,6 +37,8 @@ type job struct {
 	Token  string        // the file of it
 	Find   bool          // by bootstrap, in vain
 	Join   time.Duration // Config.JoinTimeout
+	Leave  time.Duration // Config.LeaveTimeout
+	Admin  string        // where the admin interface listens
 }
 
 const jobEnv = "SERVICE_JOB"
@@ -66,8 +70,8 @@ var errBroken = errors.New("the store is broken")
 
 func child(j job) {
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	cfg := Config{Node: kith.Config{Name: "service", Seeds: j.Seeds, Logger: log, JoinTimeout: j.Join, LatencyEvery: 1},
-		Admin: &admin.Config{Listen: "127.0.0.1:0"}, AdminToken: j.Token, Rejoin: j.Rejoin,
+	cfg := Config{Node: kith.Config{Name: "service", Seeds: j.Seeds, Logger: log, JoinTimeout: j.Join, LeaveTimeout: j.Leave,
+		LatencyEvery: 1}, Admin: &admin.Config{Listen: cmp.Or(j.Admin, "127.0.0.1:0")}, AdminToken: j.Token, Rejoin: j.Rejoin,
 		Reload: func(*kith.Node) ([]string, error) { return []string{"something"}, nil }}
 	if j.Find {
 		none, _ := discovery.Static("127.0.0.1:1")
@@ -94,6 +98,9 @@ func child(j job) {
 				}
 			}
 			return nil
+		case "panics":
+			Ready(ctx)
+			panic(errBroken)
 		case "deaf": // does not return
 			Ready(ctx)
 			select {}
@@ -264,6 +271,69 @@ func TestAFunctionThatHangsHoldsUpNobody(t *testing.T) {
 	require.Contains(t, log, "node-left")
 }
 
+// TestAFunctionThatHangsKeepsNoProcess: nor does it keep a process whose node has ended otherwise than by a signal (MEM-8,
+// OPS-2).
+func TestAFunctionThatHangsKeepsNoProcess(t *testing.T) {
+	p := up(t, job{Kind: "deaf"})
+	other, err := kith.Start(t.Context(), kith.Config{Name: "service", Seeds: []string{p.addr}})
+	require.NoError(t, err)
+	defer other.Close()
+	require.NoError(t, other.Ready(t.Context()))
+	again := up(t, job{Kind: "deaf", Rejoin: true, Leave: time.Second, Seeds: []string{p.addr}})
+	require.Eventually(t, func() bool { return other.Down(t.Context(), again.addr) == nil }, 2*time.Minute,
+		10*time.Millisecond) // once it is a member
+	code, log := again.ends(t)
+	require.Equal(t, kith.ExitEnded, code, log)
+	require.Contains(t, log, errServes.Error(), "the next node has none to serve it")
+
+	require.NoError(t, other.Down(t.Context(), p.addr))
+	code, log = p.ends(t)
+	require.Equal(t, kith.ExitEnded, code, log)
+
+	file := t.TempDir() + "/token"
+	require.NoError(t, os.WriteFile(file, []byte("the-token-of-this-test"), 0o600))
+	p = up(t, job{Kind: "deaf", Token: file})
+	p.becomes(t, http.StatusOK)
+	q, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+p.admin+"/v1/leave", nil)
+	require.NoError(t, err)
+	q.Header.Set("Authorization", "Bearer the-token-of-this-test")
+	a, err := http.DefaultClient.Do(q)
+	require.NoError(t, err)
+	require.NoError(t, a.Body.Close())
+	require.Less(t, a.StatusCode, 300)
+	code, log = p.ends(t)
+	require.Equal(t, kith.ExitOK, code, log)
+}
+
+// TestAFunctionThatPanics: it is an error like others: the node leaves, and a supervisor starts the process again, which
+// it does not after the exit code of a Go program that panics, 2 (OPS-2).
+func TestAFunctionThatPanics(t *testing.T) {
+	code, log := start(t, job{Kind: "panics"}).ends(t)
+	require.Equal(t, kith.ExitFailed, code, log)
+	require.Contains(t, log, "service_test.go", "where it was")
+	require.Contains(t, log, "node-left")
+	require.Contains(t, log, errBroken.Error())
+}
+
+// TestAnAddressThatIsTaken: an admin interface that cannot open its port ends the program, whose function has returned
+// by then.
+func TestAnAddressThatIsTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	over := false
+	err = Run(t.Context(), Config{Admin: &admin.Config{Listen: l.Addr().String()}},
+		func(ctx context.Context, _ *kith.Node) error {
+			<-ctx.Done()
+			time.Sleep(10 * time.Millisecond)
+			over = true
+			return nil
+		})
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.Equal(t, kith.ExitFailed, kith.ExitCode(err))
+	require.True(t, over)
+}
+
 // TestReadinessIsTheFunctions: a node that is Up is not ready before its function says so, and not while that takes it
 // back; one whose function returned is (OPS-1).
 func TestReadinessIsTheFunctions(t *testing.T) {
@@ -380,6 +450,21 @@ func TestEndsByTheCluster(t *testing.T) {
 	require.Equal(t, kith.ExitFailed, code, log)
 	require.Contains(t, log, "\n"+errBroken.Error())
 	require.Contains(t, log, "node-left", "it leaves in order")
+}
+
+// TestComesBackWhenItsAsksFail: a function may find out of the end of its node before anybody else, by an ask that fails
+// and which it returns; the next node comes all the same (MEM-8).
+func TestComesBackWhenItsAsksFail(t *testing.T) {
+	other, err := kith.Start(t.Context(), kith.Config{Name: "service"})
+	require.NoError(t, err)
+	defer other.Close()
+	require.NoError(t, other.Ready(t.Context()))
+	again := up(t, job{Kind: "asks", Rejoin: true, Seeds: []string{other.Addr().String()}})
+	for range 5 {
+		again.becomes(t, http.StatusOK)
+		require.NoError(t, other.Down(t.Context(), again.addr))
+		again.until(t, `"msg":"serves","node"`)
+	}
 }
 
 // TestZeroIsSafe: the zero value is a cluster of one with nothing else open, and the end of the context has it leave.
