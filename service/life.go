@@ -89,7 +89,7 @@ func begin(ctx context.Context, n *kith.Node, f Func, log *slog.Logger) *life {
 			l.fit.say("")
 		}
 		if errors.Is(l.err, kith.ErrStopped) { // its messages found out first, or it is another node that stops
-			wait(n.Done(), closeTime)
+			wait(n.Done(), endTime)
 		}
 		switch end := n.Err(); {
 		case end != nil && (errors.Is(l.err, end) || errors.Is(l.err, kith.ErrStopped)),
@@ -100,8 +100,8 @@ func begin(ctx context.Context, n *kith.Node, f Func, log *slog.Logger) *life {
 	return l
 }
 
-// call calls the function. A panic of it is an error: the exit code of a Go program that panics says to supervisors that
-// the configuration is wrong.
+// call calls the function. A panic of it is an error: the exit code of a Go program that panics says to supervisors
+// that the configuration is wrong.
 func call(ctx context.Context, n *kith.Node, f Func, log *slog.Logger) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -112,6 +112,9 @@ func call(ctx context.Context, n *kith.Node, f Func, log *slog.Logger) (err erro
 	}()
 	return f(ctx, n)
 }
+
+// endTime is how long a node may take to end whose messages say that it has stopped.
+const endTime = time.Second
 
 // wait waits for what is over at once or soon.
 func wait(over <-chan struct{}, most time.Duration) {

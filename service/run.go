@@ -46,8 +46,8 @@ func Main(cfg Config, f Func) {
 // ends. It has said that it is ready then, or when it calls Ready. When the node leaves, the probe says so, then the
 // context of f ends, and the node waits for f as long as PhaseServiceRequestsDone lasts (5 s, Config.Node.Phases
 // changes it); then its shards move. An error of f, or a panic, has the node leave, and is returned; why the node has
-// ended is none, nor is kith.ErrStopped then, nor context.Canceled once its context has ended. f runs on when it does not
-// return in time. A next node waits for the f of the last one, Config.Node.LeaveTimeout at most: then Run returns.
+// ended is none, nor is kith.ErrStopped then, nor context.Canceled once its context has ended. f runs on when it does
+// not return in time. A next node waits for the f of the last one, Config.Node.LeaveTimeout at most: then Run returns.
 //
 // SIGTERM, SIGINT and the end of ctx have the node leave, which takes Config.Node.LeaveTimeout and ten seconds at most
 // once f is over; a further SIGTERM is logged, a SIGINT has Run return kith.ErrInterrupted at once, and nothing is
@@ -198,10 +198,11 @@ func (p *process) live(ctx context.Context, node *kith.Node) (*kith.Node, error)
 	}
 }
 
-// handOver waits for the function, and returns the next node, if there is one and the function has not failed. Where the
-// process ends it is not waited for beyond the shutdown, which has done that; where it goes on as long as a leave may
-// take, for the next node is served by nobody before.
-func (p *process) handOver(ctx context.Context, node *kith.Node, l *life, next *kith.Node, err error) (*kith.Node, error) {
+// handOver waits for the function, and returns the next node, if there is one and the function has not failed. Where
+// the process ends it is not waited for beyond the shutdown, which has done that; where it goes on as long as a leave
+// may take, for the next node is served by nobody before.
+func (p *process) handOver(ctx context.Context, node *kith.Node, l *life, next *kith.Node, err error) (*kith.Node,
+	error) {
 	most := cmp.Or(p.cfg.Node.LeaveTimeout, leaveTime)
 	select {
 	case <-node.ShutdownDone():

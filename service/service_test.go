@@ -4,7 +4,6 @@ package service
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,7 +37,6 @@ type job struct {
 	Find   bool          // by bootstrap, in vain
 	Join   time.Duration // Config.JoinTimeout
 	Leave  time.Duration // Config.LeaveTimeout
-	Admin  string        // where the admin interface listens
 }
 
 const jobEnv = "SERVICE_JOB"
@@ -70,8 +68,9 @@ var errBroken = errors.New("the store is broken")
 
 func child(j job) {
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	cfg := Config{Node: kith.Config{Name: "service", Seeds: j.Seeds, Logger: log, JoinTimeout: j.Join, LeaveTimeout: j.Leave,
-		LatencyEvery: 1}, Admin: &admin.Config{Listen: cmp.Or(j.Admin, "127.0.0.1:0")}, AdminToken: j.Token, Rejoin: j.Rejoin,
+	cfg := Config{Node: kith.Config{Name: "service", Seeds: j.Seeds, Logger: log, JoinTimeout: j.Join,
+		LeaveTimeout: j.Leave, LatencyEvery: 1}, Admin: &admin.Config{Listen: "127.0.0.1:0"}, AdminToken: j.Token,
+		Rejoin: j.Rejoin,
 		Reload: func(*kith.Node) ([]string, error) { return []string{"something"}, nil }}
 	if j.Find {
 		none, _ := discovery.Static("127.0.0.1:1")
@@ -271,8 +270,8 @@ func TestAFunctionThatHangsHoldsUpNobody(t *testing.T) {
 	require.Contains(t, log, "node-left")
 }
 
-// TestAFunctionThatHangsKeepsNoProcess: nor does it keep a process whose node has ended otherwise than by a signal (MEM-8,
-// OPS-2).
+// TestAFunctionThatHangsKeepsNoProcess: nor does it keep a process whose node has ended otherwise than by a signal
+// (MEM-8, OPS-2).
 func TestAFunctionThatHangsKeepsNoProcess(t *testing.T) {
 	p := up(t, job{Kind: "deaf"})
 	other, err := kith.Start(t.Context(), kith.Config{Name: "service", Seeds: []string{p.addr}})
@@ -305,8 +304,8 @@ func TestAFunctionThatHangsKeepsNoProcess(t *testing.T) {
 	require.Equal(t, kith.ExitOK, code, log)
 }
 
-// TestAFunctionThatPanics: it is an error like others: the node leaves, and a supervisor starts the process again, which
-// it does not after the exit code of a Go program that panics, 2 (OPS-2).
+// TestAFunctionThatPanics: it is an error like others: the node leaves, and a supervisor starts the process again,
+// which it does not after the exit code of a Go program that panics, 2 (OPS-2).
 func TestAFunctionThatPanics(t *testing.T) {
 	code, log := start(t, job{Kind: "panics"}).ends(t)
 	require.Equal(t, kith.ExitFailed, code, log)
@@ -321,17 +320,16 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	over := false
+	var why kith.ShutdownReason
 	err = Run(t.Context(), Config{Admin: &admin.Config{Listen: l.Addr().String()}},
-		func(ctx context.Context, _ *kith.Node) error {
+		func(ctx context.Context, n *kith.Node) error {
 			<-ctx.Done()
-			time.Sleep(10 * time.Millisecond)
-			over = true
+			why = n.ShutdownReason()
 			return nil
 		})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.Equal(t, kith.ExitFailed, kith.ExitCode(err))
-	require.True(t, over)
+	require.Equal(t, kith.ReasonSignal, why, "it leaves, with its function")
 }
 
 // TestReadinessIsTheFunctions: a node that is Up is not ready before its function says so, and not while that takes it
@@ -452,8 +450,8 @@ func TestEndsByTheCluster(t *testing.T) {
 	require.Contains(t, log, "node-left", "it leaves in order")
 }
 
-// TestComesBackWhenItsAsksFail: a function may find out of the end of its node before anybody else, by an ask that fails
-// and which it returns; the next node comes all the same (MEM-8).
+// TestComesBackWhenItsAsksFail: a function may find out of the end of its node before anybody else, by an ask that
+// fails and which it returns; the next node comes all the same (MEM-8).
 func TestComesBackWhenItsAsksFail(t *testing.T) {
 	other, err := kith.Start(t.Context(), kith.Config{Name: "service"})
 	require.NoError(t, err)
