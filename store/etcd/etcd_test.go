@@ -138,10 +138,9 @@ func TestServerComesAndGoes(t *testing.T) {
 func TestLargestCommit(t *testing.T) {
 	s := need(t)
 	ctx, at := within2min(t), store.Shard{Type: strings.Repeat("t", 255), N: 1<<20 - 1}
-	st, err := Open(ctx, s.config(), strings.Repeat("p", MaxPrefix))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, st.Close()) }()
-	_, err = st.Claim(ctx, at, fence(1))
+	st := open(t, s)
+	require.Len(t, st.prefix, MaxPrefix)
+	_, err := st.Claim(ctx, at, fence(1))
 	require.NoError(t, err)
 	largest := func(version uint64, due time.Time, outbox string, marks, from int) (w []store.Write) {
 		left := store.MaxBytes

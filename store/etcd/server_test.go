@@ -30,6 +30,7 @@ const startTime = 2 * time.Minute
 type server struct {
 	dir, client, peer string
 	settings          []string
+	prefix            string // of the stores of the test that runs, the longest there may be
 	release           []func()
 	log               bytes.Buffer // of the process that runs: read it when that has ended
 	cmd               *exec.Cmd
@@ -51,13 +52,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// need returns the server, or skips the test where no etcd is installed.
+// prefixes counts those that tests have had: one that runs again finds nothing of before.
+var prefixes int
+
+// need returns the server, with a prefix of the test's own, or skips the test where no etcd is installed.
 func need(t testing.TB) *server {
 	t.Helper()
 	if errors.Is(why, exec.ErrNotFound) {
 		t.Skipf("no etcd: %v (Debian: apt-get install etcd-server)", why)
 	}
 	require.NoError(t, why)
+	prefixes++
+	shared.prefix = fmt.Sprintf("%0*d/", MaxPrefix-1, prefixes)
 	return shared
 }
 
@@ -176,7 +182,7 @@ func open(t testing.TB, s *server) *Store {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
-	st, err := Open(ctx, s.config(), "")
+	st, err := Open(ctx, s.config(), s.prefix)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = st.Close() }) // it may be closed already
 	return st
