@@ -87,7 +87,7 @@ func failure(err error, naming func(err error) *kith.Error) *Failure {
 	case !ran && !errors.Is(err, kith.ErrHandler):
 		return &Failure{"unavailable", "", "nothing was done; try again", ran, http.StatusServiceUnavailable}
 	case errors.Is(err, kith.ErrTimeout), errors.Is(err, kith.ErrPeerLost), errors.Is(err, kith.ErrStopped),
-		errors.Is(err, context.Canceled): // the client's, which is gone
+		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled): // the client's, which is gone
 		return &Failure{"unknown", "", "no answer; it is not known whether the message was handled", ran,
 			http.StatusGatewayTimeout}
 	}

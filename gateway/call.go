@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -100,7 +101,12 @@ func (g *Gateway) serve(w http.ResponseWriter, q *http.Request, c *Call, t *Type
 	}
 	w.Header().Set("Content-Type", t.MediaType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(reply) // else the client is gone
+	w.Header().Set("Content-Length", strconv.Itoa(len(reply)))
+	conn := http.NewResponseController(w)
+	_ = conn.SetWriteDeadline(time.Now().Add(g.cfg.BodyTime)) // who does not read keeps no place
+	if _, err := w.Write(reply); err == nil && conn.Flush() == nil {
+		_ = conn.SetWriteDeadline(time.Time{})
+	} // else the client is gone
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/route"
 )
 
 // Defaults and bounds of a Config.
@@ -54,8 +55,8 @@ type Config struct {
 	// Timeout is how long a call may take that says nothing of it, MaxTimeout the most that it may say. Zero means 10 s
 	// and 1 min; at most a day.
 	Timeout, MaxTimeout time.Duration
-	// BodyTime is how long the body of a request may take to come; zero means 10 s, at most a day. It holds where the
-	// server's connections have deadlines, as those of net/http do.
+	// BodyTime is how long the body of a request may take to come, and a reply to go; zero means 10 s, at most a day. It
+	// holds where the server's connections have deadlines, as those of net/http do.
 	BodyTime time.Duration
 	// MaxCalls is how many calls may be under way; zero means 256. Of one address at most a fair share may be: half of
 	// them while it is alone, a third while there is another one, and so on.
@@ -123,7 +124,7 @@ func OnceOf[M, R any](ask func(ctx context.Context, key, id string, m *M) (R, er
 		}
 		b, err := reply.Append(nil, &r)
 		if err != nil {
-			return nil, fmt.Errorf("the reply: %w", err)
+			return nil, route.Ran(fmt.Errorf("the reply: %w", err))
 		}
 		return b, nil
 	}

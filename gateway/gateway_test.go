@@ -558,3 +558,45 @@ func TestStoppedNode(t *testing.T) {
 		require.False(t, f.MayHaveRun)
 	}
 }
+
+// TestRepliesThatCannotBeWritten: a codec that refuses the reply says nothing of the message, which was handled.
+func TestRepliesThatCannotBeWritten(t *testing.T) {
+	ask := AskOf(func(context.Context, string, *int) (int, error) { return 1, nil }, kith.JSON[int](), refusing{})
+	_, err := ask(t.Context(), &Call{Payload: []byte("1")})
+	f := failure(err, nil)
+	require.Equal(t, []any{500, "failed", true}, []any{f.status, f.Code, f.MayHaveRun})
+}
+
+// refusing is a codec that writes nothing.
+type refusing struct{}
+
+func (refusing) Append([]byte, *int) ([]byte, error) { return nil, kith.ErrBadPayload }
+func (refusing) ParseInto([]byte, *int) error        { return kith.ErrBadPayload }
+
+// TestTimeOfAFunction: a function in the place of an ask that returns the end of its context has not answered.
+func TestTimeOfAFunction(t *testing.T) {
+	h := open(t)
+	_, s := serves(t, h, func(c *Config) {
+		c.Types[0].AskBy = func(ctx context.Context, _ *Call) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }
+	})
+	status, f, _ := fails(t, "POST", s.URL+"/v1/ask/teller/e?timeout=1ms", "x")
+	require.Equal(t, "504 unknown", fmt.Sprint(status, " ", f.Code))
+	require.True(t, f.MayHaveRun)
+}
+
+// TestSlowReaders: who does not read its reply is given up, and its place with it.
+func TestSlowReaders(t *testing.T) {
+	h := open(t)
+	g, s := serves(t, h, func(c *Config) {
+		c.BodyTime = 50 * time.Millisecond
+		c.Types[0].AskBy = func(context.Context, *Call) ([]byte, error) { return make([]byte, 64<<20), nil }
+	})
+	nc, err := net.Dial("tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	defer nc.Close()
+	_, err = io.WriteString(nc, "POST /v1/ask/teller/e HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx")
+	require.NoError(t, err)
+	_, err = io.ReadFull(nc, make([]byte, 1)) // the answer has begun
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return g.Stats().Underway == 0 }, patience, time.Millisecond)
+}
