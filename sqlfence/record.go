@@ -26,9 +26,7 @@ func (s *Store) Load(ctx context.Context, o Owner, id string) (Record, error) {
 	if err := errors.Join(o.validate(), text("an id", id, MaxID)); err != nil {
 		return Record{}, err
 	}
-	s.mu.Lock()
-	claimed := !s.doubts[shard{o.Type, o.Shard}]
-	s.mu.Unlock()
+	claimed := s.doubt(o) == 0
 	for again := false; ; again = true {
 		if !claimed {
 			if err := s.Claim(ctx, o); err != nil {

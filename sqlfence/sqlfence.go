@@ -98,7 +98,9 @@ type Store struct {
 	say *statements
 
 	mu     sync.Mutex
-	doubts map[shard]bool // shards with a commit whose outcome is not known: to be claimed again before anything is read
+	doubts map[shard]uint64 // shards with a commit whose outcome is not known, each with a number of its own: to be
+	// claimed again before anything is read
+	last uint64 // such number
 }
 
 // New returns a Store whose tables are there (Schema). db stays the caller's.
@@ -106,7 +108,7 @@ func New(db *sql.DB, d Dialect) (*Store, error) {
 	if err := d.validate(); err != nil {
 		return nil, err
 	}
-	return &Store{db: db, say: words(d), doubts: map[shard]bool{}}, nil
+	return &Store{db: db, say: words(d), doubts: map[shard]uint64{}}, nil
 }
 
 // Open is New, and makes the tables where they are not there yet.
@@ -137,6 +139,7 @@ func (s *Store) Claim(ctx context.Context, o Owner) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
+	before := s.doubt(o)
 	younger, err := s.claim(ctx, o)
 	if err == nil && younger {
 		if err = s.raise(ctx, o); err == nil {
@@ -146,10 +149,32 @@ func (s *Store) Claim(ctx context.Context, o Owner) error {
 	if err != nil {
 		return fmt.Errorf("sqlfence: claiming %v: %w", o, err)
 	}
+	s.settle(o, before)
+	return nil
+}
+
+// doubt returns the number of the doubt about a shard, zero: there is none.
+func (s *Store) doubt(o Owner) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.doubts, shard{o.Type, o.Shard})
-	return nil
+	return s.doubts[shard{o.Type, o.Shard}]
+}
+
+// settle ends a doubt that was there before a claim: of one that came during the claim that says nothing.
+func (s *Store) settle(o Owner, before uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := (shard{o.Type, o.Shard}); s.doubts[at] == before {
+		delete(s.doubts, at)
+	}
+}
+
+// raiseDoubt has a shard claimed again before anything is read.
+func (s *Store) raiseDoubt(o Owner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	s.doubts[shard{o.Type, o.Shard}] = s.last
 }
 
 // claim claims a shard, unless no shard of the type was claimed by a cluster as young (younger).
@@ -270,9 +295,7 @@ func (s *Store) Within(ctx context.Context, o Owner, f func(tx *sql.Tx) error) e
 		return f(tx)
 	})
 	if errors.Is(err, ErrUnknown) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.doubts[shard{o.Type, o.Shard}] = true
+		s.raiseDoubt(o)
 	}
 	return err
 }

@@ -52,3 +52,21 @@ func TestErrorsHaveCodes(t *testing.T) {
 		codes[named.Code] = true
 	}
 }
+
+// A commit whose outcome is not known, and which failed while its shard was being claimed, waits for the next claim:
+// this one may have been done before the commit began.
+func TestDoubtsDuringAClaim(t *testing.T) {
+	s, err := New(new(sql.DB), SQLite)
+	require.NoError(t, err)
+	o := Owner{Type: "t", Shard: 1}
+	s.raiseDoubt(o)
+	for range 2 {
+		before := s.doubt(o)
+		s.raiseDoubt(o)
+		s.settle(o, before)
+		require.NotZero(t, s.doubt(o))
+	}
+	s.settle(o, s.doubt(o))
+	require.Zero(t, s.doubt(o))
+	require.Empty(t, s.doubts)
+}
