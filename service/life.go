@@ -146,9 +146,13 @@ func (l *life) end(ctx context.Context, most time.Duration) (late bool, err erro
 	case <-l.over:
 		return false, l.err
 	case <-limit.C:
-		return true, nil
 	case <-ctx.Done():
-		return false, nil
+	}
+	select { // of several that are ready at once the first select takes any
+	case <-l.over:
+		return false, l.err
+	default:
+		return ctx.Err() == nil, nil
 	}
 }
 

@@ -524,3 +524,14 @@ func TestExitCodes(t *testing.T) {
 		require.Equal(t, c.code, kith.ExitCode(c.err), "%v", c.err)
 	}
 }
+
+// TestWhatAFunctionHasReturned is heard, also when nothing waits for it any more.
+func TestWhatAFunctionHasReturned(t *testing.T) {
+	l := &life{over: make(chan struct{}), stop: func(error) {}, err: errBroken}
+	close(l.over)
+	for range 1000 {
+		late, err := l.end(t.Context(), 0)
+		require.False(t, late)
+		require.ErrorIs(t, err, errBroken)
+	}
+}
