@@ -96,11 +96,11 @@ func TestTuningReachesTheMachine(t *testing.T) {
 	reaches(t, all, Config{Membership: all}.driver().Membership, notTuned)
 }
 
-// TestResolverReachesTheMachine: the same of the resolver's settings; what silence is borne follows from the detector
-// (MEM-10).
+// TestResolverReachesTheMachine: the same of the resolver's settings; what silence is borne follows from the detector,
+// and how much of its patience counts from Config.Patience (MEM-10).
 func TestResolverReachesTheMachine(t *testing.T) {
 	all := filled[Resolver](t)
-	reaches(t, all, Config{Resolver: all}.driver().Resolver, []string{"Silence"})
+	reaches(t, all, Config{Resolver: all}.driver().Resolver, []string{"Silence", "WatchedBy", "StablePercent"})
 }
 
 // TestTLSReachesTheTransport: the files and the switch, and what Load returns (CARD-2).
@@ -131,6 +131,7 @@ func TestTuningFaults(t *testing.T) {
 // TestConfigReachesTheDriver: every field but those of types of their own, which the tests above hold (CARD-2).
 func TestConfigReachesTheDriver(t *testing.T) {
 	all := Config{Logger: slog.New(slog.DiscardHandler), Phases: []Phase{{Name: "a"}}, Lease: noLease{},
+		Patience: PatienceNoisy,
 		Sharding: Sharding{TakeoverTime: 1, ProcessDeathIsProof: true, NoLockProof: true, ParkBytes: 2, ParkTime: 3,
 			RebalanceInterval: 4, MaxMoves: 5, MarkTime: 6, DrainTime: 7, MaxHandOver: 8},
 		FlightRecord: FlightRecord{Bytes: 9, Directory: "there"},

@@ -35,12 +35,11 @@ func (p Patience) Valid() bool { return int(p) < len(patienceNames) }
 // MarshalText gives the name.
 func (p Patience) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText takes a name, as String gives it. The error names those that there are, and p stays as it was.
+// UnmarshalText takes a name, as String gives it, also that of a preset which only a later version has. The error names
+// those that there are, and p stays as it was.
 func (p *Patience) UnmarshalText(text []byte) error {
-	var q Patience
-	if enum.Parse(&q, text) != nil || !q.Valid() {
+	if enum.Parse(p, text) != nil {
 		return fmt.Errorf("cluster: no patience %q, there are %q", text, patienceNames)
 	}
-	*p = q
 	return nil
 }

@@ -3,7 +3,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +59,19 @@ var errLeaves = errors.New("service: the node leaves")
 // errServes is what the phase of a shutdown says that the function held up.
 var errServes = errors.New("the function of service.Run has not returned")
 
+// whyOf returns why the context of a function ends with its node: the end, when it is known already.
+func whyOf(n *kith.Node) error {
+	if err := n.Err(); err != nil {
+		return err
+	}
+	switch r := n.ShutdownReason(); r {
+	case kith.ReasonLeft, kith.ReasonSignal:
+		return errLeaves
+	default:
+		return fmt.Errorf("service: the node ends: %v", r)
+	}
+}
+
 // begin has the function live beside n. Its context ends in the phase in which no new requests are taken; those under
 // way have the next one to end.
 func begin(ctx context.Context, n *kith.Node, f Func, log *slog.Logger) *life {
@@ -70,7 +82,7 @@ func begin(ctx context.Context, n *kith.Node, f Func, log *slog.Logger) *life {
 		phase string
 		run   func(context.Context) error
 	}{
-		{kith.PhaseServiceUnbind, func(context.Context) error { stop(cmp.Or(n.Err(), errLeaves)); return nil }},
+		{kith.PhaseServiceUnbind, func(context.Context) error { stop(whyOf(n)); return nil }},
 		{kith.PhaseServiceRequestsDone, l.served},
 		{kith.PhaseServiceStop, func(context.Context) error { close(l.unbound); return nil }},
 	} { // it may have ended already, and its shutdown be over

@@ -25,6 +25,12 @@ var dialectNames = []string{SQLite: "sqlite", PostgreSQL: "postgresql", MySQL: "
 // String names the dialect.
 func (d Dialect) String() string { return enum.Name(dialectNames, d, "dialect") }
 
+// MarshalText gives the name.
+func (d Dialect) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText takes a name, as String gives it; an error leaves d as it was.
+func (d *Dialect) UnmarshalText(text []byte) error { return enum.Parse(d, text) }
+
 // validate returns an error for what is no dialect.
 func (d Dialect) validate() error {
 	if d < SQLite || d > MySQL {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/kith-io/kith/internal/cli"
 )
@@ -158,6 +160,8 @@ func (c *Ask) Run(to *Console) error {
 		_, err = to.Out.Write(raw)
 	case a.Bytes != nil:
 		_, err = fmt.Fprintf(to.Out, "%q\n", a.Bytes)
+	case strings.ContainsFunc(a.Reply, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
+		_, err = fmt.Fprintf(to.Out, "%q\n", a.Reply) // it might command the terminal
 	default:
 		_, err = fmt.Fprintln(to.Out, a.Reply)
 	}

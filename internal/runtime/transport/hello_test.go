@@ -74,7 +74,7 @@ func TestBadHellos(t *testing.T) {
 	h := helloFrom(tb, peer.ID{Addr: peer.MustAddr("127.0.0.9:9"), Inc: 77}, wire.LaneData, 1)
 	body := hello.Append(nil, &h)
 	later := append([]byte(nil), body...)
-	later[4], later[6] = 11, 10
+	later[4], later[6] = wire.Version+2, wire.Version+1
 	for name, c := range map[string]struct {
 		bytes  []byte
 		reason hello.Refusal // none: closed without an answer
