@@ -48,8 +48,9 @@ test: ## vet and run all tests, shuffled; needs no network beyond loopback
 	$(GO) vet ./...
 	$(GO) test -shuffle=on -timeout $(LIMIT) ./...
 
-# The packages that have such tests; go test links one program for each.
-LONG = $(sort $(dir $(shell grep -rlF 'long.Test(t)' --include='*_test.go' .)))
+# The packages that have such tests, but those of nested modules; go test links one program for each.
+NESTED = $(patsubst %go.mod,%%,$(filter-out ./go.mod,$(shell find . -name go.mod)))
+LONG = $(filter-out $(NESTED),$(sort $(dir $(shell grep -rlF 'long.Test(t)' --include='*_test.go' .))))
 .PHONY: test-long
 test-long: ## the tests that take minutes, or want the machine for themselves: benchmarks, releases, long storms, real clusters
 	KITH_LONG=1 $(GO) test -count=1 -p 1 -timeout $(LIMIT) -run '^TestLong' $(LONG)
