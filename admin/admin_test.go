@@ -436,7 +436,7 @@ func TestATakenPort(t *testing.T) {
 	n, err := kith.Start(t.Context(), kith.Config{})
 	require.NoError(t, err)
 	defer n.Close()
-	for range 2 { // of one machine, whoever has the usual port
+	for range 2 { // two interfaces of one machine: one has the usual port
 		s, err := Start(n, Config{})
 		require.NoError(t, err)
 		defer func() { _ = s.Close(context.Background()) }()
@@ -467,7 +467,7 @@ func (h worded) Receive(c *kith.Context, payload []byte) error {
 func (worded) Stop(*kith.Context) {}
 
 // TestWhereAndWords: where an entity lives as every node says it, with its mailbox where it lives; what it answers, and
-// whether it may have run when it does not, to whoever has the token (OPS-1).
+// whether it may have run when it does not, to callers with the token (OPS-1).
 func TestWhereAndWords(t *testing.T) {
 	free := make(chan struct{})
 	declare := func(n *kith.Node) {
