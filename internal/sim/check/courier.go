@@ -98,12 +98,20 @@ func (c *Checker) Undelivered() string {
 }
 
 // quarantined: nothing that a storm does makes a peer deaf for control messages alone, so nobody who lives is ever
-// given up. One that is dead may be, when those who watched it have gone as well.
+// given up over an open path. A dead one may be, when those who watched it have gone as well; and one behind a link that
+// is cut for good, when neither end watches the other, so that nobody accuses it: quarantine is for that [FD-4]. Members
+// that hear of a quarantine from its observer are not judged.
 func (c *Checker) quarantined(p *world.Process, e *membership.Event) {
-	if !c.CalmMail || e.Kind != membership.MemberQuarantined && e.Kind != membership.SelfSuspected {
+	switch {
+	case !c.CalmMail:
+		return
+	case e.Kind == membership.MemberQuarantined && e.By == p.ID:
+	case e.Kind == membership.SelfSuspected:
+	default:
 		return
 	}
-	if q := c.w.ProcessOf(e.Member.ID); q != nil && q.Alive {
+	q := c.w.ProcessOf(e.Member.ID)
+	if q != nil && q.Alive && (e.Kind == membership.SelfSuspected || open(c.w.Net, p.Index, q.Index)) {
 		c.Violate(p, "courier", "%s of %s: %s", e.Kind, c.w.Name(e.Member.ID), e.Reason())
 	}
 }

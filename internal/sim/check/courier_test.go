@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith/internal/core/courier"
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/sim/world"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -92,4 +93,31 @@ func TestCourierCheckerCriesOut(t *testing.T) {
 	hear("two")
 	require.Empty(t, checks(w).Undelivered())
 	require.Empty(t, checks(w).Violations)
+}
+
+// TestWhoMayBeGivenUp: a living peer over a path that is closed, and never over one that is open; each is judged once,
+// at its observer.
+func TestWhoMayBeGivenUp(t *testing.T) {
+	w := formed(t, 3, setup.Config{})
+	a, b, other := w.Hosts[0].Process, w.Hosts[1].Process, w.Hosts[2].Process
+	member, ok := a.View.Member(b.ID)
+	require.True(t, ok)
+	said := func(p *world.Process, kind membership.EventKind) int {
+		checks(w).Violations = nil
+		checks(w).quarantined(p, &membership.Event{Kind: kind, Member: member, By: a.ID, Why: "it is deaf"})
+		return len(checks(w).Violations)
+	}
+	require.Zero(t, said(a, membership.MemberQuarantined), "nobody says that mail is calm")
+	checks(w).CalmMail = true
+	require.Equal(t, 1, said(a, membership.MemberQuarantined))
+	require.Zero(t, said(other, membership.MemberQuarantined))
+	require.Equal(t, 1, said(a, membership.SelfSuspected))
+	for _, way := range [][2]int{{0, 1}, {1, 0}} {
+		w.Net.Cuts[way[0]][way[1]] = true
+		require.Zero(t, said(a, membership.MemberQuarantined))
+		require.Equal(t, 1, said(a, membership.SelfSuspected))
+		w.Net.Cuts[way[0]][way[1]] = false
+	}
+	b.Crash(false)
+	require.Zero(t, said(a, membership.MemberQuarantined))
 }
