@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/kith-io/kith/internal/lab/storebench"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/store"
 	"github.com/kith-io/kith/store/storetest"
@@ -22,6 +23,21 @@ import (
 
 // runs numbers the runs of benchmarks of one process: each has keys of its own.
 var runs atomic.Int64
+
+// opener opens a store with keys of its own at each call.
+func opener(b *testing.B) func() store.Store {
+	s := need(b)
+	return func() store.Store {
+		st, err := Open(context.Background(), s.config(), fmt.Sprintf("bench%d/", runs.Add(1)))
+		require.NoError(b, err)
+		b.Cleanup(func() { _ = st.Close() })
+		return st
+	}
+}
+
+func BenchmarkDurable(b *testing.B) { storebench.Rates(b, opener(b)) }
+
+func BenchmarkLatency(b *testing.B) { storebench.Latency(b, opener(b)) }
 
 // BenchmarkCommit has one owner for each shard commit as many records of 256 bytes at once, then transactions of etcd
 // that compare one key and put as many values of that size. It reports both, a second, and their ratio.

@@ -5,7 +5,6 @@
 package etcd
 
 import (
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,8 +50,7 @@ func TestDurable(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(1), got)
 	once(e, 6)
-	s.stop(syscall.SIGKILL)
-	require.NoError(t, s.start())
+	s.crash(t)
 	once(e, 6)
 	require.NoError(t, node.Close())
 	node, e = begin()

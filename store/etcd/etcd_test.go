@@ -37,8 +37,7 @@ func TestEngine(t *testing.T) {
 	storetest.Run(t, storetest.Engine{
 		Open: func(t *testing.T) store.Store { return open(t, s) },
 		Again: func(t *testing.T) {
-			s.stop(syscall.SIGKILL)
-			require.NoError(t, s.start())
+			s.crash(t)
 		},
 	})
 }
@@ -112,8 +111,7 @@ func TestServerComesAndGoes(t *testing.T) {
 				t.Fatal("the owners do not go on")
 			}
 		}
-		s.stop(syscall.SIGKILL)
-		require.NoError(t, s.start())
+		s.crash(t)
 	}
 	end()
 	all.Wait()
@@ -376,9 +374,9 @@ func TestStoreThatWentBack(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, st.Commit(ctx, at, fence(1), storetest.Put("a", 1, "1")))
 	}
-	s.stop(syscall.SIGTERM)
-	require.NoError(t, os.CopyFS(s.dir+"/earlier", os.DirFS(s.data())))
-	require.NoError(t, s.start())
+	s.Stop(syscall.SIGTERM)
+	require.NoError(t, os.CopyFS(s.Dir+"/earlier", os.DirFS(s.Data())))
+	require.NoError(t, s.Start())
 	_, err := st.Claim(ctx, claimed, fence(2))
 	require.NoError(t, err)
 	commit := func(at store.Shard, f route.Fence, w store.Write) error {
@@ -390,10 +388,10 @@ func TestStoreThatWentBack(t *testing.T) {
 	}
 	require.NoError(t, commit(claimed, fence(2), storetest.Put("a", 2, "2")))
 	require.NoError(t, commit(written, fence(1), storetest.Put("a", 2, "2")))
-	s.stop(syscall.SIGTERM)
-	require.NoError(t, os.RemoveAll(s.data()))
-	require.NoError(t, os.Rename(s.dir+"/earlier", s.data()))
-	require.NoError(t, s.start())
+	s.Stop(syscall.SIGTERM)
+	require.NoError(t, os.RemoveAll(s.Data()))
+	require.NoError(t, os.Rename(s.Dir+"/earlier", s.Data()))
+	require.NoError(t, s.Start())
 	require.ErrorIs(t, commit(claimed, fence(2), storetest.Put("a", 3, "3")), store.ErrStoreWentBack)
 	require.ErrorIs(t, commit(written, fence(1), storetest.Put("a", 3, "3")), store.ErrVersion)
 }
@@ -408,7 +406,7 @@ func TestOpenRefuses(t *testing.T) {
 		_, err := Open(within2min(t), s.config(), "")
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "store/etcd: ")
-		s.stop(syscall.SIGKILL)
+		s.Stop(syscall.SIGKILL)
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		_, err = Open(ctx, s.config(), "")
 		cancel()

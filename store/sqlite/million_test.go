@@ -20,6 +20,12 @@ import (
 
 const million = 1_000_000
 
+// ledger is a state of about 256 bytes.
+type ledger struct {
+	N    int64
+	Text string
+}
+
 // BenchmarkMillionReminders fills one shard with a million records, each with a reminder, and has a node begin it: once
 // with reminders that are spread over the next day, once with all of them overdue. It reports how long the first
 // reminder takes from Register on, beside an empty store in the same run, how much the heap has grown by then, and how

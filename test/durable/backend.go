@@ -21,13 +21,16 @@ type backend interface {
 	close() error
 }
 
-// errNoServer is wrapped where no PostgreSQL server can be started.
-var errNoServer = errors.New("no PostgreSQL server can be started")
+// errNoServer is wrapped where the engine's server cannot be started.
+var errNoServer = errors.New("no server can be started")
 
 // newBackend makes the store of a run.
 func newBackend(h *harness) (backend, error) {
-	if h.cfg.Engine == postgresEngine {
+	switch h.cfg.Engine {
+	case postgresEngine:
 		return newPostgres(h)
+	case etcdEngine:
+		return newEtcd(h)
 	}
 	dir := filepath.Join(h.dir, "store")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -104,7 +107,7 @@ func (b *sqliteBackend) lock(ctx context.Context) (func() error, error) {
 
 // held has statements hold something until it is over.
 func held(ctx context.Context, engine, source string, statements ...string) (over func() error, err error) {
-	db, err := openBare(engine, source)
+	db, err := openTables(engine, source)
 	if err != nil {
 		return nil, err
 	}

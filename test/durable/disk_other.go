@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Elsewhere no small file system is mounted, and no PostgreSQL server is started.
+// Elsewhere no small file system is mounted, and no server is started.
 
 package main
 
@@ -16,5 +16,10 @@ func (*place) unmount() error { return nil }
 
 // newPostgres fails.
 func newPostgres(*harness) (backend, error) {
+	return nil, errNoServer
+}
+
+// newEtcd fails.
+func newEtcd(*harness) (backend, error) {
 	return nil, errNoServer
 }

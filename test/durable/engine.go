@@ -13,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/store"
+	"github.com/kith-io/kith/store/etcd"
 	"github.com/kith-io/kith/store/postgres"
 	"github.com/kith-io/kith/store/sqlite"
 )
@@ -21,10 +22,22 @@ import (
 const (
 	sqliteEngine   = "sqlite"
 	postgresEngine = "postgres"
+	etcdEngine     = "etcd"
 )
+
+// served reports whether an engine is a server, which can be killed.
+func served(engine string) bool { return engine != sqliteEngine }
 
 // poolOf is how many connections of a process PostgreSQL gets; it has 100 for all.
 const poolOf = " pool_max_conns=8"
+
+// records are the records of a store, read and written without the engine.
+type records interface {
+	forcer
+	all(ctx context.Context) ([]stored, error)                    // all records
+	waiting(ctx context.Context) (unsent, unfired int, err error) // records with an outbox, and with a reminder
+	Close() error
+}
 
 // openStore opens the store of a process.
 func openStore(ctx context.Context, engine, source string) (s store.Store, by forcer, shut func() error, err error) {
@@ -32,28 +45,42 @@ func openStore(ctx context.Context, engine, source string) (s store.Store, by fo
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if engine == sqliteEngine {
-		db, err := sqlite.Open(source)
-		if err != nil {
-			return nil, nil, nil, errors.Join(err, bare.Close())
+	switch engine {
+	case sqliteEngine:
+		var db *sqlite.Store
+		if db, err = sqlite.Open(source); err == nil {
+			return db, bare, func() error { return errors.Join(db.Close(), bare.Close()) }, nil
 		}
-		return db, bare, func() error { return errors.Join(db.Close(), bare.Close()) }, nil
+	case etcdEngine:
+		var db *etcd.Store
+		if db, err = etcd.Open(ctx, etcdAt(source), ""); err == nil {
+			return db, bare, func() error { return errors.Join(db.Close(), bare.Close()) }, nil
+		}
+	default:
+		var db *postgres.Store
+		if db, err = postgres.Open(ctx, source+poolOf); err == nil {
+			return db, bare, func() error { db.Close(); return bare.Close() }, nil
+		}
 	}
-	db, err := postgres.Open(ctx, source+poolOf)
-	if err != nil {
-		return nil, nil, nil, errors.Join(err, bare.Close())
-	}
-	return db, bare, func() error { db.Close(); return bare.Close() }, nil
+	return nil, nil, nil, errors.Join(err, bare.Close())
 }
 
-// bare is a database without the engine.
-type bare struct {
+// openBare connects when it is used first.
+func openBare(engine, source string) (records, error) {
+	if engine == etcdEngine {
+		return openKeys(source)
+	}
+	return openTables(engine, source)
+}
+
+// tables are a database without the engine.
+type tables struct {
 	*sql.DB
 	engine string
 }
 
-// openBare connects when it is used first.
-func openBare(engine, source string) (*bare, error) {
+// openTables connects when it is used first.
+func openTables(engine, source string) (*tables, error) {
 	driver := "pgx"
 	if engine == sqliteEngine {
 		driver = "sqlite"
@@ -64,7 +91,7 @@ func openBare(engine, source string) (*bare, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bare{db, engine}, nil
+	return &tables{db, engine}, nil
 }
 
 // stored is a record as it lies there.
@@ -74,8 +101,8 @@ type stored struct {
 	Fence route.Fence // of the shard
 }
 
-// all reads all records.
-func (b *bare) all(ctx context.Context) (list []stored, err error) {
+// all implements records.
+func (b *tables) all(ctx context.Context) (list []stored, err error) {
 	rows, err := b.QueryContext(ctx, "select s.type, s.shard, s.fence, e.id, e.version, e.state, e.outbox, e.nonce "+
 		"from kith_entity e join kith_shard s on e.key = s.key")
 	if err != nil {
@@ -97,14 +124,14 @@ func (b *bare) all(ctx context.Context) (list []stored, err error) {
 	return list, rows.Err()
 }
 
-// waiting returns how many records have an outbox, and how many a reminder.
-func (b *bare) waiting(ctx context.Context) (unsent, unfired int, err error) {
+// waiting implements records.
+func (b *tables) waiting(ctx context.Context) (unsent, unfired int, err error) {
 	return unsent, unfired, b.QueryRowContext(ctx, "select count(case when length(outbox) > 0 then 1 end), "+
 		"count(case when length(reminders) > 0 then 1 end) from kith_entity").Scan(&unsent, &unfired)
 }
 
 // mark returns the n-th parameter of a statement.
-func (b *bare) mark(n int) string {
+func (b *tables) mark(n int) string {
 	if b.engine == sqliteEngine {
 		return fmt.Sprintf("?%d", n)
 	}
@@ -112,7 +139,7 @@ func (b *bare) mark(n int) string {
 }
 
 // force writes whatever the fence and the versions say.
-func (b *bare) force(ctx context.Context, s store.Shard, w []store.Write) error {
+func (b *tables) force(ctx context.Context, s store.Shard, w []store.Write) error {
 	text := fmt.Sprintf("update kith_entity set state = %s, version = %s, nonce = %s where id = %s and key = "+
 		"(select key from kith_shard where type = %s and shard = %s)", b.mark(1), b.mark(2), b.mark(3), b.mark(4),
 		b.mark(5), b.mark(6))

@@ -20,8 +20,8 @@ const (
 	faultKill    = "kill"    // kill -9 of a node, which is started again
 	faultStop    = "stop"    // SIGSTOP until another node has taken over, then SIGCONT
 	faultRolling = "rolling" // all nodes leave and are started again, in turn
-	faultLock    = "lock"    // somebody holds what all commits write: SQLite's file, or PostgreSQL's tables
-	faultServer  = "server"  // PostgreSQL: the server is killed and started again
+	faultLock    = "lock"    // all commits wait: somebody holds SQLite's file or PostgreSQL's tables, or etcd stands still
+	faultServer  = "server"  // PostgreSQL and etcd: the server is killed and started again
 	faultFull    = "full"    // the store's disk is full
 	faultNone    = "none"    // nothing happens for a while
 )
@@ -30,7 +30,7 @@ const (
 // wanted.
 func kindsOf(engine string, only []string) ([]string, error) {
 	all := []string{faultKill, faultStop, faultRolling, faultLock, faultFull}
-	if engine == postgresEngine {
+	if served(engine) {
 		all = append(all, faultServer)
 	}
 	if len(only) == 0 {
@@ -77,7 +77,7 @@ type draws struct {
 // newDraws returns the draws of a seed.
 func newDraws(seed uint64, nodes int, engine string, kinds []string) *draws {
 	d := &draws{rng: rand.New(rand.NewPCG(seed, 0)), nodes: nodes, kinds: kinds, store: faultLock}
-	if engine == postgresEngine {
+	if served(engine) {
 		d.store = faultServer
 	}
 	return d

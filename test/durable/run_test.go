@@ -52,7 +52,7 @@ func TestHelp(t *testing.T) {
 // A seed draws the same faults each time, each kind once before any comes again, and nothing that the engine, or who
 // wants only some, does not have.
 func TestFaultsAreAFunctionOfTheSeed(t *testing.T) {
-	for _, engine := range []string{sqliteEngine, postgresEngine} {
+	for _, engine := range []string{sqliteEngine, postgresEngine, etcdEngine} {
 		kinds, err := kindsOf(engine, nil)
 		require.NoError(t, err)
 		for seed := range uint64(50) {
@@ -91,7 +91,7 @@ func try(t *testing.T, args ...string) (code int, r Result) {
 
 // Nodes are killed, and nothing is lost.
 func TestSmoke(t *testing.T) {
-	for _, engine := range []string{sqliteEngine, postgresEngine} {
+	for _, engine := range []string{sqliteEngine, postgresEngine, etcdEngine} {
 		t.Run(engine, func(t *testing.T) {
 			code, r := try(t, "--engine="+engine, "--minutes=0.15", "--only=kill", "--accounts=50", "--rate=50", "--nodes=3")
 			require.Zero(t, code, "%+v", r)

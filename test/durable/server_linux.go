@@ -29,7 +29,7 @@ func newPostgres(h *harness) (backend, error) {
 	b := &postgresBackend{log: log}
 	b.server, err = pgserver.New(log, "max_wal_size=64MB", "min_wal_size=32MB")
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w (Debian: apt-get install postgresql)", errNoServer, errors.Join(err, log.Close()))
+		return nil, fmt.Errorf("%w: PostgreSQL: %w (Debian: apt-get install postgresql)", errNoServer, errors.Join(err, log.Close()))
 	}
 	if b.place, err = newPlace(h, b.server.Disk()); err == nil {
 		err = b.server.Init()

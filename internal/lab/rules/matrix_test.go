@@ -176,13 +176,15 @@ var matrix = map[string]string{
 	"internal/base/logs":   "",                      // what waits for a logger, and who carries it there
 	"internal/lab/api":     "",                      // lists what packages export, for a test
 
-	"internal/lab/pgserver":  "", // PostgreSQL servers for tests and commands
-	"internal/lab/rules":     "",
-	"internal/lab/planted":   "",
-	"internal/base/spent":    "", // what tests allocate
-	"internal/base/long":     "", // tests that make test leaves out
-	"internal/base/port":     "", // ports for tests and for processes that come again
-	"internal/base/contract": "peer wire",
+	"internal/lab/pgserver":   "",                         // PostgreSQL servers for tests and commands
+	"internal/lab/etcdserver": "internal/base/port",       // etcd servers for the same
+	"internal/lab/storebench": "root durable route store", // what durable entities cost beside an engine
+	"internal/lab/rules":      "",
+	"internal/lab/planted":    "",
+	"internal/base/spent":     "", // what tests allocate
+	"internal/base/long":      "", // tests that make test leaves out
+	"internal/base/port":      "", // ports for tests and for processes that come again
+	"internal/base/contract":  "peer wire",
 
 	"shard/strategytest": "shard/strategy cluster route peer", // the suite for strategies; it may read the clock
 }
@@ -192,7 +194,7 @@ var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/base/invariant internal/base/enum internal/lab/rules " +
 		"internal/lab/planted " +
 		"internal/base/port internal/base/spent internal/base/pki internal/lab/api internal/base/feed " +
-		"internal/lab/pgserver " +
+		"internal/lab/pgserver internal/lab/etcdserver " +
 		"internal/base/localname internal/base/refuse " +
 		"internal/base/latch internal/base/life internal/base/ground internal/base/signals " +
 		"internal/base/incall internal/base/logs internal/base/long internal/base/names internal/base/fileid " +
@@ -212,7 +214,7 @@ var layers = []string{
 		"replicated/replicatedtest topic partition durable durable/durabletest sqlfence service gateway",
 	"internal/cli internal/cli/env internal/cli/env/envtest internal/cli/fleet internal/lab/bootruns " +
 		"internal/cli/ledger internal/lab/chaos internal/lab/rolling internal/lab/shardscale internal/cli/operate " +
-		"internal/lab/instances " +
+		"internal/lab/instances internal/lab/storebench " +
 		"internal/cli/settings internal/cli/command cmd/kith cmd/node cmd/lab cmd/loadgen " +
 		"bench/gate",
 }

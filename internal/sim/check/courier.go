@@ -98,9 +98,9 @@ func (c *Checker) Undelivered() string {
 }
 
 // quarantined: nothing that a storm does makes a peer deaf for control messages alone, so nobody who lives is ever
-// given up over an open path. A dead one may be, when those who watched it have gone as well; and one behind a link that
-// is cut for good, when neither end watches the other, so that nobody accuses it: quarantine is for that [FD-4]. Members
-// that hear of a quarantine from its observer are not judged.
+// given up over an open path. A dead one may be, when those who watched it have gone as well; and one behind a link
+// that is cut for good, when neither end watches the other, so that nobody accuses it: quarantine is for that [FD-4].
+// Members that hear of a quarantine from its observer are not judged.
 func (c *Checker) quarantined(p *world.Process, e *membership.Event) {
 	switch {
 	case !c.CalmMail:
@@ -111,7 +111,11 @@ func (c *Checker) quarantined(p *world.Process, e *membership.Event) {
 		return
 	}
 	q := c.w.ProcessOf(e.Member.ID)
-	if q != nil && q.Alive && (e.Kind == membership.SelfSuspected || open(c.w.Net, p.Index, q.Index)) {
+	if q == nil || !q.Alive {
+		return
+	}
+	cuts := c.w.Net.Cuts
+	if e.Kind == membership.SelfSuspected || !cuts[p.Index][q.Index] && !cuts[q.Index][p.Index] {
 		c.Violate(p, "courier", "%s of %s: %s", e.Kind, c.w.Name(e.Member.ID), e.Reason())
 	}
 }

@@ -1,0 +1,2 @@
+// Package etcdserver starts etcd servers for tests and commands of this repository on Linux, where it is installed.
+package etcdserver
