@@ -258,6 +258,10 @@ func TestModelLine(t *testing.T) {
 	m = envtest.Last[map[string]any](t, out, "model")
 	require.InDelta(t, 0, m["runs"], 0)
 	require.Contains(t, out, `once {"runs":1,"complete":1,`)
+	code, out, _ = program(t, "model", "--break=beside-the-state")
+	require.Equal(t, env.ExitFailed, code)
+	require.Contains(t, out, "a torn write, the last entry is gone\n")
+	require.Contains(t, out, "     LOST: f3 serves without position 1, a batch of f1, of which f1 was told\nquorum {")
 	for _, wrong := range []string{"--run=nothing", "--break=nothing", "--workers=0", "--states=0"} {
 		code, _, _ = program(t, "model", wrong)
 		require.Equal(t, env.ExitUsage, code, wrong)

@@ -1,5 +1,5 @@
-// lab model: every order of events in a small cluster whose shards move, and between durable entities that send to one
-// another, and what each rule of both is there for.
+// lab model: every order of events in a small cluster whose shards move, between durable entities that send to one
+// another, and on the disks of a quorum, and what each rule of these is there for.
 
 package main
 
@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/sim/model"
 	"github.com/kith-io/kith/internal/sim/model/once"
+	"github.com/kith-io/kith/internal/sim/model/quorum"
 )
 
 // modelCmd is the flags of lab model.
@@ -36,9 +37,9 @@ func (c *modelCmd) Validate() error {
 	errs.Must(c.Workers >= 1 && c.Workers <= 64, "--workers must be 1 to 64")
 	errs.Must(c.States >= 1 && c.States <= 100_000_000, "--states must be 1 to 100000000")
 	_, ok := model.RuleOf(c.Break)
-	errs.Must(ok || c.ofOnce() || c.Break == "", "--break: %q is none of %s", c.Break,
-		strings.Join(append(model.Rules(), once.Rules()...), ", "))
-	errs.Must(c.Only == "" || c.Break != "" || len(c.runs())+len(c.onceRuns()) > 0,
+	errs.Must(ok || c.wish().ofOthers() || c.Break == "", "--break: %q is none of %s", c.Break,
+		strings.Join(allRules(), ", "))
+	errs.Must(c.Only == "" || c.Break != "" || len(c.runs())+c.wish().others() > 0,
 		"--run: no name begins with %q; see --list", c.Only)
 	return errs.Err()
 }
@@ -53,16 +54,22 @@ func (c *modelCmd) runs() []model.Config {
 	return slices.DeleteFunc(model.Runs(!c.Small), func(r model.Config) bool { return !strings.HasPrefix(r.Name, c.Only) })
 }
 
+// wish is what the models beside that of hand-off are asked for.
+func (c *modelCmd) wish() wish {
+	return wish{c.Only, c.Break, c.Small, c.JSON, c.States, c.Workers}
+}
+
 // Run makes the runs; a violation, or a broken rule that nobody notices, makes it fail.
 func (c *modelCmd) Run(e *env.Env) error {
 	if c.List {
 		c.list(e)
 		return nil
 	}
-	second := c.once(e)
+	violations, missed := c.wish().once(e)
+	more, unneeded := c.wish().quorum(e)
 	o := model.Options{Runs: c.runs(), Needs: model.Needs(), States: c.States, Workers: c.Workers}
 	switch {
-	case c.ofOnce():
+	case c.wish().ofOthers():
 		o.Runs, o.Needs = nil, nil
 	case c.Break != "":
 		o.Runs, o.Needs = c.broken(), nil
@@ -82,80 +89,11 @@ func (c *modelCmd) Run(e *env.Env) error {
 	if err := cli.Line(e.Stdout, "model", r); err != nil {
 		return err
 	}
-	violations, missed := r.Violations+second.Violations, len(r.Missed)+len(second.Missed)
+	violations, missed = violations+more+r.Violations, missed+unneeded+len(r.Missed)
 	if violations+missed > 0 {
 		return fmt.Errorf("%w: %d violations, %d rules that nothing needs", errModel, violations, missed)
 	}
 	return nil
-}
-
-// ofOnce reports whether the rule that is switched off is one of the second model.
-func (c *modelCmd) ofOnce() bool {
-	_, ok := once.RuleOf(c.Break)
-	return ok
-}
-
-// onceRuns returns the runs of the second model whose names begin as wanted.
-func (c *modelCmd) onceRuns() []once.Config {
-	return slices.DeleteFunc(once.Runs(!c.Small), func(r once.Config) bool { return !strings.HasPrefix(r.Name, c.Only) })
-}
-
-// once makes the runs of the second model, and prints its line, which stands above that of the first.
-func (c *modelCmd) once(e *env.Env) (r once.Result) {
-	runs, needs := c.onceRuns(), once.Needs()
-	switch {
-	case c.ofOnce():
-		rule, _ := once.RuleOf(c.Break)
-		needs = slices.DeleteFunc(needs, func(r once.Config) bool { return r.Broken != rule })
-		if c.Only == "" {
-			runs, needs = needs, nil
-			break
-		}
-		needs = nil
-		for i := range runs {
-			runs[i].Broken = rule
-		}
-	case c.Break != "":
-		return r
-	case c.Only != "":
-		needs = nil
-	}
-	if len(runs) == 0 {
-		return r
-	}
-	r = once.Prove(runs, needs, c.States, c.Workers)
-	if c.JSON {
-		return r
-	}
-	t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "run\tstates\tdepth\tfound\n")
-	for _, f := range r.Found {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\n", f.Name, f.States, f.Depth, found(f.Violation, f.Complete))
-	}
-	_ = t.Flush()
-	for i := range r.Failed {
-		steps(e, r.Failed[i].Name, r.Failed[i].Violation, r.Failed[i].Steps)
-		r.Failed[i].Steps = nil // they stand above
-	}
-	_ = cli.Line(e.Stdout, "once", r)
-	return r
-}
-
-// found says what a run found.
-func found(violation string, complete bool) string {
-	if violation == "" && !complete {
-		return "nothing; not all states looked at"
-	}
-	return violation
-}
-
-// steps prints what leads to a violation.
-func steps(e *env.Env, name, violation string, steps []string) {
-	fmt.Fprintf(e.Stdout, "%s\n", name)
-	for n, s := range steps {
-		fmt.Fprintf(e.Stdout, "%3d  %s\n", n+1, s)
-	}
-	fmt.Fprintf(e.Stdout, "     %s\n", violation)
 }
 
 // broken returns the run that shows what a rule is for, or those that are wanted, with the rule switched off.
@@ -196,7 +134,10 @@ func (c *modelCmd) list(e *env.Env) {
 	for _, r := range once.Runs(true) {
 		fmt.Fprintln(e.Stdout, "run ", r.Name)
 	}
-	for _, r := range append(model.Rules(), once.Rules()...) {
+	for _, r := range quorum.Runs(true) {
+		fmt.Fprintln(e.Stdout, "run ", r.Name)
+	}
+	for _, r := range allRules() {
 		fmt.Fprintln(e.Stdout, "rule", r)
 	}
 }

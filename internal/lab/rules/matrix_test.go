@@ -105,6 +105,8 @@ var matrix = map[string]string{
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
 	// messages between durable entities as a model, in the same way
 	"internal/sim/model/once": "",
+	// fenced records on the disks of N members as a model, in the same way
+	"internal/sim/model/quorum": "",
 	// real nodes that find each other by DNS
 	"internal/lab/bootruns": "",
 	// starts of nodes that know nobody, simulated
@@ -138,7 +140,7 @@ var matrix = map[string]string{
 		"internal/core/flight discovery internal/base/logs internal/base/files",
 	// the laboratory: what proves and measures
 	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/cli/fleet internal/lab/chaos " +
-		"internal/sim/model/once " +
+		"internal/sim/model/once internal/sim/model/quorum " +
 		"internal/lab/rolling internal/lab/shardscale internal/sim/starts internal/lab/bootruns internal/lab/instances",
 
 	"internal/cli/env/envtest": "internal/cli internal/cli/env", // what tests of a program of commands share
@@ -208,7 +210,8 @@ var layers = []string{
 	"membership crdt members",
 	"shard shard/strategytest sbr sbr/leasetest singleton bootstrap/formation shutdown",
 	"node exec internal/core/survey internal/core/flight internal/runtime/replicas",
-	"driver sim/setup world check storm sim scale proof model internal/sim/model/once internal/sim/starts",
+	"driver sim/setup world check storm sim scale proof model internal/sim/model/once " +
+		"internal/sim/model/quorum internal/sim/starts",
 	root,
 	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program replicated " +
 		"replicated/replicatedtest topic partition durable durable/durabletest sqlfence service gateway",

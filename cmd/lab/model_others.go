@@ -1,0 +1,156 @@
+// The models beside that of hand-off: which of their runs are wanted, and what they found.
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/sim/model"
+	"github.com/kith-io/kith/internal/sim/model/once"
+	"github.com/kith-io/kith/internal/sim/model/quorum"
+)
+
+// wish is which runs are to be made, and how.
+type wish struct {
+	only, broken    string // how their names begin; the rule that is switched off
+	small, json     bool
+	states, workers int
+}
+
+// allRules returns the names of the rules of all models.
+func allRules() []string { return slices.Concat(model.Rules(), once.Rules(), quorum.Rules()) }
+
+// ofOthers reports whether the rule that is switched off is one of these models.
+func (c wish) ofOthers() bool {
+	return slices.Contains(once.Rules(), c.broken) || slices.Contains(quorum.Rules(), c.broken)
+}
+
+// others returns how many runs of these models have names that begin as wanted.
+func (c wish) others() int {
+	return len(c.onceModel().wanted(c)) + len(c.quorumModel().wanted(c))
+}
+
+// other is a model beside that of hand-off.
+type other[C any] struct {
+	runs, needs []C
+	name        func(C) string
+	ours        bool         // the rule that is switched off is one of this model
+	breaks      func(C) bool // so it is in that run
+	without     func(*C)     // switches it off
+}
+
+func (c wish) onceModel() other[once.Config] {
+	rule, ours := once.RuleOf(c.broken)
+	return other[once.Config]{once.Runs(!c.small), once.Needs(), func(r once.Config) string { return r.Name }, ours,
+		func(r once.Config) bool { return r.Broken == rule }, func(r *once.Config) { r.Broken = rule }}
+}
+
+func (c wish) quorumModel() other[quorum.Config] {
+	rule, ours := quorum.RuleOf(c.broken)
+	return other[quorum.Config]{quorum.Runs(!c.small), quorum.Needs(),
+		func(r quorum.Config) string { return r.Name }, ours,
+		func(r quorum.Config) bool { return r.Broken == rule }, func(r *quorum.Config) { r.Broken = rule }}
+}
+
+// wanted returns the runs whose names begin as wanted.
+func (o other[C]) wanted(c wish) []C {
+	return slices.DeleteFunc(o.runs, func(r C) bool { return !strings.HasPrefix(o.name(r), c.only) })
+}
+
+// choose returns the runs to make, and those that have to find something.
+func (o other[C]) choose(c wish) (runs, needs []C) {
+	switch runs = o.wanted(c); {
+	case o.ours && c.only == "":
+		return slices.DeleteFunc(o.needs, func(r C) bool { return !o.breaks(r) }), nil
+	case o.ours:
+		for i := range runs {
+			o.without(&runs[i])
+		}
+		return runs, nil
+	case c.broken != "":
+		return nil, nil
+	case c.only != "":
+		return runs, nil
+	}
+	return runs, o.needs
+}
+
+// once makes the runs of the model of messages between durable entities, and prints its line above that of hand-off.
+func (c wish) once(e *env.Env) (violations, missed int) {
+	runs, needs := c.onceModel().choose(c)
+	if len(runs) == 0 {
+		return 0, 0
+	}
+	r := once.Prove(runs, needs, c.states, c.workers)
+	if !c.json {
+		c.tell(e, r.Found, r.Failed, r.Missed)
+		for i := range r.Failed {
+			r.Failed[i].Steps = nil // they stand above
+		}
+		_ = cli.Line(e.Stdout, "once", r)
+	}
+	return r.Violations, len(r.Missed)
+}
+
+// quorum makes the runs of the model of fenced records on the disks of N members, and prints its line.
+func (c wish) quorum(e *env.Env) (violations, missed int) {
+	runs, needs := c.quorumModel().choose(c)
+	if len(runs) == 0 {
+		return 0, 0
+	}
+	r := quorum.Prove(runs, needs, c.states, c.workers)
+	if !c.json {
+		c.tell(e, asOnce(r.Found), asOnce(r.Failed), r.Missed)
+		for i := range r.Failed {
+			r.Failed[i].Steps = nil
+		}
+		_ = cli.Line(e.Stdout, "quorum", r)
+	}
+	return r.Violations, len(r.Missed)
+}
+
+// asOnce returns what the one model found in the words of the other, which are the same.
+func asOnce(all []quorum.Found) (found []once.Found) {
+	for _, f := range all {
+		found = append(found, once.Found(f))
+	}
+	return found
+}
+
+// tell prints a line for each run, the steps that lead to each violation, and the rules that nothing needs.
+func (c wish) tell(e *env.Env, all, failed []once.Found, missed []string) {
+	t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "run\tstates\tdepth\tfound\n")
+	for _, f := range all {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\n", f.Name, f.States, f.Depth, found(f.Violation, f.Complete))
+	}
+	_ = t.Flush()
+	for _, f := range failed {
+		steps(e, f.Name, f.Violation, f.Steps)
+	}
+	for _, rule := range missed {
+		fmt.Fprintf(e.Stdout, "without %s nothing was found\n", rule)
+	}
+}
+
+// found says what a run found.
+func found(violation string, complete bool) string {
+	if violation == "" && !complete {
+		return "nothing; not all states looked at"
+	}
+	return violation
+}
+
+// steps prints what leads to a violation.
+func steps(e *env.Env, name, violation string, steps []string) {
+	fmt.Fprintf(e.Stdout, "%s\n", name)
+	for n, s := range steps {
+		fmt.Fprintf(e.Stdout, "%3d  %s\n", n+1, s)
+	}
+	fmt.Fprintf(e.Stdout, "     %s\n", violation)
+}

@@ -1,0 +1,111 @@
+// The runs, those in which nothing may be found and those that show what each rule is for.
+
+package quorum
+
+import (
+	"sync"
+	"time"
+)
+
+// Runs returns the configurations in which the protocol has to hold: all of them, or those that take seconds.
+func Runs(all bool) []Config {
+	runs := []Config{
+		{Name: "quorum/live", Shards: one(2, "", ""), Losses: 1, Live: true},
+		{Name: "quorum/read", Shards: one(2, "", ""), Reads: true, Crashes: 1},
+		{Name: "quorum/shrinks", Shards: one(2, "", "1/"), Live: true},
+	}
+	if !all {
+		return runs
+	}
+	return append(runs,
+		Config{Name: "quorum/live-two", Shards: one(2, "2/2", ""), Losses: 1, Live: true, Reads: true},
+		Config{Name: "quorum/three-owners", Shards: one(3, "", ""), Losses: 1, Live: true},
+		Config{Name: "quorum/four-owners", Shards: one(4, "", "")},
+		Config{Name: "quorum/five", Set: "12345", Shards: one(2, "", ""), Losses: 2, Live: true},
+		Config{Name: "quorum/five-three", Set: "12345", Shards: one(3, "1/0/0", "")},
+		Config{Name: "quorum/copies", Shards: one(3, "", ""), Copies: true},
+		Config{Name: "quorum/copies-change", Shards: one(2, "", "124/"), Copies: true},
+		Config{Name: "quorum/grows", Shards: one(2, "", "1234/"), Live: true, Losses: 1},
+		Config{Name: "quorum/changes", Shards: one(2, "", "124/"), Live: true, Losses: 1},
+		Config{Name: "quorum/releases", Shards: one(2, "", "124/"), Live: true, Losses: 1, Release: true},
+		Config{Name: "quorum/twice", Near: true, Shards: one(2, "", "124,145/"), Live: true, Losses: 1},
+		Config{Name: "quorum/compete", Near: true, Shards: one(2, "", "124/135"), Live: true},
+		Config{Name: "quorum/thrice", Near: true, Shards: one(2, "1/1", "124,145,456/")},
+		Config{Name: "quorum/five-change", Near: true, Set: "12345", Shards: one(2, "", "12346/")},
+		Config{Name: "quorum/three-compete", Near: true, Shards: one(3, "0/0/1", "124/145/")},
+		Config{Name: "quorum/two-shards", Near: true, Losses: 1, Live: true, Release: true,
+			Shards: []Shard{{Owners: 1, Batches: "1", Wishes: "124"}, {Owners: 1, Batches: "1", Wishes: "124"}}},
+	)
+}
+
+// Needs returns for every rule the configuration that needs it, with that rule switched off.
+func Needs() []Config {
+	all := make([]Config, len(rules))
+	for i, r := range rules {
+		all[i] = r.in
+		all[i].Name, all[i].Broken = "quorum/without "+r.name, r.rule
+	}
+	return all
+}
+
+// Result is what all runs came to.
+type Result struct {
+	Runs             int      `json:"runs"`
+	Complete         int      `json:"complete"`
+	States           int      `json:"states"`
+	Depth            int      `json:"depth"`
+	Violations       int      `json:"violations"`
+	BrokenRules      int      `json:"broken_rules"`
+	BrokenRulesFound int      `json:"broken_rules_found"`
+	WallSeconds      float64  `json:"wall_seconds"`
+	Missed           []string `json:"missed,omitempty"` // rules without which nothing was found
+	Failed           []Found  `json:"failed,omitempty"`
+	Found            []Found  `json:"-"` // by every run, in order
+}
+
+// Prove makes runs, in which nothing may be found, and needs, in each of which something must be, some at a time.
+func Prove(runs, needs []Config, states, workers int) Result {
+	begin := time.Now()
+	all := append(append([]Config(nil), runs...), needs...)
+	found := make([]Found, len(all))
+	work := make(chan int, len(all))
+	for i := range all {
+		work <- i
+	}
+	close(work)
+	var group sync.WaitGroup
+	for range max(workers, 1) {
+		group.Go(func() {
+			for i := range work {
+				found[i] = Explore(all[i], states)
+			}
+		})
+	}
+	group.Wait()
+	r := Result{Runs: len(runs), BrokenRules: len(needs), Found: found}
+	for i, f := range found {
+		switch {
+		case i >= len(runs) && f.Violation != "":
+			r.BrokenRulesFound++
+		case i >= len(runs):
+			r.Missed = append(r.Missed, needs[i-len(runs)].Broken.String())
+		case f.Violation != "":
+			r.Violations++
+			r.Failed = append(r.Failed, f)
+		}
+		if i < len(runs) {
+			r.add(f)
+		}
+	}
+	r.WallSeconds = time.Since(begin).Seconds()
+	return r
+}
+
+// add counts a run in which nothing may be found.
+func (r *Result) add(f Found) {
+	r.States += f.States
+	r.Depth = max(r.Depth, f.Depth)
+	if f.Complete {
+		r.Complete++
+	}
+}
