@@ -29,10 +29,11 @@ type Daemons struct {
 	// Run is the life of worker index. It is to return soon when ctx ends: the worker moves, the node leaves, ends, is
 	// suspended or has lost it; context.Cause(ctx) says which, as for Context.Context. Until it has returned the worker
 	// begins nowhere else, but where its node was lost, after the takeover time: so every store that it writes to is to be
-	// given fence, which grows from place to place. When Run returns, for whatever reason, it is called again after a
-	// rest, as long as the worker lives here. An error is a failure and goes to Config.Incident, unless ctx has ended; a
-	// panic always is one.
-	Run func(ctx context.Context, index int, fence Fence) error
+	// given c.Fence, which grows from place to place. When Run returns, for whatever reason, it is called again after a
+	// rest, as long as the worker lives here: what is to be done from time to time returns, and the rest is the time. An
+	// error is a failure and goes to Config.Incident, unless ctx has ended; a panic always is one. c is valid on the
+	// goroutine of the call, and sends to entities as that of a Blocking handler does; From sends on other goroutines.
+	Run func(ctx context.Context, c *Context, index int) error
 	// MinBackoff is the rest after Run has returned; it doubles with each failure that follows within MaxBackoff, up to
 	// MaxBackoff. Zero means 1 s and 1 min; at most a day.
 	MinBackoff, MaxBackoff time.Duration
@@ -41,7 +42,7 @@ type Daemons struct {
 // DaemonsRef shows the workers of one Daemons as this node sees them. Its methods are safe for concurrent use.
 type DaemonsRef struct {
 	region *driver.Region
-	run    func(ctx context.Context, index int, fence Fence) error
+	run    func(ctx context.Context, c *Context, index int) error
 
 	mu   sync.Mutex
 	here []DaemonStatus // of each index, what happened on this node
@@ -62,13 +63,13 @@ type DaemonStatus struct {
 // Daemons makes workers known on this node: members with the role run them, every node that declared them sees where
 // they live. Errors: ErrBadConfig with all faults of d; those of Register.
 func (n *Node) Daemons(d Daemons) (*DaemonsRef, error) {
-	t, err := d.entityType()
+	t, k, err := d.Kept()
 	if err != nil {
 		return nil, err
 	}
 	ref := &DaemonsRef{run: d.Run, here: make([]DaemonStatus, d.N)}
-	ref.region, err = driver.RegisterKept(n.d, t, &driver.Keep{Keep: entity.Keep{Run: ref.live,
-		ID: func(s ShardID) string { return strconv.Itoa(int(s)) }}})
+	k.Run = ref.live
+	ref.region, err = driver.RegisterKept(n.d, t, &driver.Keep{Keep: *k})
 	if err != nil {
 		return nil, differs(err)
 	}
@@ -88,8 +89,9 @@ func (noMessages) Receive(*Context, []byte) error { return errNoMessages }
 // Stop has nothing to do.
 func (noMessages) Stop(*Context) {}
 
-// entityType is the type that daemons are: of one shard each, with one entity.
-func (d Daemons) entityType() (EntityType, error) {
+// Kept returns the type that daemons are, of one shard each, with one entity, and how these are kept alive: package sim
+// takes it. The error has all faults.
+func (d Daemons) Kept() (EntityType, *entity.Keep, error) {
 	t := EntityType{Name: d.Name, Role: d.Role, Shards: 1, New: func(string, Fence) Handler { return noMessages{} },
 		Strategy: strategy.LeastShards{Absolute: MaxDaemons, Percent: 100}} // few: all that move do so in one round
 	err := backoff(&t, d.MinBackoff, d.MaxBackoff)
@@ -98,10 +100,12 @@ func (d Daemons) entityType() (EntityType, error) {
 	} else {
 		t.Shards = uint32(d.N)
 	}
+	k := &entity.Keep{ID: func(s ShardID) string { return strconv.Itoa(int(s)) },
+		Run: func(ctx context.Context, c *Context) error { return d.Run(ctx, c, int(c.Shard)) }}
 	if d.Run == nil {
 		err = errors.Join(err, errors.New("Run is nil"))
 	}
-	return t, faults("daemons", t, err)
+	return t, k, faults("daemons", t, err)
 }
 
 // live is one call of Run.
@@ -122,7 +126,7 @@ func (r *DaemonsRef) live(ctx context.Context, c *entity.Context) (err error) {
 			s.Err = failure
 		}
 	}()
-	err = r.run(ctx, i, c.Fence)
+	err = r.run(ctx, c, i)
 	text := ""
 	if err != nil && ctx.Err() == nil {
 		text = err.Error() // user code: it may panic

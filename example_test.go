@@ -17,17 +17,37 @@ type quote struct{ Bid int64 }
 
 type orderBook struct{ bid int64 }
 
-func (b *orderBook) Receive(_ *kith.Context, o *order) (quote, error) {
+func (b *orderBook) order(_ *kith.Context, o *order) (quote, error) {
 	b.bid += o.Qty
 	return quote{b.bid}, nil
 }
 
+func (b *orderBook) watch(c *kith.Context, user *string) (struct{}, error) {
+	return struct{}{}, notices.Tell(c, *user, &quote{b.bid}) // to another entity, with the same form
+}
+
 func (b *orderBook) Stop(*kith.Context) {}
 
-func openBook(*kith.Context) (kith.TypedHandler[order, quote], error) { return &orderBook{}, nil }
+func openBook(*kith.Context) (*orderBook, error) { return &orderBook{}, nil }
 
-// Typed puts values over a region of bytes, TypedType under its handlers.
-func ExampleTyped() {
+// Each kind of message is declared once, where senders and handlers see it.
+var (
+	orders  = kith.Message[order, quote]{Type: "book", Name: "order"}
+	watches = kith.Message[string, struct{}]{Type: "book", Name: "watch"}
+	notices = kith.Message[quote, struct{}]{Type: "user", Name: "notice"}
+)
+
+type user struct{ got chan<- quote }
+
+func (u *user) notice(_ *kith.Context, q *quote) (struct{}, error) {
+	u.got <- *q
+	return struct{}{}, nil
+}
+
+func (u *user) Stop(*kith.Context) {}
+
+// A Message is a value that is told and asked from everywhere; a type takes each by a method of its own.
+func ExampleMessage() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	node, err := kith.Start(ctx, kith.Config{Name: "market"})
@@ -36,19 +56,27 @@ func ExampleTyped() {
 		return
 	}
 	defer node.Close()
-	region, err := node.Register(kith.TypedType(kith.EntityType{Name: "book", Mode: kith.Worker},
-		kith.JSON[order](), kith.JSON[quote](), openBook))
-	if err != nil {
-		fmt.Println(err)
-		return
+	got := make(chan quote, 1)
+	for _, t := range []kith.EntityType{
+		{Name: "book", Typed: kith.Methods(openBook, kith.On(orders, (*orderBook).order),
+			kith.On(watches, (*orderBook).watch))},
+		{Name: "user", Typed: kith.Methods(func(*kith.Context) (*user, error) { return &user{got}, nil },
+			kith.On(notices, (*user).notice))},
+	} {
+		if _, err := node.Register(t); err != nil {
+			fmt.Println(err)
+			return
+		}
 	}
-	books := kith.Typed(region, kith.JSON[order](), kith.JSON[quote]())
-	if err := books.Tell("EURUSD", &order{Qty: 5}); err != nil {
-		fmt.Println(err)
-	}
-	q, err := books.Ask(ctx, "EURUSD", &order{Qty: 2})
+	from := kith.From(ctx, node)
+	q, err := orders.Ask(from, "EURUSD", &order{Qty: 7})
 	fmt.Println(q.Bid, err)
-	// Output: 7 <nil>
+	anna := "anna"
+	err = watches.Tell(from, "EURUSD", &anna)
+	fmt.Println((<-got).Bid, err)
+	// Output:
+	// 7 <nil>
+	// 7 <nil>
 }
 
 // Events begin with a snapshot and miss nothing after it.
@@ -138,7 +166,7 @@ func ExampleNode_Daemons() {
 	}
 	defer node.Close()
 	began := make(chan int, 3)
-	crawl := func(ctx context.Context, index int, _ kith.Fence) error {
+	crawl := func(ctx context.Context, _ *kith.Context, index int) error {
 		began <- index
 		<-ctx.Done()
 		return ctx.Err()
@@ -176,16 +204,16 @@ func ExampleAround() {
 			return next(payload)
 		},
 	}
-	books, err := node.Register(kith.TypedType(kith.EntityType{Name: "book", Around: []kith.Around{signed}},
-		kith.JSON[order](), kith.JSON[quote](), openBook))
+	_, err = node.Register(kith.EntityType{Name: "book", Around: []kith.Around{signed},
+		Typed: kith.Methods(openBook, kith.On(orders, (*orderBook).order))})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	_, err = books.Ask(ctx, "EURUSD", []byte(`{"Qty": 5}`))
+	_, err = orders.Ask(kith.From(ctx, node), "EURUSD", &order{Qty: 5})
 	fmt.Println(err)
 	key = []byte("eve")
-	_, err = books.Ask(ctx, "EURUSD", []byte(`{"Qty": 5}`))
+	_, err = orders.Ask(kith.From(ctx, node), "EURUSD", &order{Qty: 5})
 	fmt.Println(errors.Is(err, denied), kith.MayHaveRun(err))
 	// Output:
 	// book EURUSD {"Bid":5} <nil>

@@ -55,7 +55,7 @@ type (
 	// EntityType declares a kind of entity. It is a struct; of its fields Name and New are enough to begin with:
 	//
 	//	Name, Shards, Role, ShardBy             must be the same on all nodes
-	//	New, Open                               make the handler of an entity: set one of the two
+	//	New, Open, Typed                        make the handler of an entity: set one of the three
 	//	Mode                                    who calls the handler: Blocking, Worker or Inline
 	//	MailboxBytes, MaxState, StateStored                  bounds of one entity
 	//	StopMessage                             what it gets as its last message before Stop
@@ -71,6 +71,8 @@ type (
 	//
 	// What each says: go doc github.com/kith-io/kith/entity.Type
 	EntityType = entity.Type
+	// Opener makes the handlers of EntityType.Typed and Singleton.Typed; Methods returns one.
+	Opener = entity.Opener
 	// Handler is one entity: user code that gets one call at a time. It is an interface of two methods:
 	//
 	//	Receive(c *Context, payload []byte) error    handles one message
@@ -86,7 +88,7 @@ type (
 	//	Type                                    the name of its type
 	//	Asked, Reply, Detach                    whether somebody waits for an answer; answer now, or later
 	//	Headers                                 what came beside the payload
-	//	Tell, Ask, With                         messages to other entities; With: the same with headers
+	//	Tell, Ask, With, SetHeaders             messages to other entities; With: one with headers, SetHeaders: all
 	//	After, SetTimer, CancelTimer,
 	//	CancelTimers, Timer, Now                messages to itself, later; the time
 	//	Watch, Unwatch, Ended                   hear that another entity has ended

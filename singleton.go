@@ -22,7 +22,7 @@ const (
 )
 
 // Singleton declares an entity of which the cluster has one, on the oldest member of a role: docs/singletons.md. Name
-// and Role must agree on all nodes. It needs Name, and New or Open.
+// and Role must agree on all nodes. It needs Name, and New, Open or Typed.
 type Singleton struct {
 	// Name names it in the whole cluster, among types and daemons: 1 to 255 bytes. It is the entity's id too, so a handler
 	// reaches it by Context.Tell(name, name, payload).
@@ -36,6 +36,8 @@ type Singleton struct {
 	New func(f Fence) Handler
 	// Open takes the place of New for one that may fail to be made; see EntityType.Open. It is tried again after a rest.
 	Open func(c *Context) (Handler, error)
+	// Typed takes the place of both, for messages that are values; see EntityType.Typed.
+	Typed Opener
 	// MailboxBytes bounds what waits for it where it lives; see EntityType.MailboxBytes.
 	MailboxBytes int
 	// MinBackoff is how long it rests after a panic, or when it could not be made, before it is made again; that doubles
@@ -77,9 +79,9 @@ const (
 )
 
 // keep is what the driver needs to know of the lease of a singleton in a cluster, and what is wrong with it.
-func (s Singleton) keep(cluster string, rest time.Duration) (*driver.Keep, error) {
+func (s Singleton) keep(cluster string, rest time.Duration, of *entity.Keep) (*driver.Keep, error) {
 	l := s.Lease
-	k := &driver.Keep{Keep: entity.Keep{ID: func(ShardID) string { return s.Name }}, Lease: l.Service, Name: l.Name}
+	k := &driver.Keep{Keep: *of, Lease: l.Service, Name: l.Name}
 	for _, d := range []struct {
 		set *time.Duration
 		to  time.Duration
@@ -118,39 +120,40 @@ type SingletonRef struct {
 // Singleton makes a singleton known on this node: members with its role may host it, every node that declared it can
 // send to it. It is made without a message. Errors: ErrBadConfig with all faults of s; those of Register.
 func (n *Node) Singleton(s Singleton) (*SingletonRef, error) {
-	t, k, err := s.entityType(n.d.Config().Name)
+	t, k, err := s.Kept()
+	keep, bad := s.keep(n.d.Config().Name, t.RestartBackoff, k)
+	if bad != nil {
+		err = errors.Join(err, faults("singleton", t, bad))
+	}
 	if err != nil {
 		return nil, err
 	}
-	r, err := driver.RegisterKept(n.d, t, k)
+	r, err := driver.RegisterKept(n.d, t, keep)
 	if err != nil {
 		return nil, err
 	}
 	return &SingletonRef{&Region{r: r}, s.Name}, nil
 }
 
-// entityType is the type that a singleton is, of one shard with one entity, and how that is kept alive.
-func (s Singleton) entityType(cluster string) (EntityType, *driver.Keep, error) {
+// Kept returns the type that a singleton is, of one shard with one entity, and how that is kept alive: what package sim
+// takes. It says nothing of Lease. The error has all faults.
+func (s Singleton) Kept() (EntityType, *entity.Keep, error) {
 	t := EntityType{Name: s.Name, Role: s.Role, Shards: 1, Mode: s.Mode, MailboxBytes: s.MailboxBytes,
 		Strategy: strategy.Oldest{}}
-	err := backoff(&t, s.MinBackoff, s.MaxBackoff)
-	made := s.Open
-	switch {
-	case s.New == nil && s.Open == nil:
-		err = errors.Join(err, errors.New("New is nil, and so is Open"))
-	case s.New != nil && s.Open != nil:
-		err = errors.Join(err, errors.New("New and Open are both set, must be one of them"))
-	case s.New != nil:
-		made = func(c *Context) (Handler, error) { return s.New(c.Fence), nil }
-	}
+	err := errors.Join(backoff(&t, s.MinBackoff, s.MaxBackoff),
+		entity.CheckMakers(s.Name, s.New != nil, s.Open != nil, s.Typed))
 	t.Open = func(c *Context) (Handler, error) {
-		if c.ID != s.Name {
+		switch {
+		case c.ID != s.Name:
 			return nil, fmt.Errorf("%w: the only id of singleton %q is its name", ErrBadID, s.Name)
+		case s.New != nil:
+			return s.New(c.Fence), nil
+		case s.Open != nil:
+			return s.Open(c)
 		}
-		return made(c)
+		return s.Typed.Open(c)
 	}
-	k, bad := s.keep(cluster, t.RestartBackoff)
-	return t, k, faults("singleton", t, errors.Join(err, bad))
+	return t, &entity.Keep{ID: func(ShardID) string { return s.Name }}, faults("singleton", t, err)
 }
 
 // backoff sets the restart policy of an entity that is kept alive.

@@ -173,10 +173,10 @@ func (c *Context) newHandler(failed *[]byte) (h Handler) {
 			p.tried = true
 		}
 	}
-	if c.s.typ.Open == nil {
+	if c.s.typ.New != nil {
 		h = c.s.typ.New(c.e.id, c.s.fence)
 		*failed = []byte("New returned no handler")
-	} else if made, err := c.s.typ.Open(c); err != nil {
+	} else if made, err := c.s.typ.open(c); err != nil {
 		*failed = errorText(err)
 	} else {
 		h, *failed = made, []byte("Open returned no handler")
@@ -319,7 +319,7 @@ func (c *Context) sayLast(why StopReason) (lives bool) {
 		return true
 	}
 	c.from, c.halting, c.fired, c.why = nil, true, false, why
-	c.limit, c.headers = 0, nil
+	c.limit, c.headers, c.sends = 0, nil, nil
 	returned := false
 	defer func() {
 		leaveCall(c)
@@ -346,7 +346,7 @@ func (c *Context) sayLast(why StopReason) (lives bool) {
 // halt runs Stop and ends the instance.
 func (c *Context) halt(why StopReason) {
 	c.from, c.halting, c.fired, c.why = nil, true, false, why
-	c.limit, c.headers = 0, nil // what it stops for is not the last message
+	c.limit, c.headers, c.sends = 0, nil, nil // what it stops for is not the last message
 	c.parted = c.parted || why == StopPassivated
 	returned := false
 	defer func() {

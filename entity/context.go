@@ -64,6 +64,7 @@ type doing struct {
 
 	limit   time.Duration // from when on nobody waits for the answer, on the runtime's clock; zero: not known
 	headers []byte        // what came with the message
+	sends   []byte        // headers of what the call sends (SetHeaders)
 
 	answered  bool // a reply went out
 	detached  bool
@@ -111,14 +112,28 @@ func (c *Context) Tell(typ, id string, payload []byte) error {
 	if typ == "" {
 		typ = c.s.typ.Name
 	}
-	return c.s.runtime.Tell(nil, typ, id, payload)
+	return c.s.runtime.Tell(c.sends, typ, id, payload)
 }
 
 // Ask sends a message to the entity id of type typ, or of this entity's own type when typ is empty, and waits at most d
 // for the answer, which belongs to the caller. Only Blocking handlers may ask: others get ErrWouldBlock, and so does an
 // entity that asks itself, because it has one call at a time.
 func (c *Context) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
-	return c.With(nil).Ask(d, typ, id, payload)
+	if kept(c) {
+		return nil, whose(c)
+	}
+	return Headed{c, c.sends}.Ask(d, typ, id, payload)
+}
+
+// SetHeaders has all that this call sends from here on by Tell and Ask go with headers, as what stands around a handler
+// wants for a trace; nil: none again. With takes others for one message. They are read with each message that is sent,
+// and must not change before the call returns: then it is over. It returns those that were set before.
+func (c *Context) SetHeaders(headers []byte) (before []byte) {
+	if kept(c) {
+		return nil
+	}
+	before, c.sends = c.sends, headers
+	return before
 }
 
 // With returns a sender whose messages carry headers; nil: none. More than 4 KiB are refused with *route.HeadersError
@@ -247,7 +262,7 @@ func (c *Context) Now() time.Time {
 // open readies c for a message from an origin, nil for a tell.
 func (c *Context) open(from Origin, corr uint64) {
 	c.from, c.corr, c.failed = from, corr, nil
-	c.limit, c.headers = 0, nil
+	c.limit, c.headers, c.sends = 0, nil, nil
 	c.answered, c.detached, c.passivate, c.halting, c.fired, c.aside = false, false, false, false, false, false
 }
 

@@ -35,6 +35,7 @@ var misuses = map[string]func(c *Context) (any, error){
 	"Suspended":    func(c *Context) (any, error) { return !c.Suspended(), nil },
 	"Tell":         func(c *Context) (any, error) { return nil, c.Tell("", "b", nil) },
 	"Ask":          func(c *Context) (any, error) { b, err := c.Ask(time.Hour, "", "b", nil); return string(b), err },
+	"SetHeaders":   func(c *Context) (any, error) { return string(c.SetHeaders([]byte("x"))), nil },
 	"With": func(c *Context) (any, error) {
 		if _, err := c.With(nil).Ask(1, "t", "b", nil); !errors.Is(err, ErrContextKept) {
 			return nil, err
@@ -54,7 +55,7 @@ var misuses = map[string]func(c *Context) (any, error){
 
 // wordless are the methods that return no error.
 var wordless = map[string]bool{"Type": true, "Asked": true, "Headers": true, "StopReason": true, "Now": true,
-	"Ended": true, "Unwatch": true,
+	"Ended": true, "Unwatch": true, "SetHeaders": true,
 	"Timer": true, "CancelTimer": true, "CancelTimers": true, "Passivate": true, "Suspended": true}
 
 // misuse calls every method of c, which belongs to nobody who calls, and demands that none does anything.

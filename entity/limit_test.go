@@ -163,6 +163,36 @@ func TestHeadersReachTheHandler(t *testing.T) {
 	})
 }
 
+// Headers that a call sets go with all that it sends from then on, and with nothing of the next call, nor of its timers
+// and its stop. With takes others.
+func TestSetHeaders(t *testing.T) {
+	everyMode(t, func(t *testing.T, r *rig, _ func(...func(*Type)) *rig) {
+		r.f.receive = func(c *Context, p []byte) error {
+			require.NoError(t, c.Tell("", "b", p))
+			if string(p) == "set" {
+				require.Empty(t, c.SetHeaders([]byte("trace:")))
+				require.NoError(t, c.Tell("", "b", []byte("2")))
+				require.NoError(t, c.With([]byte("own:")).Tell("", "b", []byte("3")))
+				require.NoError(t, c.With(nil).Tell("", "b", []byte("4")))
+				_, err := c.Ask(time.Second, "", "b", []byte("5"))
+				require.Equal(t, r.typ.Mode == Blocking, err == nil)
+				require.NoError(t, c.After(0, []byte("timer")))
+				c.Passivate()
+			}
+			return nil
+		}
+		r.f.stop = func(c *Context) { require.NoError(t, c.Tell("", "b", []byte("stop"))) }
+		require.Equal(t, route.OK, r.tell("a", "set"))
+		require.Equal(t, route.OK, r.tell("a", "next"))
+		r.runAll()
+		require.Equal(t, []string{"book/b:set", "book/b:trace:2", "book/b:own:3", "book/b:4", "book/b:stop",
+			"book/b:next"}, r.f.told)
+		if r.typ.Mode == Blocking {
+			require.Equal(t, []string{"book/b:trace:5 within 1s"}, r.f.asked)
+		}
+	})
+}
+
 // A payload that is lent has its headers beside it.
 func TestHeadersOfALoan(t *testing.T) {
 	r := newRig(t, Blocking)

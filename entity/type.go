@@ -144,6 +144,14 @@ type Handler interface {
 	Stop(c *Context)
 }
 
+// Opener makes the entities of a type in the place of New and Open (Type.Typed), and knows what is wrong with itself.
+type Opener interface {
+	// Open makes an entity, as Type.Open does.
+	Open(c *Context) (Handler, error)
+	// Validate returns all faults as what makes the entities of a type of that name, joined, or nil.
+	Validate(typ string) error
+}
+
 // ShardBy maps entities to shards in the place of the hash of their ids, so that what belongs together shares a shard:
 // it lives on one node, and moves together. The zero value is the hash.
 type ShardBy struct {
@@ -192,8 +200,8 @@ func (b *ShardBy) validate(role string) string {
 	return ""
 }
 
-// Type declares a kind of entity. The zero value of every field but Name and New, or Open, is a good default. Name,
-// Shards, Role and the name of ShardBy must agree on all nodes; the others may differ.
+// Type declares a kind of entity. The zero value of every field but Name and New (or Open, or Typed) is a good default.
+// Name, Shards, Role and the name of ShardBy must agree on all nodes; the others may differ.
 type Type struct {
 	// Name names the type in the whole cluster: 1 to 255 bytes.
 	Name string
@@ -219,6 +227,9 @@ type Type struct {
 	// goes on as after a panic: by Restart, RestartBackoff and MaxRestarts. c has all but the ask: the message is for
 	// the handler to answer. Open blocks only where a handler of the type's Mode may.
 	Open func(c *Context) (Handler, error)
+	// Typed takes the place of both for handlers of values, each kind of message with a method of its own
+	// (kith.Methods): what it makes fails, and blocks, as what Open makes.
+	Typed Opener
 	// StopMessage, if not nil, is a message of the application's own that each instance gets as its last one before it
 	// stops, by Receive: behind all that it handles, and before HandOver and Stop. Context.StopReason says why, in that
 	// call and in Stop alone. It goes where Stop is called and nowhere else: an entity that does not live gets none, nor
@@ -390,6 +401,14 @@ func (t Type) WithDefaults() Type {
 	return t
 }
 
+// open calls Open, or what takes its place.
+func (t *Type) open(c *Context) (Handler, error) {
+	if t.Open == nil {
+		return t.Typed.Open(c)
+	}
+	return t.Open(c)
+}
+
 // ShardOf returns the shard of an entity id: by ShardBy, else by the hash (route.ShardOf). The error matches
 // route.ErrBadShard, and the shard is route.NoShard then.
 func (t *Type) ShardOf(id string) (route.ShardID, error) {
@@ -420,11 +439,8 @@ func (t Type) Validate() error {
 	if l, ok := t.Strategy.(strategy.LeastShards); ok && l.Threshold < 0 {
 		fault("Threshold of LeastShards is %d, must not be negative", l.Threshold)
 	}
-	if t.New == nil && t.Open == nil {
-		fault("New is nil, and so is Open")
-	}
-	if t.New != nil && t.Open != nil {
-		fault("New and Open are both set, must be one of them")
+	if err := CheckMakers(t.Name, t.New != nil, t.Open != nil, t.Typed); err != nil {
+		fault("%w", err)
 	}
 	if t.MailboxBytes < MinMailboxBytes {
 		fault("MailboxBytes is %d, must be at least %d", t.MailboxBytes, MinMailboxBytes)
@@ -459,6 +475,22 @@ func (t Type) Validate() error {
 		fault("RestartBackoff and MaxRestarts need a Restart that makes new instances")
 	}
 	return errors.Join(errs...)
+}
+
+// CheckMakers judges a declaration of that name by which of New, Open and Typed it has: one of them makes its entities.
+// It returns all faults joined, or nil.
+func CheckMakers(name string, hasNew, hasOpen bool, typed Opener) error {
+	switch {
+	case !hasNew && !hasOpen && typed == nil:
+		return errors.New("New is nil, and so are Open and Typed")
+	case hasNew && hasOpen:
+		return errors.New("New and Open are both set, must be one of them")
+	case typed != nil && (hasNew || hasOpen):
+		return errors.New("Typed is set, and so is New or Open, must be one of them")
+	case typed != nil:
+		return typed.Validate(name)
+	}
+	return nil
 }
 
 // Keep says which entity of each shard of a type is kept alive, and what it is. The type must have a RestartBackoff and

@@ -17,7 +17,7 @@ import (
 
 type account struct{ balance int }
 
-func (a *account) Receive(_ *kith.Context, deposit *int) (int, error) {
+func (a *account) deposit(_ *kith.Context, deposit *int) (int, error) {
 	a.balance += *deposit
 	return a.balance, nil
 }
@@ -33,8 +33,9 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer node.Close()
-	accounts, err := node.Register(kith.TypedType(kith.EntityType{Name: "account"}, kith.JSON[int](), kith.JSON[int](),
-		func(*kith.Context) (kith.TypedHandler[int, int], error) { return &account{}, nil }))
+	deposit := kith.Message[int, int]{Type: "account"}
+	accounts, err := node.Register(kith.EntityType{Name: "account", Typed: kith.Methods(
+		func(*kith.Context) (*account, error) { return &account{}, nil }, kith.On(deposit, (*account).deposit))})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func (r *relay) ReceiveTraced(ctx context.Context, c *kith.Context, p []byte) er
 	case string(p) == "panic":
 		panic("as was asked for")
 	case r.next != "":
-		b, err := r.t.Ask(ctx, c, patience, r.next, c.ID, p)
+		b, err := r.t.In(ctx, c).Ask(patience, r.next, c.ID, p)
 		if err != nil {
 			return err
 		}
@@ -171,6 +171,92 @@ func TestOneTrace(t *testing.T) {
 		require.Contains(t, s.Attributes, KeyEntity.String("x"))
 		parent = s.SpanContext.SpanID()
 	}
+}
+
+// fare is what a trip costs, and word what is told of a trace.
+type (
+	fare struct{ Cents int }
+	word struct{ Trace string }
+)
+
+var (
+	ride  = kith.Message[word, fare]{Type: "trip", Name: "ride"}
+	quote = kith.Message[word, fare]{Type: "meter", Name: "quote"}
+	note  = kith.Message[word, struct{}]{Type: "meter", Name: "note"}
+)
+
+// trip and meter have methods for values, and know of no trace but for their logs.
+type (
+	trip  struct{ t *Tracer }
+	meter struct {
+		t     *Tracer
+		notes *notes
+	}
+)
+
+func (p *trip) ride(c *kith.Context, w *word) (fare, error) {
+	if err := note.Tell(c, "rome", w); err != nil {
+		return fare{}, err
+	}
+	return quote.Ask(c, "rome", &word{trace.SpanContextFromContext(p.t.Context(c)).TraceID().String()})
+}
+
+func (m *meter) quote(c *kith.Context, w *word) (fare, error) {
+	m.notes.add("quote %s in %s", w.Trace, trace.SpanContextFromContext(m.t.Context(c)).TraceID())
+	return fare{7}, nil
+}
+
+func (m *meter) note(c *kith.Context, _ *word) (struct{}, error) { return struct{}{}, nil }
+
+func (*trip) Stop(*kith.Context)  {}
+func (*meter) Stop(*kith.Context) {}
+
+// A trace goes through methods that get values: from a caller outside through an entity on another node to a third,
+// though no handler does anything for it. Without a trace the same handlers send no headers.
+func TestTraceOfValues(t *testing.T) {
+	tr, out, user := traces(t)
+	var n notes
+	types := []kith.EntityType{
+		tr.Type(kith.EntityType{Name: "trip", Shards: 4, Typed: kith.Methods(
+			func(*kith.Context) (*trip, error) { return &trip{tr}, nil }, kith.On(ride, (*trip).ride))}),
+		tr.Type(kith.EntityType{Name: "meter", Shards: 4, Typed: kith.Methods(
+			func(*kith.Context) (*meter, error) { return &meter{tr, &n}, nil },
+			kith.On(quote, (*meter).quote), kith.On(note, (*meter).note))}),
+	}
+	first, _ := node(t, kith.Config{}, types...)
+	second, _ := node(t, kith.Config{Seeds: []string{first.Addr().String()}}, types...)
+	ctx, root := user.Start(t.Context(), "root")
+	got, err := ride.Ask(tr.From(ctx, second), "7", &word{})
+	require.NoError(t, err)
+	require.Equal(t, fare{7}, got)
+	root.End()
+	id := root.SpanContext().TraceID()
+	require.Equal(t, []string{fmt.Sprintf("quote %s in %s", id, id)}, n.all())
+	asked, received := spanNamed(t, out, "ask trip"), spanNamed(t, out, "receive trip")
+	require.Equal(t, root.SpanContext().SpanID(), asked.Parent.SpanID())
+	require.Equal(t, asked.SpanContext.SpanID(), received.Parent.SpanID())
+	require.Eventually(t, func() bool { return len(out.GetSpans()) == 5 }, patience, time.Millisecond, "told, too")
+	for _, s := range out.GetSpans() {
+		require.Equal(t, id, s.SpanContext.TraceID(), s.Name)
+		if s.Name == "receive meter" {
+			require.Equal(t, received.SpanContext.SpanID(), s.Parent.SpanID())
+		}
+	}
+	out.Reset()
+	_, err = ride.Ask(tr.From(t.Context(), second), "7", &word{})
+	require.NoError(t, err)
+	require.Empty(t, out.GetSpans())
+	require.Equal(t, fmt.Sprintf("quote %032d in %032d", 0, 0), n.all()[1])
+	require.NoError(t, note.Tell(tr.From(ctx, second), "rome", &word{}))
+	require.Equal(t, trace.SpanKindProducer, spanNamed(t, out, "tell meter").SpanKind)
+}
+
+// What is wrong with the methods of a type is told through the tracer.
+func TestTypedFaults(t *testing.T) {
+	tr, _, _ := traces(t)
+	typ := tr.Type(kith.EntityType{Name: "other", Typed: kith.Methods(
+		func(*kith.Context) (*trip, error) { return nil, nil }, kith.On(ride, (*trip).ride))})
+	require.ErrorContains(t, typ.WithDefaults().Validate(), `message "ride" is of type "trip"`)
 }
 
 // Tells have spans of their own kinds, and what goes wrong stands in them: an error of the handler, a panic, a refusal.

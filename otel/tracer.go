@@ -134,35 +134,70 @@ func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, er
 	return b, err
 }
 
-// Tell is kith.Context.Tell under a span, with the trace of ctx: that of ReceiveTraced.
-func (t *Tracer) Tell(ctx context.Context, c *kith.Context, typ, id string, payload []byte) error {
-	if !traced(ctx) {
-		return c.Tell(typ, id, payload)
+// Sender sends under spans of its own, with the trace of a context: it is a kith.Sender.
+type Sender struct {
+	t    *Tracer
+	ctx  context.Context
+	from kith.Sender
+	c    *kith.Context // of a handler; nil: another sends
+}
+
+// In returns what sends for a handler with the trace of ctx: that of ReceiveTraced, or of Context.
+func (t *Tracer) In(ctx context.Context, c *kith.Context) *Sender {
+	return &Sender{t, ctx, c, c}
+}
+
+// From is kith.From, of what sends with the trace of ctx.
+func (t *Tracer) From(ctx context.Context, n *kith.Node) *Sender {
+	return &Sender{t, ctx, kith.From(ctx, n), nil}
+}
+
+// with returns what sends with the trace of a span.
+func (s *Sender) with(ctx context.Context) kith.Sender {
+	headers := Inject(ctx, s.t.propagator, nil)
+	if s.c != nil {
+		return s.c.With(headers)
 	}
-	ctx, span := t.start(ctx, "tell", trace.SpanKindProducer, named(c, typ), id)
-	err := c.With(Inject(ctx, t.propagator, nil)).Tell(typ, id, payload)
+	return s.from.(*kith.NodeSender).With(headers)
+}
+
+// Tell is that of kith.Sender under a span of kind producer.
+func (s *Sender) Tell(typ, id string, payload []byte) error {
+	if !traced(s.ctx) {
+		return s.from.Tell(typ, id, payload)
+	}
+	ctx, span := s.t.start(s.ctx, "tell", trace.SpanKindProducer, s.named(typ), id)
+	err := s.with(ctx).Tell(typ, id, payload)
 	end(span, err)
 	return err
 }
 
-// Ask is kith.Context.Ask under a span, with the trace of ctx: that of ReceiveTraced.
-func (t *Tracer) Ask(ctx context.Context, c *kith.Context, d time.Duration, typ, id string,
-	payload []byte) ([]byte, error) {
-	if !traced(ctx) {
-		return c.Ask(d, typ, id, payload)
+// Ask is that of kith.Sender under a span of kind client.
+func (s *Sender) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	if !traced(s.ctx) {
+		return s.from.Ask(d, typ, id, payload)
 	}
-	ctx, span := t.start(ctx, "ask", trace.SpanKindClient, named(c, typ), id)
-	b, err := c.With(Inject(ctx, t.propagator, nil)).Ask(d, typ, id, payload)
+	ctx, span := s.t.start(s.ctx, "ask", trace.SpanKindClient, s.named(typ), id)
+	b, err := s.with(ctx).Ask(d, typ, id, payload)
 	end(span, err)
 	return b, err
 }
 
-// named returns the type that a message goes to: empty is the sender's own.
-func named(c *kith.Context, typ string) string {
-	if typ == "" {
-		return c.Type()
+// named returns the type that a message goes to: in a handler empty is its own.
+func (s *Sender) named(typ string) string {
+	if typ == "" && s.c != nil {
+		return s.c.Type()
 	}
 	return typ
+}
+
+// Context returns c.Context with the trace of the call, for logs and spans of a method that gets values: its parent is
+// the span of the call. Without a trace it is c.Context.
+func (t *Tracer) Context(c *kith.Context) context.Context {
+	headers := c.SetHeaders(nil) // those of Type
+	c.SetHeaders(headers)
+	ctx, _ := Extract(c.Context(), t.propagator, headers)
+	return ctx
 }
 
 // Handler is a kith.Handler that wants the trace of its messages: for its own spans, its logs, and what it sends.
@@ -174,7 +209,7 @@ type Handler interface {
 }
 
 // Type returns t with handlers whose calls have spans, of kind server for asks and consumer for tells, when their
-// message carries a trace. Others are called as without it.
+// message carries a trace, and what they send by their Context carries it on. Others are called as without it.
 func (t *Tracer) Type(typ kith.EntityType) kith.EntityType {
 	if f := typ.New; f != nil {
 		typ.New = func(id string, fence kith.Fence) kith.Handler { return t.handler(f(id, fence)) }
@@ -188,7 +223,25 @@ func (t *Tracer) Type(typ kith.EntityType) kith.EntityType {
 			return t.handler(h), nil
 		}
 	}
+	if typ.Typed != nil {
+		typ.Typed = opener{typ.Typed, t}
+	}
 	return typ
+}
+
+// opener makes handlers with spans.
+type opener struct {
+	kith.Opener
+	t *Tracer
+}
+
+// Open makes one.
+func (o opener) Open(c *kith.Context) (kith.Handler, error) {
+	h, err := o.Opener.Open(c)
+	if err != nil {
+		return nil, err
+	}
+	return o.t.handler(h), nil
 }
 
 func (t *Tracer) handler(h kith.Handler) kith.Handler {
@@ -230,6 +283,7 @@ func (h handler) Receive(c *kith.Context, payload []byte) error {
 		kind = trace.SpanKindServer
 	}
 	ctx, span := h.t.start(ctx, "receive", kind, c.Type(), c.ID)
+	c.SetHeaders(Inject(ctx, h.t.propagator, nil)) // so that what the handler sends goes on with the trace
 	span.SetAttributes(KeyShard.Int64(int64(c.Shard)), KeyFence.String(c.Fence.String()))
 	done := false
 	defer func() {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/sim/check"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
@@ -102,20 +101,6 @@ func (c *Cluster) writeTrace() string {
 		return err.Error()
 	}
 	return path
-}
-
-// Register makes a type known on all nodes, also on those that are restarted later.
-func (c *Cluster) Register(t entity.Type) { c.RegisterKept(t, nil) }
-
-// RegisterKept makes a type known of which an entity of each shard is kept alive, without a message: a singleton is one
-// of one shard, daemons have a Run. The type needs a RestartBackoff. A Run that waits does so by Wait.
-func (c *Cluster) RegisterKept(t entity.Type, k *entity.Keep) {
-	c.t.Helper()
-	t = t.WithDefaults()
-	if err := t.Validate(); err != nil {
-		c.t.Fatalf("sim: %v", err)
-	}
-	c.w.AddType(&world.EntityType{Type: t, Keep: k})
 }
 
 // Wait lets d of virtual time pass for the Blocking handler, the Keep.Run or the Type.Hosted that calls it; time goes

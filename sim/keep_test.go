@@ -52,6 +52,17 @@ func tell(t *testing.T, n int, seed uint64) *story {
 	return &story{c: c}
 }
 
+// theOne is how the one entity of a shard is kept alive.
+var theOne = &entity.Keep{ID: func(route.ShardID) string { return "one" }}
+
+// declared is a declaration of what lives without a message.
+type declared struct {
+	t entity.Type
+	k *entity.Keep
+}
+
+func (d declared) Kept() (entity.Type, *entity.Keep, error) { return d.t, d.k, nil }
+
 func kept(t entity.Type) entity.Type {
 	t.RestartBackoff, t.RestartWindow = 100*time.Millisecond, time.Second
 	return t
@@ -83,7 +94,7 @@ func (s *story) byAge(n int) []int {
 func TestSingletonHandOverWaitsForNoTimer(t *testing.T) {
 	for seed := range uint64(5) {
 		s := tell(t, 4, seed)
-		s.c.RegisterKept(s.single(), &entity.Keep{ID: func(route.ShardID) string { return "one" }})
+		s.c.Keep(declared{s.single(), theOne})
 		s.c.AwaitUp()
 		require.True(t, s.c.Until(time.Minute, func() bool { return len(s.steps) > 0 }), "it begins without a message")
 		s.c.Advance(5 * time.Second)
@@ -108,7 +119,7 @@ func TestSingletonAfterALoss(t *testing.T) {
 		5: {17 * time.Second, 23 * time.Second}, 10: {25 * time.Second, 35 * time.Second},
 	} {
 		s := tell(t, n, 3)
-		s.c.RegisterKept(s.single(), &entity.Keep{ID: func(route.ShardID) string { return "one" }})
+		s.c.Keep(declared{s.single(), theOne})
 		s.c.AwaitUp()
 		require.True(t, s.c.Until(time.Minute, func() bool { return len(s.steps) == 1 }))
 		nodes := s.byAge(n)
@@ -127,7 +138,7 @@ func TestSingletonAfterALoss(t *testing.T) {
 func TestSingletonAfterAPowerCut(t *testing.T) {
 	const n = 3
 	s := tell(t, n, 3)
-	s.c.RegisterKept(s.single(), &entity.Keep{ID: func(route.ShardID) string { return "one" }})
+	s.c.Keep(declared{s.single(), theOne})
 	s.c.AwaitUp()
 	require.True(t, s.c.Until(time.Minute, func() bool { return len(s.steps) == 1 }))
 	s.c.Advance(30 * time.Second) // whoever has heard of it for a while misses it sooner
@@ -147,7 +158,7 @@ func TestDaemonEndsWithItsSide(t *testing.T) {
 	const n = 6
 	s := tell(t, 5, 7)
 	running, fences := map[int]int{}, map[int]route.Fence{}
-	s.c.RegisterKept(kept(entity.Type{Name: "crowd", Shards: n,
+	s.c.Keep(declared{kept(entity.Type{Name: "crowd", Shards: n,
 		New: func(string, route.Fence) entity.Handler { return single{s} }}),
 		&entity.Keep{ID: func(i route.ShardID) string { return string(rune('a' + i)) },
 			Run: func(ctx context.Context, c *entity.Context) error {
@@ -160,7 +171,7 @@ func TestDaemonEndsWithItsSide(t *testing.T) {
 					s.c.Wait(50 * time.Millisecond)
 				}
 				return ctx.Err()
-			}})
+			}}})
 	s.c.AwaitUp()
 	all := func() bool { return len(running) == n }
 	spread := func() bool {
@@ -194,7 +205,7 @@ func TestFreshStartSpreadsWhatIsKept(t *testing.T) {
 		c := sim.New(t, n, seed)
 		begun := 0
 		on := map[int]int{}
-		c.RegisterKept(kept(entity.Type{Name: "crowd", Shards: shards,
+		c.Keep(declared{kept(entity.Type{Name: "crowd", Shards: shards,
 			New: func(string, route.Fence) entity.Handler { return single{&story{c: c}} }}),
 			&entity.Keep{ID: func(i route.ShardID) string { return string(rune('a' + i)) },
 				Run: func(ctx context.Context, _ *entity.Context) error {
@@ -206,7 +217,7 @@ func TestFreshStartSpreadsWhatIsKept(t *testing.T) {
 						c.Wait(50 * time.Millisecond)
 					}
 					return ctx.Err()
-				}})
+				}}})
 		c.AwaitUp()
 		c.Advance(10 * time.Second)
 		for node := range n {

@@ -51,6 +51,9 @@ func NewEntity(t TB, typ entity.Type, id string, cfg EntityConfig) *Entity {
 	}
 	e := &Entity{t: t, typ: typ, id: id, in: in, fence: cfg.Fence}
 	e.typ.SlowAfter = math.MaxInt64 // no call is slow, and the runtime hears of each
+	if typ.Typed != nil {
+		typ.Open, e.typ.Typed = typ.Typed.Open, nil
+	}
 	e.typ.New, e.typ.Open = e.watchNew(typ.New), e.watchOpen(typ.Open)
 	e.r = &solo{cfg: cfg, now: origin, life: &lifetime.Shard{}}
 	return e

@@ -36,25 +36,25 @@ func TestCodec(t *testing.T) {
 // lengths answers with a duration of as many seconds as the text has bytes.
 type lengths struct{}
 
-func (lengths) Receive(_ *kith.Context, m *wrapperspb.StringValue) (durationpb.Duration, error) {
+func (lengths) length(_ *kith.Context, m *wrapperspb.StringValue) (durationpb.Duration, error) {
 	return durationpb.Duration{Seconds: int64(len(m.GetValue()))}, nil
 }
 
 func (lengths) Stop(*kith.Context) {}
 
-func TestTypedHandler(t *testing.T) {
+func TestMessage(t *testing.T) {
+	length := kith.Message[wrapperspb.StringValue, durationpb.Duration]{Type: "lengths", Name: "length", Message: text,
+		Reply: span}
 	c := sim.New(t, 3, 1)
-	c.Register(kith.TypedType(kith.EntityType{Name: "lengths", Shards: 8}, text, span,
-		func(*kith.Context) (kith.TypedHandler[wrapperspb.StringValue, durationpb.Duration], error) {
-			return lengths{}, nil
-		}))
+	c.Register(kith.EntityType{Name: "lengths", Shards: 8, Typed: kith.Methods(
+		func(*kith.Context) (*lengths, error) { return &lengths{}, nil }, kith.On(length, (*lengths).length))})
 	c.AwaitUp()
-	asked := sim.Typed(c, "lengths", text, span)
 	for n, word := range []string{"", "four", "a"} {
-		got, err := asked.Ask(n, "a", &wrapperspb.StringValue{Value: word})
+		got, err := length.Ask(c.Node(n), "a", &wrapperspb.StringValue{Value: word})
 		require.NoError(t, err)
 		require.Equal(t, int64(len(word)), got.GetSeconds())
 	}
-	_, err := sim.Typed(c, "lengths", kith.JSON[int](), span).Ask(0, "a", new(int))
+	other := kith.Message[string, durationpb.Duration]{Type: "lengths", Name: "length", Reply: span}
+	_, err := other.Ask(c.Node(0), "a", new(string))
 	require.ErrorIs(t, err, kith.ErrBadPayload)
 }

@@ -205,7 +205,8 @@ func TestTyped(t *testing.T) {
 	t.Parallel()
 	remote, _, _, _ := twoNodes(t, nil)
 	ctx := within(t)
-	r := kith.Typed[number, number](remote[kith.Worker], decimal{}, decimal{})
+	m := kith.Message[number, number]{Type: remote[kith.Worker].Type().Name, Message: decimal{}, Reply: decimal{}}
+	r := m.In(remote[kith.Worker])
 	got, err := r.Ask(ctx, "a", &number{42})
 	require.NoError(t, err)
 	require.Equal(t, number{42}, got)
@@ -221,7 +222,8 @@ func TestTyped(t *testing.T) {
 	require.ErrorIs(t, r.Tell("a", &number{-1}), kith.ErrBadPayload)
 	require.ErrorIs(t, r.TellWait(ctx, "a", &number{-1}), kith.ErrBadPayload)
 	require.ErrorIs(t, r.AskFunc(patience, "a", &number{-1}, nil), kith.ErrBadPayload)
-	where := kith.Typed[number, number](remote[kith.Worker], words("where"), decimal{})
+	m.Message = words("where")
+	where := m.In(remote[kith.Worker])
 	_, err = where.Ask(ctx, "a", &number{})
 	require.ErrorIs(t, err, kith.ErrBadPayload, "a reply that the codec refuses")
 }

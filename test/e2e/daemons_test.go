@@ -30,8 +30,9 @@ func newRoll(t *testing.T) *roll {
 }
 
 // on is a daemon's function on a node: it runs until it is told to end.
-func (r *roll) on(n *kith.Node) func(ctx context.Context, index int, f kith.Fence) error {
-	return func(ctx context.Context, index int, f kith.Fence) error {
+func (r *roll) on(n *kith.Node) func(ctx context.Context, c *kith.Context, index int) error {
+	return func(ctx context.Context, c *kith.Context, index int) error {
+		f := c.Fence
 		r.mu.Lock()
 		if at, runs := r.running[index]; runs {
 			r.t.Errorf("daemon %d begins at %v and runs at %v", index, n.ID(), at)
@@ -128,7 +129,7 @@ func TestDaemonsBeginAgain(t *testing.T) {
 		told[i.Kind] = i.Text
 	}})
 	ref, err := n.Daemons(kith.Daemons{Name: "d", N: 2, MinBackoff: time.Millisecond, MaxBackoff: 2 * time.Millisecond,
-		Run: func(ctx context.Context, index int, _ kith.Fence) error {
+		Run: func(ctx context.Context, _ *kith.Context, index int) error {
 			if index == 1 {
 				<-ctx.Done()
 				return nil
@@ -173,7 +174,7 @@ func TestDaemonsTakeNoMessages(t *testing.T) {
 	refs := make([]*kith.DaemonsRef, len(nodes))
 	for i, n := range nodes {
 		var err error
-		refs[i], err = n.Daemons(kith.Daemons{Name: "d", N: 1, Run: func(ctx context.Context, _ int, _ kith.Fence) error {
+		refs[i], err = n.Daemons(kith.Daemons{Name: "d", N: 1, Run: func(ctx context.Context, _ *kith.Context, _ int) error {
 			<-ctx.Done()
 			return nil
 		}})
@@ -229,7 +230,7 @@ func TestDaemonsThatDiffer(t *testing.T) {
 
 func TestDaemonsBadInput(t *testing.T) {
 	n := start(t, logger(t), kith.Config{})
-	run := func(context.Context, int, kith.Fence) error { return nil }
+	run := func(context.Context, *kith.Context, int) error { return nil }
 	for _, d := range []kith.Daemons{
 		{N: 1, Run: run}, {Name: "a", Run: run}, {Name: "a", N: -1, Run: run}, {Name: "a", N: kith.MaxDaemons + 1, Run: run},
 		{Name: "a", N: 1}, {Name: "a", N: 1, Run: run, MinBackoff: -1}, {Name: "a", N: 1, Run: run, MaxBackoff: -1},
@@ -273,7 +274,7 @@ func TestDaemonThatGoesOn(t *testing.T) {
 	refs := make([]*kith.DaemonsRef, len(nodes))
 	for i, n := range nodes {
 		var err error
-		refs[i], err = n.Daemons(kith.Daemons{Name: "deaf", N: 1, Run: func(context.Context, int, kith.Fence) error {
+		refs[i], err = n.Daemons(kith.Daemons{Name: "deaf", N: 1, Run: func(context.Context, *kith.Context, int) error {
 			<-returns
 			return nil
 		}})

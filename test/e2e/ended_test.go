@@ -92,7 +92,7 @@ func newTried(t *testing.T) *tried {
 		require.NoError(t, err)
 		if i == 0 {
 			w.r, w.one = r, one
-			w.typed = kith.Typed(r, kith.JSON[string](), kith.JSON[string]())
+			w.typed = kith.Message[string, string]{Type: r.Type().Name}.In(r)
 		}
 	})
 	w.n, w.other = nodes[0], nodes[1]

@@ -129,8 +129,8 @@ func TestHomeOfAnEntity(t *testing.T) {
 		require.NoError(t, err)
 		regions = append(regions, r)
 	}
-	typed := kith.Typed(regions[0], kith.JSON[string](), kith.JSON[string]())
-	none, err := typed.Home("a")
+	typed := kith.Message[string, string]{Type: regions[0].Type().Name}.In(regions[0])
+	none, err := typed.Region().Home("a")
 	require.NoError(t, err)
 	require.Equal(t, kith.Home{Shard: regions[0].Shard("a")}, none)
 	for _, r := range regions {

@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -52,11 +53,19 @@ type purse struct {
 	calls  *int
 	timers []string
 	token  kith.ReplyToken
+	m      kith.Message[put, sum]
 }
 
 var errNegative = errors.New("negative")
 
-func (a *purse) Receive(c *kith.Context, m *put) (sum, error) {
+// Receive gets timers that carry no message.
+func (a *purse) Receive(c *kith.Context, payload []byte) error {
+	name, _ := c.Timer()
+	a.timers = append(a.timers, fmt.Sprintf("%s %q", name, payload))
+	return nil
+}
+
+func (a *purse) put(c *kith.Context, m *put) (sum, error) {
 	*a.calls++
 	if name, ok := c.Timer(); ok {
 		a.timers = append(a.timers, name)
@@ -72,7 +81,7 @@ func (a *purse) Receive(c *kith.Context, m *put) (sum, error) {
 		a.token = c.Detach()
 		return sum{-1}, nil
 	case m.Note == "timers":
-		return sum{a.total}, errors.Join(kith.SetTimer(c, kith.JSON[put](), "five", time.Second, &put{N: 5}),
+		return sum{a.total}, errors.Join(a.m.SetTimer(c, "five", time.Second, &put{N: 5}),
 			c.SetTimer("none", 2*time.Second, nil))
 	}
 	a.total += m.N
@@ -82,8 +91,9 @@ func (a *purse) Receive(c *kith.Context, m *put) (sum, error) {
 func (a *purse) Stop(*kith.Context) {}
 
 func purseType(mode kith.Mode, ask kith.Codec[put], reply kith.Codec[sum], a *purse) kith.EntityType {
-	return kith.TypedType(kith.EntityType{Name: "purse", Mode: mode, Shards: 8}, ask, reply,
-		func(*kith.Context) (kith.TypedHandler[put, sum], error) { return a, nil })
+	a.m = kith.Message[put, sum]{Type: "purse", Message: ask, Reply: reply}
+	return kith.EntityType{Name: "purse", Mode: mode, Shards: 8,
+		Typed: kith.Methods(func(*kith.Context) (*purse, error) { return a, nil }, kith.On(a.m, (*purse).put))}
 }
 
 var allModes = []kith.Mode{kith.Blocking, kith.Worker, kith.Inline}
@@ -141,7 +151,7 @@ func TestTypedHandlerReplyRefused(t *testing.T) {
 	require.Equal(t, int64(666), a.total)
 }
 
-// Timers reach the handler by name, with a value, or with the zero value when they have no payload.
+// Timers reach their method with a value, and Receive when they have none.
 func TestTypedTimers(t *testing.T) {
 	for _, mode := range allModes {
 		a := &purse{calls: new(int)}
@@ -152,7 +162,7 @@ func TestTypedTimers(t *testing.T) {
 		for _, c := range e.Advance(time.Minute) {
 			require.NoError(t, c.Err)
 		}
-		require.Equal(t, []string{"five", "none"}, a.timers)
+		require.Equal(t, []string{"five", `none ""`}, a.timers)
 		require.Equal(t, int64(5), a.total)
 	}
 }
@@ -160,8 +170,9 @@ func TestTypedTimers(t *testing.T) {
 // Open's error and its nil are passed on.
 func TestTypedOpenFails(t *testing.T) {
 	for _, fails := range []error{errNegative, nil} {
-		typ := kith.TypedType(kith.EntityType{Name: "purse"}, putCodec, sumCodec,
-			func(*kith.Context) (kith.TypedHandler[put, sum], error) { return nil, fails })
+		typ := kith.EntityType{Name: "purse", Typed: kith.Methods(
+			func(*kith.Context) (*purse, error) { return nil, fails },
+			kith.On(kith.Message[put, sum]{Type: "purse"}, (*purse).put))}
 		_, err := sim.NewEntity(t, typ, "a", sim.EntityConfig{}).Ask(make([]byte, 8))
 		require.ErrorIs(t, err, kith.ErrNewFailed)
 	}
@@ -189,7 +200,7 @@ func TestTypedHandlerAllocatesNothing(t *testing.T) {
 	payload, err := putCodec.Append(nil, &put{N: 1})
 	require.NoError(t, err)
 	typed := purseType(kith.Worker, putCodec, sumCodec, &purse{calls: new(int)})
-	h, err := typed.Open(&kith.Context{})
+	h, err := typed.Typed.Open(&kith.Context{})
 	require.NoError(t, err)
 	c := &kith.Context{} // of a tell
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
@@ -232,11 +243,13 @@ func TestTypedHandlerRemote(t *testing.T) {
 	for _, n := range nodes {
 		require.NoError(t, n.Ready(within(t)))
 	}
-	got, err := kith.Typed(regions[0], putCodec, sumCodec).Ask(within(t), "a", &put{N: 2})
+	got, err := a.m.In(regions[0]).Ask(within(t), "a", &put{N: 2})
 	require.NoError(t, err)
 	require.Equal(t, sum{2}, got)
+	other := a.m
+	other.Message = nil
 	for _, r := range regions { // remote, and local
-		_, err = kith.Typed(r, kith.JSON[put](), sumCodec).Ask(within(t), "a", &put{N: 2})
+		_, err = other.In(r).Ask(within(t), "a", &put{N: 2})
 		require.ErrorIs(t, err, kith.ErrBadPayload)
 		require.ErrorContains(t, err, "not 8 bytes")
 		require.False(t, kith.MayHaveRun(err))

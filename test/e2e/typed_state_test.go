@@ -20,21 +20,21 @@ import (
 // till is a typed handler with a sum that moves.
 type till struct{ total int64 }
 
-func (h *till) Receive(_ *kith.Context, m *put) (sum, error) {
+func (h *till) put(_ *kith.Context, m *put) (sum, error) {
 	h.total += m.N
 	return sum{h.total}, nil
 }
 
 func (h *till) Stop(*kith.Context) {}
 
-func (h *till) HandOver(*kith.Context) (*sum, error) {
+func (h *till) handOver(*kith.Context) (*sum, error) {
 	if h.total == 1 {
 		return nil, nil
 	}
 	return &sum{h.total}, nil
 }
 
-func (h *till) TakeUp(_ *kith.Context, s *sum) error {
+func (h *till) takeUp(_ *kith.Context, s *sum) error {
 	if s.Total == 13 {
 		return errors.New("not with me")
 	}
@@ -45,8 +45,10 @@ func (h *till) TakeUp(_ *kith.Context, s *sum) error {
 // A typed handler's state travels by its codec; nil is none, and what the codec or TakeUp refuses is lost with a name.
 func TestTypedStateMoves(t *testing.T) {
 	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker, kith.Inline} {
-		typ := kith.TypedStatefulType(kith.EntityType{Name: "till", Mode: mode}, putCodec, sumCodec, sumCodec,
-			func(*kith.Context) (kith.TypedStateful[put, sum, sum], error) { return &till{}, nil })
+		puts := kith.Message[put, sum]{Type: "till", Message: putCodec, Reply: sumCodec}
+		typ := kith.EntityType{Name: "till", Mode: mode, Typed: kith.Methods(
+			func(*kith.Context) (*till, error) { return &till{}, nil }, kith.On(puts, (*till).put),
+			kith.HandOver(sumCodec, (*till).handOver, (*till).takeUp))}
 		e := sim.NewEntity(t, typ, "a", sim.EntityConfig{})
 		add := func(n int64) int64 {
 			b, err := putCodec.Append(nil, &put{N: n})

@@ -69,7 +69,7 @@ func (c *child) start(ctx context.Context, a startArgs) (cli.None, error) {
 		return cli.None{}, errors.Join(err, node.Close())
 	}
 	if a.Kept > 0 {
-		idle := func(ctx context.Context, _ int, _ kith.Fence) error { <-ctx.Done(); return nil }
+		idle := func(ctx context.Context, _ *kith.Context, _ int) error { <-ctx.Done(); return nil }
 		if _, err := node.Daemons(kith.Daemons{Name: daemonsName, N: a.Kept, Role: hostRole, Run: idle}); err != nil {
 			return cli.None{}, errors.Join(err, node.Close())
 		}

@@ -239,6 +239,9 @@ func (t *regionTable) named(name string) *Region {
 	return nil
 }
 
+// Named returns the region of a type that a node has registered, nil when it has not.
+func Named(typ string, d *Driver) *Region { return d.regions.Load().named(typ) }
+
 // know publishes the table of registered types.
 func (d *Driver) know(t *regionTable) {
 	d.regions.Store(t)
