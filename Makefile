@@ -190,7 +190,7 @@ test-durable: ## vet and test the module of make durable, with a short run of it
 	@cd test/durable && $(GO) vet ./... && $(GO) test -count=1 -timeout $(LIMIT) ./...
 
 .PHONY: test-stores
-test-stores: ## vet and test the stores of durable entities, and sqlfence, against real engines; installs PostgreSQL, etcd and MariaDB if it may
+test-stores: ## vet and test the stores of durable entities, leases, and sqlfence, against real engines; installs PostgreSQL, etcd and MariaDB if it may
 	@GO="$(GO)" .ci/test-stores
 
 alerts: build ## check the alert rules by promtool, and by a Prometheus server that scrapes real nodes; needs both installed

@@ -3,36 +3,21 @@
 package discovery
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
-	"time"
 
-	"github.com/kith-io/kith/internal/base/files"
+	"github.com/kith-io/kith/internal/base/kubeapi"
 )
 
-// serviceAccount is where a pod finds what it proves itself with.
-const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
-
-// Bounds of what the API answers and of what is read from files.
+// Bounds of what the API answers.
 const (
-	maxPodList    = 32 << 20
-	maxErrorBody  = 4 << 10
-	maxParts      = 64 // of one list; a part may be empty
-	maxSecretFile = 1 << 20
+	maxPodList = 32 << 20
+	maxParts   = 64 // of one list; a part may be empty
 )
 
 // KubernetesConfig says which pods are contact points. Selector is needed; what else is empty is found where a pod has
@@ -56,9 +41,7 @@ type KubernetesConfig struct {
 
 type kubernetes struct {
 	KubernetesConfig
-	lock   sync.Mutex
-	ca     []byte // that client believes
-	client *http.Client
+	api *kubeapi.API
 }
 
 // Kubernetes returns a Discovery that lists the running pods of a label, ready or not: a node becomes ready by joining.
@@ -72,23 +55,11 @@ func Kubernetes(cfg KubernetesConfig) (Discovery, error) {
 	if cfg.PortName != "" && cfg.Port != 0 {
 		errs = append(errs, errors.New("a port and the name of one"))
 	}
-	if cfg.Directory == "" {
-		cfg.Directory = serviceAccount
-	}
-	if cfg.APIServer == "" {
-		host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
-		if host == "" || port == "" {
-			errs = append(errs, errors.New("no API server: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"))
-		}
-		cfg.APIServer = "https://" + net.JoinHostPort(host, port)
-	}
-	if u, err := url.Parse(cfg.APIServer); err != nil || u.Scheme != "https" || u.Host == "" {
-		errs = append(errs, fmt.Errorf("the API server %q is no https URL: a token goes there", cut(cfg.APIServer)))
-	}
-	if len(errs) > 0 {
+	api, err := kubeapi.New(cfg.APIServer, cfg.Directory)
+	if errs = append(errs, err); errors.Join(errs...) != nil {
 		return nil, fmt.Errorf("%w: Kubernetes: %w", ErrBadConfig, errors.Join(errs...))
 	}
-	return &kubernetes{KubernetesConfig: cfg}, nil
+	return &kubernetes{KubernetesConfig: cfg, api: api}, nil
 }
 
 // podList is what is read of an answer.
@@ -181,47 +152,6 @@ func (k *kubernetes) target(p *pod) (Target, bool) {
 	return Target{}, false
 }
 
-// secret reads one of the files of the service account.
-func (k *kubernetes) secret(name string) ([]byte, error) {
-	at := filepath.Join(k.Directory, name)
-	text, err := files.Read(at, maxSecretFile)
-	if err == nil && len(text) == 0 {
-		err = fmt.Errorf("%s is empty", at)
-	}
-	return text, err
-}
-
-// connect returns a client that believes the authority as it is now.
-func (k *kubernetes) connect() (*http.Client, error) {
-	ca, err := k.secret("ca.crt")
-	if err != nil {
-		return nil, err
-	}
-	k.lock.Lock()
-	defer k.lock.Unlock()
-	if k.client != nil && bytes.Equal(ca, k.ca) {
-		return k.client, nil
-	}
-	certs, err := files.Certificates(ca)
-	if err != nil {
-		return nil, fmt.Errorf("ca.crt: %w", err)
-	}
-	pool := x509.NewCertPool()
-	for _, cert := range certs {
-		pool.AddCert(cert)
-	}
-	if k.client != nil {
-		k.client.CloseIdleConnections()
-	}
-	k.ca, k.client = ca, &http.Client{
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
-			MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 1},
-		// The token is for the API alone.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return k.client, nil
-}
-
 // pods asks the API until it has named all: it may name them in parts, of any size.
 func (k *kubernetes) pods(ctx context.Context) (all []pod, err error) {
 	next := ""
@@ -242,50 +172,20 @@ func (k *kubernetes) pods(ctx context.Context) (all []pod, err error) {
 
 // part asks the API for those that follow a token, for the first ones without one.
 func (k *kubernetes) part(ctx context.Context, next string) (list podList, err error) {
-	client, err := k.connect()
+	namespace, err := k.api.Namespace(k.Namespace)
 	if err != nil {
 		return list, err
-	}
-	token, err := k.secret("token")
-	if err != nil {
-		return list, err
-	}
-	namespace := k.Namespace
-	if namespace == "" {
-		text, err := k.secret("namespace")
-		if err != nil {
-			return list, err
-		}
-		namespace = strings.TrimSpace(string(text))
 	}
 	query := url.Values{"labelSelector": {k.Selector}, "limit": {fmt.Sprint(MaxTargets + 1)}}
 	if next != "" {
 		query.Set("continue", next)
 	}
-	where := strings.TrimSuffix(k.APIServer, "/") + "/api/v1/namespaces/" + url.PathEscape(namespace) + "/pods?" +
-		query.Encode()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
+	a, err := k.api.Do(ctx, kubeapi.Request{Method: http.MethodGet, Query: query, Most: maxPodList,
+		Path: "/api/v1/namespaces/" + url.PathEscape(namespace) + "/pods"})
 	if err != nil {
-		return list, err
+		return list, refusal(err)
 	}
-	q.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	q.Header.Set("Accept", "application/json")
-	a, err := client.Do(q)
-	if err != nil {
-		return list, err
-	}
-	defer a.Body.Close()
-	if a.StatusCode != http.StatusOK {
-		return list, refusal(a)
-	}
-	body, err := io.ReadAll(io.LimitReader(a.Body, maxPodList+1))
-	switch {
-	case err != nil:
-		return list, err
-	case len(body) > maxPodList:
-		return list, fmt.Errorf("the answer has more than %d bytes", maxPodList)
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
+	if err := json.Unmarshal(a.Body, &list); err != nil {
 		return list, fmt.Errorf("the answer is no list of pods: %w", err)
 	}
 	if list.Kind != "PodList" {
@@ -294,17 +194,11 @@ func (k *kubernetes) part(ctx context.Context, next string) (list podList, err e
 	return list, nil
 }
 
-// refusal says why the API gave no list.
-func refusal(a *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(a.Body, maxErrorBody)) // a part is better than nothing
-	var status struct{ Message string }
-	why := ""
-	if json.Unmarshal(body, &status) == nil && status.Message != "" {
-		why = fmt.Sprintf(": %q", status.Message)
+// refusal says what may be missing where the API gave no list.
+func refusal(err error) error {
+	var r *kubeapi.Refused
+	if errors.As(err, &r) && (r.Code == http.StatusUnauthorized || r.Code == http.StatusForbidden) {
+		return fmt.Errorf("%w: may the service account list pods here?", err)
 	}
-	switch a.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("the API answers %d%s: may the service account list pods here?", a.StatusCode, why)
-	}
-	return fmt.Errorf("the API answers %d%s", a.StatusCode, why)
+	return err
 }

@@ -4,6 +4,7 @@ package leasetest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -133,6 +134,61 @@ func ended(t *testing.T, a, b Lease, name string) {
 		t.Errorf("Acquire under an ended context: %t, %v; want an error", ok, err)
 	}
 	acquire(t, b, name, "b", true)
+}
+
+// odd are names, and owners, of which no two are the same.
+var odd = []string{"a", "A", "a/b", "a/", "/a", "a b", " ", "..", ".", "a%2Fb", "a\x00b", "\x00", "a\x00",
+	"\xff\xfe", "\u00fc", "u\u0308", `"a"`, `'a'`, "a'; --", "$1", "a\nb", "a:b@c?d=e#f", strings.Repeat("n", 1024),
+	strings.Repeat("n", 1023) + "m"}
+
+// RunNames tests that a lease tells names and owners apart whatever their bytes are, up to 1,024 of them. open is that
+// of Run; what it opens need have no lease of such a name.
+func RunNames(t *testing.T, open func(t *testing.T) Lease) {
+	a, b, n := open(t), open(t), len(odd)
+	for i, name := range odd {
+		acquire(t, a, name, odd[n-1-i], true)
+	}
+	for i, name := range odd { // each is the name of one lease and the owner of another
+		acquire(t, b, name, odd[(2*n-i)%n], false)
+		acquire(t, b, name, odd[(2*n-2-i)%n], false)
+		acquire(t, b, name, odd[n-1-i], true)
+	}
+	for i, name := range odd {
+		release(t, b, name, odd[n-1-i])
+		acquire(t, a, name, "next", true)
+		release(t, a, name, "next")
+	}
+}
+
+// RunEnds tests that a lease of an owner that has gone silent ends by itself, and not before ttl, and that each Acquire
+// of its owner begins that time anew. open is that of Run. It takes a little more than twice ttl.
+func RunEnds(t *testing.T, ttl time.Duration, open func(t *testing.T) Lease) {
+	a, b, name := open(t), open(t), t.Name()
+	acquire(t, a, name, "a", true)
+	begin := time.Now()
+	for time.Since(begin) < ttl/2 {
+		acquire(t, b, name, "b", false)
+	}
+	begin = time.Now()
+	acquire(t, a, name, "a", true)
+	for {
+		ok, err := b.Acquire(call(t), name, "b")
+		if err != nil {
+			t.Fatalf("Acquire while the lease of another ends: %v", err)
+		}
+		if passed := time.Since(begin); ok && passed < ttl {
+			t.Errorf("the lease of another has ended after %v, of %v", passed, ttl)
+		}
+		if ok {
+			break
+		}
+		if time.Since(begin) > ttl+limit {
+			t.Fatalf("the lease of another has not ended after %v, of %v", ttl+limit, ttl)
+		}
+	}
+	acquire(t, a, name, "a", false)
+	release(t, a, name, "a") // whose it is no more
+	acquire(t, a, name, "a", false)
 }
 
 // Memory is a lease in this process's memory, for tests. The zero value is ready; all methods are safe for concurrent

@@ -15,6 +15,7 @@ import (
 func TestMemory(t *testing.T) {
 	store := &Memory{}
 	Run(t, func(*testing.T) Lease { return store })
+	RunNames(t, func(*testing.T) Lease { return store })
 }
 
 // files is a lease in a directory that all owners share: a hard link to a name exists once.

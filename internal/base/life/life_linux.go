@@ -50,10 +50,24 @@ func Take(path, addr string, inc uint64) (l *Lock, dead uint64, err error) {
 	return l, dead, err
 }
 
-// lock takes the lock, of a regular file of this user that is on a file system of this machine.
+// lock takes the lock, of a file of this user's own.
 func (l *Lock) lock() (s unix.Stat_t, err error) {
+	if s, err = own(l.fd); err != nil {
+		return s, err
+	}
+	return s, unix.Flock(l.fd, unix.LOCK_EX|unix.LOCK_NB)
+}
+
+// Own returns an error unless an open file is a regular one of this user alone, on a file system whose locks no other
+// machine grants.
+func Own(fd int) error {
+	_, err := own(fd)
+	return err
+}
+
+func own(fd int) (s unix.Stat_t, err error) {
 	var fs unix.Statfs_t
-	if err = errors.Join(unix.Fstat(l.fd, &s), unix.Fstatfs(l.fd, &fs)); err != nil {
+	if err = errors.Join(unix.Fstat(fd, &s), unix.Fstatfs(fd, &fs)); err != nil {
 		return s, err
 	}
 	switch {
@@ -62,7 +76,7 @@ func (l *Lock) lock() (s unix.Stat_t, err error) {
 	case !slices.Contains(local, int64(uint32(fs.Type))):
 		return s, fmt.Errorf("file system %x, whose locks may be another machine's word", fs.Type)
 	}
-	return s, unix.Flock(l.fd, unix.LOCK_EX|unix.LOCK_NB)
+	return s, nil
 }
 
 // Release gives the lock up, and removes the file first if that is wanted. It may be called once.

@@ -19,7 +19,7 @@ const root = "root"
 // matrix is ARCHITECTURE.md's table of layers. Imports point down only. A package that does not exist yet keeps its
 // row, so that it is bound from its first line; internal/base/invariant and internal/base/enum are open to all.
 var matrix = map[string]string{
-	"wire": "", "ringbuf": "", "discovery": "internal/base/names internal/base/files",
+	"wire": "", "ringbuf": "", "discovery": "internal/base/names internal/base/files internal/base/kubeapi",
 	"internal/base/invariant": "", "internal/base/enum": "",
 	"internal/base/callback":      "", // calls functions of users
 	"internal/base/logs/logstest": "", // a log that tests read
@@ -63,8 +63,9 @@ var matrix = map[string]string{
 	"gateway":         "root route internal/base/door internal/base/refuse",
 	"sqlfence":        "root", // states of entities in a SQL database, under fences
 	"store/storetest": "store route",
-	"sbr/leasetest":   "",   // the suite for leases; it may import testing
-	"fd/fdtest":       "fd", // the suite for detectors; it may import testing
+	"lease":           "internal/base/life internal/base/kubeapi", // locks outside of the cluster
+	"sbr/leasetest":   "",                                         // the suite for leases; it may import testing
+	"fd/fdtest":       "fd",                                       // the suite for detectors; it may import testing
 	// the suite for discovery; it may import testing
 	"discovery/discoverytest": "discovery",
 	"hello":                   "route peer wire",
@@ -137,7 +138,7 @@ var matrix = map[string]string{
 	"cmd/node": "internal/cli/command",
 	"internal/cli/command": "root service latency admin bootstrap internal/cli internal/cli/env internal/cli/ledger " +
 		"internal/base/signals internal/base/pki internal/cli/fleet internal/cli/operate internal/cli/settings " +
-		"internal/core/flight discovery internal/base/logs internal/base/files",
+		"internal/core/flight discovery lease internal/base/logs internal/base/files",
 	// the laboratory: what proves and measures
 	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/cli/fleet internal/lab/chaos " +
 		"internal/sim/model/once internal/sim/model/quorum " +
@@ -151,6 +152,7 @@ var matrix = map[string]string{
 	// who comes in at a port with HTTP, and what they cost
 	"internal/base/door":    "",
 	"internal/base/files":   "",                    // files that somebody gave a node
+	"internal/base/kubeapi": "internal/base/files", // the API of Kubernetes, as a pod asks it
 	"internal/cli/settings": "internal/base/files", // flags from a file and the environment
 	"internal/base/fileid":  "",                    // a file, told from its copies
 	// names that are dialled, and what is remembered of them
@@ -193,7 +195,8 @@ var matrix = map[string]string{
 
 // layers in the order of ARCHITECTURE.md, ground first.
 var layers = []string{
-	"ringbuf wire discovery discovery/discoverytest internal/base/invariant internal/base/enum internal/lab/rules " +
+	"ringbuf wire lease discovery discovery/discoverytest internal/base/kubeapi internal/base/invariant " +
+		"internal/base/enum internal/lab/rules " +
 		"internal/lab/planted " +
 		"internal/base/port internal/base/spent internal/base/pki internal/lab/api internal/base/feed " +
 		"internal/lab/pgserver internal/lab/etcdserver " +
