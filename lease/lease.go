@@ -1,6 +1,6 @@
 // Package lease has locks outside of the cluster, for the resolver's strategy lease-majority and for singletons: files
-// of one machine and the API of Kubernetes. Beside it, as modules of their own, are lease/etcd and lease/postgres.
-// docs/leases.md compares them.
+// of one machine and the API of Kubernetes. Beside it, as modules of their own, are lease/etcd and lease/postgres, and
+// lease/kith, the node binary with all of them. docs/leases.md compares them.
 //
 // All keep one rule: a lease has at most one owner at any time, by the clock of the service alone. It ends by itself
 // when its owner has not asked for it for its TTL, and never earlier.

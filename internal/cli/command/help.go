@@ -4,8 +4,8 @@ package command
 
 import "github.com/alecthomas/kong"
 
-// strategies is what --resolver takes: those that need nothing but the members themselves.
-const strategies = "keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto-down,off"
+// strategies is what --resolver takes.
+const strategies = "keep-majority,static-quorum,keep-oldest,lease-majority,down-all,unsafe-auto-down,off"
 
 // texts are the variables of the tags.
 var texts = kong.Vars{
@@ -53,7 +53,11 @@ var texts = kong.Vars{
 	"join_help":  "End, with code 4, when not admitted in time; 0 means never.",
 	"leave_help": "How long entities may take to move, and the rest to stop, before the node leaves anyway.",
 	"resolver_help": "Which side of a broken cluster lives, the same on all nodes: keep-majority, static-quorum, " +
-		"keep-oldest, down-all, unsafe-auto-down (all sides do: unsafe), off (none is downed, an operator decides).",
+		"keep-oldest, lease-majority (needs --lease), down-all, unsafe-auto-down (all sides do: unsafe), off (none is " +
+		"downed, an operator decides).",
+	"lease_help": "The lock by which lease-majority decides, the same on all nodes: file:///DIRECTORY (one machine), " +
+		"kubernetes://NAMESPACE; in builds of lease/kith etcd://HOST:PORT and postgres://USER@HOST/DATABASE, too; " +
+		"docs/leases.md.",
 	"balance_help": "How often the balance of a type whose shards are even is looked at where this node coordinates it: " +
 		"shards move from who has many to who has few, in rounds that follow one another; negative: never.",
 	"quorum_help": "With static-quorum, and needed there: least members of a side that lives; there must never be more " +

@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/operate"
 	"github.com/kith-io/kith/internal/cli/settings"
+	"github.com/kith-io/kith/lease"
 )
 
 // commands is the command line. The field names are the names of the flags.
@@ -42,9 +43,11 @@ var groups = []kong.Group{{Key: "run", Title: "Run:"}, {Key: "operate", Title: "
 // Name is the name of the program.
 const Name = "kith"
 
-// Main runs the program with the arguments and streams of its process, under the name that it was built by. It returns
-// the exit code.
-func Main(program string) int { return execute(os.Args[1:], env.Of(program)) }
+// Main runs the program with the arguments and streams of its process, under the name that it was built by, with kinds
+// of leases beside those of package lease. It returns the exit code.
+func Main(program string, kinds ...lease.Kind) int {
+	return executeWith(kinds, os.Args[1:], env.Of(program))
+}
 
 // parserOf returns the parser of the whole command line.
 func parserOf(c *commands, program string, more ...kong.Option) (*kong.Kong, error) {
@@ -54,9 +57,14 @@ func parserOf(c *commands, program string, more ...kong.Option) (*kong.Kong, err
 }
 
 // execute parses args, runs the command and returns the exit code.
-func execute(args []string, e *env.Env) int {
+func execute(args []string, e *env.Env) int { return executeWith(nil, args, e) }
+
+// executeWith is execute with kinds of leases that this build has beside those of package lease.
+func executeWith(kinds []lease.Kind, args []string, e *env.Env) int {
 	parser := func(more ...kong.Option) (*kong.Kong, error) {
-		return parserOf(&commands{}, e.Program, more...)
+		c := &commands{}
+		c.Run.kinds, c.Config.kinds = kinds, kinds
+		return parserOf(c, e.Program, more...)
 	}
 	console := func() []any { return []any{&operate.Console{Out: e.Stdout, Clear: e.Clear}} }
 	return env.Execute(args, e, &children{}, parser, console)

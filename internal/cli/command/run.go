@@ -82,6 +82,7 @@ type resolverFlags struct {
 	Quorum       int           `help:"${quorum_help}"`
 	KeepAlone    bool          `help:"keep-oldest: the oldest lives even when it is alone."`
 	StableAfter  time.Duration `default:"0s" help:"${stable_help}"`
+	leaseFlags
 }
 
 // paceFlags say how soon a lost member is given up.
@@ -124,7 +125,11 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 	}
 	protect := kith.TLS{CertFile: c.TLSCert, KeyFile: c.TLSKey, CAFile: c.TLSCA, CRLFile: c.TLSCRL,
 		VerifyHost: c.TLSVerifyHost}
-	return kith.Config{Resolver: r, TLS: protect, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise,
+	var held kith.Lease
+	if c.lease != nil {
+		held = c.lease
+	}
+	return kith.Config{Resolver: r, Lease: held, TLS: protect, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise,
 		Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, Logger: log,
 		FlightRecord: kith.FlightRecord{Bytes: c.FlightBytes, Directory: c.FlightDir},
 		Directory:    c.DataDir, NeverForm: c.NeverForm, FormNew: c.FormNew,
@@ -143,6 +148,9 @@ func (c *runCmd) Validate() error {
 	errs = append(errs, c.Faults()...)
 	errs.Must(c.DemoShards >= 1 && c.DemoShards <= 1<<20, "--demo-shards must be 1 to 1048576")
 	errs.Must(c.Quorum >= 0, "--quorum is negative")
+	if err := c.openLease(c.Resolver); err != nil {
+		return c.Explain(errors.Join(append(errs, err, c.adminFaults(c.Insecure, c.TLSCert != ""))...))
+	}
 	node := cli.About(c.findFaults(c.config(nil)), kith.ErrBadConfig, "FlightRecord.Bytes", "--flight-bytes",
 		"FlightRecord.Directory", "--flight-dir", "QuorumSize", "--quorum",
 		"Threshold", "--phi-threshold")
@@ -181,6 +189,7 @@ func (c *runCmd) warnOfKeys(log *slog.Logger) {
 
 // Run starts the node and waits for a signal or its end.
 func (c *runCmd) Run(e *env.Env) error {
+	defer c.closeLease()
 	c.now.given = c.InForce()
 	log := c.logger(e)
 	signals.Outlive(syscall.SIGTERM, syscall.SIGPIPE) // also behind the end of the node
@@ -241,6 +250,7 @@ func (c *runCmd) reload(e *env.Env, report *cli.Reporter, log *slog.Logger) (cha
 		return nil, err
 	}
 	fresh := again.(*runCmd) // it is the same command line
+	fresh.closeLease()
 	var waits []string
 	for i, now := range fresh.InForce() {
 		switch {

@@ -1,0 +1,53 @@
+// Tests of the lease of kith run (MEM-10).
+
+package command
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/cli/env/envtest"
+	"github.com/kith-io/kith/lease"
+)
+
+// What is wrong with a lease is said where it stands, before anything starts, and no directory is made.
+func TestLeaseIsChecked(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "leases")
+	file := filepath.Join(t.TempDir(), "kith.yaml")
+	for text, want := range map[string]string{
+		"resolver: lease-majority":                                   "--resolver=lease-majority needs --lease",
+		"lease: file://" + dir:                                       "--lease is for --resolver=lease-majority",
+		"resolver: lease-majority\nlease: /run/leases":               file + ":2: --lease: ",
+		"resolver: lease-majority\nlease: etcd://h:2379":             "it knows file, kubernetes (docs/leases.md)",
+		"resolver: lease-majority\nlease: file://" + dir + "?ttl=9s": "its ttl is 9s, must be at least 1m",
+		"resolver: lease-majority\nlease: postgres://a:b@h/d":        "a password",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		code, _, stderr := program(t, "config", "--check", file)
+		require.Equal(t, env.ExitUsage, code, text)
+		require.Contains(t, stderr, want, text)
+	}
+	require.NoError(t, os.WriteFile(file, []byte("resolver: lease-majority\nlease: file://"+dir), 0o600))
+	code, out, stderr := program(t, "config", "--check", file)
+	require.Equal(t, env.ExitOK, code, stderr)
+	require.Contains(t, out, "is good")
+	require.NoDirExists(t, dir)
+}
+
+// A build with further kinds of leases takes their addresses.
+func TestLeaseOfAnotherBuild(t *testing.T) {
+	kind := lease.Kind{Scheme: "etcd", Open: func(_ context.Context, _ lease.Address, ttl time.Duration) (lease.Service,
+		error) {
+		return lease.OpenFile(t.TempDir(), ttl)
+	}}
+	with := func(args []string, e *env.Env) int { return executeWith([]lease.Kind{kind}, args, e) }
+	code, out, stderr := envtest.Run(t, with, Name, "config", "--resolver=lease-majority", "--lease=etcd://h:2379")
+	require.Equal(t, env.ExitOK, code, stderr)
+	require.Regexp(t, `lease +etcd://h:2379 +--lease`, out)
+}
