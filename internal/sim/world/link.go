@@ -373,8 +373,11 @@ func (r *Region) cancel(to peer.ID, n route.ShardID, corr uint64) {
 	case to == peer.ID{} || p.World.version() < wire.KindCancel.Since():
 	default:
 		l := p.linkOf(to, uint32(n))
+		if l.conn.forgotten {
+			return
+		}
 		room, err := l.flow.Reserve(wire.CancelSize)
-		if l.conn.forgotten || err != nil {
+		if err != nil {
 			return
 		}
 		wire.PutCancel(room, corr)
