@@ -72,6 +72,10 @@ race: ## run all tests under the race detector, with the costly invariant walks 
 storm: build ## simulate SEEDS=500 hostile clusters, from a seed that is drawn or FIRST=; a violation prints the seed that replays it
 	@$(BIN)/lab storm --seeds=$(SEEDS) $(if $(FIRST),--first=$(FIRST)) $(ARGS)
 
+.PHONY: storm-durable
+storm-durable: build ## simulate durable entities over a bad store in SEEDS=500 storms, from FIRST= or a drawn seed; their history is judged
+	@$(BIN)/lab storm-durable --seeds=$(SEEDS) $(if $(FIRST),--first=$(FIRST)) $(ARGS)
+
 accounts: build ## storms of heavy traffic and of every way to end, SEEDS=500, from FIRST= or a drawn one: where every accepted message went
 	@$(BIN)/lab accounts --seeds=$(SEEDS) $(if $(FIRST),--first=$(FIRST)) $(ARGS)
 

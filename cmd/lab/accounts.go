@@ -35,7 +35,7 @@ func (c *accountsCmd) Run(e *env.Env) error {
 	r := c.storms(e, true)
 	if !c.JSON {
 		t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(t, "seeds\t%s, %.1f cluster-hours\n", ranSeeds(&r), r.ClusterHours)
+		fmt.Fprintf(t, "seeds\t%s, %.1f cluster-hours\n", ranSeeds(&r.Ran), r.ClusterHours)
 		fmt.Fprintf(t, "accepted\t%d\n", r.Accepted)
 		fmt.Fprintf(t, "handled\t%d\n", r.Handled)
 		fmt.Fprintf(t, "reported\t%d\n", r.Reported)
@@ -53,5 +53,5 @@ func (c *accountsCmd) Run(e *env.Env) error {
 		r.ClusterHours, r.TraceHash, r.WallSeconds, r.Failing}); err != nil {
 		return err
 	}
-	return c.verdict(&r)
+	return c.verdict(&r.Ran, r.Violations)
 }

@@ -151,14 +151,14 @@ func TestChaosPlan(t *testing.T) {
 // TestStormsDrawTheirFirstSeed: seeds that nobody has run, when none is given; the one that was drawn is printed.
 func TestStormsDrawTheirFirstSeed(t *testing.T) {
 	var out strings.Builder
-	c, d := stormCmd{Seeds: 20}, stormCmd{Seeds: 20}
+	c, d := stormCmd{seedsCmd: seedsCmd{Seeds: 20}}, stormCmd{seedsCmd: seedsCmd{Seeds: 20}}
 	c.pick(&out)
 	require.GreaterOrEqual(t, c.First, uint64(1_000_000_000))
 	require.Equal(t, fmt.Sprintf("first seed %d, drawn\n", c.First), out.String())
 	require.NoError(t, c.Validate())
 	d.pick(&strings.Builder{})
 	require.NotEqual(t, c.First, d.First)
-	given := stormCmd{First: 7}
+	given := stormCmd{seedsCmd: seedsCmd{First: 7}}
 	given.pick(nil)
 	require.Equal(t, uint64(7), given.First)
 }
@@ -166,16 +166,17 @@ func TestStormsDrawTheirFirstSeed(t *testing.T) {
 func TestStormLineAndExitCode(t *testing.T) {
 	var out bytes.Buffer
 	e := &env.Env{Stdout: &out}
-	require.NoError(t, (&stormCmd{JSON: true}).report(e, storm.Result{Ran: storm.Ran{Seeds: 3, First: 1}}))
+	few := storm.Result{Ran: storm.Ran{Seeds: 3, First: 1}}
+	require.NoError(t, (&stormCmd{seedsCmd: seedsCmd{JSON: true}}).report(e, few))
 	require.Equal(t, 1, strings.Count(out.String(), "\n"), "nothing but the last line")
 	out.Reset()
 	some := storm.Result{Ran: storm.Ran{Seeds: 3, First: 1, Stopped: true}}
-	require.EqualError(t, (&stormCmd{Seeds: 500}).report(e, some), "interrupted after 3 of 500 seeds")
+	require.EqualError(t, (&stormCmd{seedsCmd: seedsCmd{Seeds: 500}}).report(e, some), "interrupted after 3 of 500 seeds")
 	require.Contains(t, out.String(), "1 to 3, each twice")
 	require.Contains(t, out.String(), `"stopped":true`)
 	out.Reset()
 	none := storm.Result{Ran: storm.Ran{First: 1, Stopped: true}}
-	require.ErrorIs(t, (&stormCmd{Seeds: 500}).report(e, none), errCutShort)
+	require.ErrorIs(t, (&stormCmd{seedsCmd: seedsCmd{Seeds: 500}}).report(e, none), errCutShort)
 	require.Contains(t, out.String(), "none")
 	broken := storm.Result{Ran: storm.Ran{Seeds: 3, First: 1}, Violations: 1, TraceHash: "00",
 		Failing: storm.Failing{Failures: []storm.Failure{{Seed: 2, Replay: "replay it",

@@ -16,12 +16,13 @@ import (
 
 // commands is the command line. The field names are the names of the flags.
 type commands struct {
-	Storm    stormCmd    `cmd:"" group:"simulated" help:"Run random clusters under random faults, and check every step."`
-	Accounts accountsCmd `cmd:"" group:"simulated" help:"Run storms of heavy traffic, and account for every accepted message."`
-	Starts   startsCmd   `cmd:"" group:"simulated" help:"Simulate nodes that find each other while discovery lies."`
-	Scale    scaleCmd    `cmd:"" group:"simulated" help:"Measure a large membership: joins, crashes, sizes, bytes, suspicions."`
-	Proof    proofCmd    `cmd:"" group:"simulated" name:"resolver-proof" help:"Prove that no state of the links lets two sides live."`
-	Model    modelCmd    `cmd:"" group:"simulated" help:"Try every order of events in a small cluster whose shards move."`
+	Storm    stormCmd        `cmd:"" group:"simulated" help:"Run random clusters under random faults, and check every step."`
+	Accounts accountsCmd     `cmd:"" group:"simulated" help:"Run storms of heavy traffic, and account for every accepted message."`
+	Durable  stormDurableCmd `cmd:"" group:"simulated" name:"storm-durable" help:"Run storms of durable entities over a bad store, and judge their history."`
+	Starts   startsCmd       `cmd:"" group:"simulated" help:"Simulate nodes that find each other while discovery lies."`
+	Scale    scaleCmd        `cmd:"" group:"simulated" help:"Measure a large membership: joins, crashes, sizes, bytes, suspicions."`
+	Proof    proofCmd        `cmd:"" group:"simulated" name:"resolver-proof" help:"Prove that no state of the links lets two sides live."`
+	Model    modelCmd        `cmd:"" group:"simulated" help:"Try every order of events in a small cluster whose shards move."`
 
 	Chaos         chaosCmd         `cmd:"" group:"real" help:"Run node processes under faults that a seed draws, and check what they do."`
 	Rolling       rollingCmd       `cmd:"" group:"real" help:"Restart the processes of a cluster in turn, under load; nothing may be lost."`

@@ -24,24 +24,40 @@ import (
 	"github.com/kith-io/kith/internal/sim/storm"
 )
 
-// stormCmd is the flags of lab storm.
-type stormCmd struct {
-	Seeds    int      `default:"500" help:"How many seeds, 1 to 10000000; each runs twice."`
-	First    uint64   `default:"0" help:"${first_help}"`
-	Workers  int      `default:"0" help:"${workers_help}"`
-	Without  []string `placeholder:"DRAW,..." help:"${without_help}"`
-	TraceDir string   `type:"path" help:"Where traces of failing seeds are written; default: the temporary directory."`
-	JSON     bool     `name:"json" help:"Print nothing but the last line."`
-	Progress bool     `help:"Show progress although stderr is not a terminal."`
+// seedsCmd is the flags of what runs seeds.
+type seedsCmd struct {
+	Seeds    int    `default:"500" help:"How many seeds, 1 to 10000000; each runs twice."`
+	First    uint64 `default:"0" help:"${first_help}"`
+	Workers  int    `default:"0" help:"${workers_help}"`
+	TraceDir string `type:"path" help:"Where traces of failing seeds are written; default: the temporary directory."`
+	JSON     bool   `name:"json" help:"Print nothing but the last line."`
+	Progress bool   `help:"Show progress although stderr is not a terminal."`
 }
 
-// Validate is called by the parser.
-func (c *stormCmd) Validate() error {
-	var errs cli.Faults
+// faults returns what is wrong with them.
+func (c *seedsCmd) faults() (errs cli.Faults) {
 	errs.Must(c.Seeds >= 1 && c.Seeds <= 10_000_000, "--seeds must be 1 to 10000000")
 	errs.Must(c.Workers >= 0, "--workers is negative")
 	errs.Must(c.Workers <= env.MaxWorkers, "--workers must be at most %d", env.MaxWorkers)
 	errs.Must(c.Seeds <= 0 || c.First <= math.MaxUint64-uint64(c.Seeds), "--first is too large for so many seeds")
+	return errs
+}
+
+// Validate is called by the parser.
+func (c *seedsCmd) Validate() error {
+	errs := c.faults()
+	return errs.Err()
+}
+
+// stormCmd is the flags of lab storm.
+type stormCmd struct {
+	seedsCmd
+	Without []string `placeholder:"DRAW,..." help:"${without_help}"`
+}
+
+// Validate is called by the parser.
+func (c *stormCmd) Validate() error {
+	errs := c.faults()
 	for _, what := range c.Without {
 		errs.Must(slices.Contains(storm.Draws(), what), "--without: %q is none of %s", what,
 			strings.Join(storm.Draws(), ", "))
@@ -71,29 +87,36 @@ func (c *stormCmd) Run(e *env.Env) error { return c.report(e, c.storms(e, false)
 // storms runs the seeds, heavy storms or not, and shows how far they are. A first interrupt has it return what was
 // found so far, a second one ends the program.
 func (c *stormCmd) storms(e *env.Env, heavy bool) storm.Result {
+	shows, stop, end := c.begins(e)
+	defer end()
+	return storm.Run(storm.Config{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
+		Without: c.Without, Heavy: heavy, Stop: stop, Progress: shows})
+}
+
+// begins prepares for seeds, and returns what is told how far they are, what is closed by an interrupt, and what is to
+// be called in the end.
+func (c *seedsCmd) begins(e *env.Env) (shows func(storm.Progress), stop <-chan struct{}, end func()) {
 	c.collectSeldom()
 	c.pick(e.Stderr)
-	ctx, stop := cli.Interruptible()
-	defer stop()
-	context.AfterFunc(ctx, stop)
+	ctx, end := cli.Interruptible()
+	context.AfterFunc(ctx, end)
 	progress := cli.NewProgress(e.Stderr, c.Progress)
 	begin := time.Now()
 	shown := begin
-	return storm.Run(storm.Config{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
-		Without: c.Without, Heavy: heavy, Stop: ctx.Done(),
-		Progress: func(p storm.Progress) {
-			if time.Since(shown) < stormEvery && p.Done < p.Seeds {
-				return
-			}
-			shown = time.Now()
-			progress.Printf("%d of %d seeds  %.1f /s  %d violations", p.Done, p.Seeds,
-				float64(p.Done)/time.Since(begin).Seconds(), p.Violations)
-		}})
+	shows = func(p storm.Progress) {
+		if time.Since(shown) < stormEvery && p.Done < p.Seeds {
+			return
+		}
+		shown = time.Now()
+		progress.Printf("%d of %d seeds  %.1f /s  %d violations", p.Done, p.Seeds,
+			float64(p.Done)/time.Since(begin).Seconds(), p.Violations)
+	}
+	return shows, ctx.Done(), end
 }
 
 // pick draws the first seed when none is given, and prints it: seeds that nobody has run, for those that were repaired
 // one by one find nothing any more. There is room for those that follow, and there are few digits to type.
-func (c *stormCmd) pick(w io.Writer) {
+func (c *seedsCmd) pick(w io.Writer) {
 	if c.First == 0 {
 		c.First = 1_000_000_000 + rand.Uint64N(1_000_000_000_000)
 		fmt.Fprintf(w, "first seed %d, drawn\n", c.First)
@@ -101,7 +124,7 @@ func (c *stormCmd) pick(w io.Writer) {
 }
 
 // ranSeeds says which seeds have run.
-func ranSeeds(r *storm.Result) string {
+func ranSeeds(r *storm.Ran) string {
 	if r.Seeds == 0 {
 		return "none"
 	}
@@ -109,7 +132,7 @@ func ranSeeds(r *storm.Result) string {
 }
 
 // collectSeldom gives the collector its settings, but for those that the environment makes.
-func (c *stormCmd) collectSeldom() {
+func (c *seedsCmd) collectSeldom() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(stormGC)
 	}
@@ -123,7 +146,7 @@ func (c *stormCmd) collectSeldom() {
 func (c *stormCmd) report(e *env.Env, r storm.Result) error {
 	if !c.JSON {
 		t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(t, "seeds\t%s\n", ranSeeds(&r))
+		fmt.Fprintf(t, "seeds\t%s\n", ranSeeds(&r.Ran))
 		fmt.Fprintf(t, "virtual time\t%.1f cluster-hours, %d steps, %d faults\n", r.ClusterHours, r.Steps, r.Faults)
 		fmt.Fprintf(t, "messages\t%d accepted, %d handled, %d reported, lost %v, difference %d %v\n", r.Accepted, r.Handled,
 			r.Reported, r.Lost, r.Difference, r.Lacking)
@@ -145,13 +168,13 @@ func (c *stormCmd) report(e *env.Env, r storm.Result) error {
 	if err := cli.Line(e.Stdout, "storm", r); err != nil {
 		return err
 	}
-	return c.verdict(&r)
+	return c.verdict(&r.Ran, r.Violations)
 }
 
 // verdict returns the error of violations, and of a storm that was cut short.
-func (c *stormCmd) verdict(r *storm.Result) error {
+func (c *seedsCmd) verdict(r *storm.Ran, violations int) error {
 	var errs cli.Faults
-	errs.Must(r.Violations == 0, "%w: %d violations in %d seeds", errViolations, r.Violations, r.Seeds)
+	errs.Must(violations == 0, "%w: %d violations in %d seeds", errViolations, violations, r.Seeds)
 	if r.Stopped {
 		errs = append(errs, fmt.Errorf("%w after %d of %d seeds", errCutShort, r.Seeds, c.Seeds))
 	}

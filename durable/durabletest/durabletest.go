@@ -74,16 +74,27 @@ type opened[M, R any] struct {
 // be nil: the kit's is taken. Another one, and what the handlers call, must not wait by anything but virtual time.
 // Errors are those of durable.Register for what is wrong with t.
 func Register[S, M, R any](k *Kit, t durable.Type[S, M, R]) (*Set[M, R], error) {
-	if t.Store == nil {
-		t.Store = k.store
+	return RegisterEach(k, func(int) durable.Type[S, M, R] { return t })
+}
+
+// RegisterEach is Register for nodes of several builds, as in a deploy: of says what the type is on a node, and is
+// called once for each of its processes, before that uses the type. Name, Shards, Role, ShardBy, IdleAfter, MaxActive
+// and MailboxBytes are those that of returns for node 0 first, for all. What is wrong with a later one panics.
+func RegisterEach[S, M, R any](k *Kit, of func(node int) durable.Type[S, M, R]) (*Set[M, R], error) {
+	with := func(node int) durable.Type[S, M, R] {
+		t := of(node)
+		if t.Store == nil {
+			t.Store = k.store
+		}
+		return t
 	}
-	_, typ, err := durable.On(&node{kit: k}, t)
+	_, typ, err := durable.On(&node{kit: k}, with(0))
 	if err != nil {
 		return nil, err
 	}
 	s := &Set[M, R]{k, map[*node]opened[M, R]{}}
 	open := func(n *node) {
-		e, typ, err := durable.On(n, t)
+		e, typ, err := durable.On(n, with(n.p.Index))
 		if err != nil {
 			panic(err) // it went well just now
 		}

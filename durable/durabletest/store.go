@@ -43,6 +43,7 @@ type Store struct {
 	faults Faults
 	counts Counts
 	kept   *store.MemoryStore
+	watch  func(store.Call, error)
 }
 
 func newStore(k *Kit) *Store { return &Store{k: k, mem: store.Memory(), kept: store.Memory()} }
@@ -52,6 +53,18 @@ func (s *Store) Fail(f Faults) { s.faults = f }
 
 // Counts returns what became of calls.
 func (s *Store) Counts() Counts { return s.counts }
+
+// Watch has f told of each claim and each commit when the store has carried it out or refused it, copies that come
+// again included, and of what it said, which the caller may never hear. f must not keep what the call's Writes hold,
+// nor call the store; nil: nobody is told.
+func (s *Store) Watch(f func(store.Call, error)) { s.watch = f }
+
+// tells tells who watches.
+func (s *Store) tells(c store.Call, said error) {
+	if s.watch != nil {
+		s.watch(c, said)
+	}
+}
 
 // Copy returns what the store holds.
 func (s *Store) Copy() *store.MemoryStore { return s.mem.Copy() }
@@ -138,7 +151,9 @@ func asks[T any](ctx context.Context, s *Store, do func(context.Context, *store.
 // Claim implements store.Store.
 func (s *Store) Claim(ctx context.Context, at store.Shard, f route.Fence) (store.Claimed, error) {
 	return asks(ctx, s, func(ctx context.Context, m *store.MemoryStore) (store.Claimed, error) {
-		return m.Claim(ctx, at, f)
+		c, err := m.Claim(ctx, at, f)
+		s.tells(store.Call{Do: "claim", Shard: at, Fence: f}, err)
+		return c, err
 	})
 }
 
@@ -158,7 +173,11 @@ func (s *Store) Commit(ctx context.Context, at store.Shard, f route.Fence, w ...
 		r.Marks = slices.Clone(r.Marks)
 	}
 	r := &result[struct{}]{}
-	commit := func() error { return s.mem.Commit(context.Background(), at, f, w...) }
+	commit := func() error {
+		err := s.mem.Commit(context.Background(), at, f, w...)
+		s.tells(store.Call{Do: "commit", Shard: at, Fence: f, Writes: w}, err)
+		return err
+	}
 	unheard := func() { _ = commit() } // what a copy says is heard by nobody
 	if err := s.call(ctx, func() { r.err = commit() }, unheard); err != nil {
 		return err

@@ -59,6 +59,8 @@ var matrix = map[string]string{
 	"store":               "route",
 	"durable":             "root route store wire internal/base/ground internal/base/logs",
 	"durable/durabletest": "durable root sim world store route internal/base/ground",
+	// storms of durable entities
+	"internal/lab/durables": "root durable durable/durabletest store sim world check storm membership shard route wire",
 	// entities asked and told over HTTP
 	"gateway":         "root route internal/base/door internal/base/refuse",
 	"sqlfence":        "root", // states of entities in a SQL database, under fences
@@ -142,7 +144,8 @@ var matrix = map[string]string{
 	// the laboratory: what proves and measures
 	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/cli/fleet internal/lab/chaos " +
 		"internal/sim/model/once internal/sim/model/quorum " +
-		"internal/lab/rolling internal/lab/shardscale internal/sim/starts internal/lab/bootruns internal/lab/instances",
+		"internal/lab/rolling internal/lab/shardscale internal/sim/starts internal/lab/bootruns internal/lab/instances " +
+		"internal/lab/durables",
 
 	"internal/cli/env/envtest": "internal/cli internal/cli/env", // what tests of a program of commands share
 
@@ -220,7 +223,7 @@ var layers = []string{
 		"replicated/replicatedtest topic partition durable durable/durabletest sqlfence service gateway",
 	"internal/cli internal/cli/env internal/cli/env/envtest internal/cli/fleet internal/lab/bootruns " +
 		"internal/cli/ledger internal/lab/chaos internal/lab/rolling internal/lab/shardscale internal/cli/operate " +
-		"internal/lab/instances internal/lab/storebench " +
+		"internal/lab/instances internal/lab/storebench internal/lab/durables " +
 		"internal/cli/settings internal/cli/command cmd/kith cmd/node cmd/lab cmd/loadgen " +
 		"bench/gate",
 }

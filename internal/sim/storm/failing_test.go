@@ -24,7 +24,7 @@ func TestFailingSeedsAreAllCounted(t *testing.T) {
 	}
 	whole := seedResult{run: runResult{accounts: &check.Accounts{}}}
 	out.add(1000, whole, &cfg, xxhash.New())
-	require.Len(t, out.Failures, maxFailures)
+	require.Len(t, out.Failures, MaxFailures)
 	require.Equal(t, MaxFailingSeeds+5, out.FailingSeeds)
 	require.Len(t, out.SeedsFailing, MaxFailingSeeds)
 	require.Equal(t, uint64(MaxFailingSeeds-1), out.SeedsFailing[MaxFailingSeeds-1])

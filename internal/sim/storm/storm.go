@@ -112,8 +112,8 @@ func (a *Account) add(o *check.Accounts, moves int) {
 		Difference: sum.Difference(), Lacking: sum.Open, Twice: sum.Twice, Forms: sum.Forms, Moves: a.Moves + moves}
 }
 
-// maxFailures bounds how many failing seeds of a storm are kept with their traces.
-const maxFailures = 10
+// MaxFailures bounds how many failing seeds of a storm are kept with their traces.
+const MaxFailures = 10
 
 // seedResult is what the two runs of one seed came to.
 type seedResult struct {
@@ -223,8 +223,8 @@ func (s *Result) add(seed uint64, r seedResult, cfg *Config, digest *xxhash.Dige
 		s.CoreMax = max(s.CoreMax, run.core.Seconds())
 	}
 	s.Violations += max(run.total, len(r.violations))
-	s.Failing.add(seed, r.violations)
-	if len(r.violations) == 0 || len(s.Failures) >= maxFailures {
+	s.Failing.Add(seed, r.violations)
+	if len(r.violations) == 0 || len(s.Failures) >= MaxFailures {
 		return
 	}
 	verb := "storm"
@@ -337,8 +337,8 @@ type Failure struct {
 	Trace      string            `json:"trace"`  // the file with its trace
 }
 
-// add counts a seed, if it broke a rule.
-func (f *Failing) add(seed uint64, list []check.Violation) {
+// Add counts a seed, if it broke a rule.
+func (f *Failing) Add(seed uint64, list []check.Violation) {
 	if len(list) == 0 {
 		return
 	}
