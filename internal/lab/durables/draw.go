@@ -29,7 +29,8 @@ type drawn struct {
 	waiting, rate   int
 	bytes           int64
 	stable          time.Duration
-	bad             int // percent of what handlers fail at
+	bad             int           // percent of what handlers fail at
+	outage          time.Duration // of the store, once; zero: only short ones
 }
 
 func draws(seed uint64) drawn {
@@ -46,15 +47,18 @@ func draws(seed uint64) drawn {
 	if r.IntN(5) == 0 && !d.clocks {
 		d.seen = secs(20, 90)
 	}
+	if r.IntN(6) == 0 { // it ends with the storm
+		d.outage = min(secs(15, 70), d.lasts-5*time.Second)
+	}
 	return d
 }
 
 // String says it in a line.
 func (d *drawn) String() string {
 	return fmt.Sprintf("%d nodes, %d entities on %d shards, %v, every %v; deploy %t, clocks %t, went back %t; idle %v, "+
-		"patience %v, seen %v, waiting %d of %d bytes, rate %d, stable %v, loss %v, bad %d%%", d.nodes, d.entities, d.shards,
-		d.lasts, d.pace, d.deploys, d.clocks, d.wentBack, d.idle, d.patience, d.seen, d.waiting, d.bytes, d.rate, d.stable,
-		d.loss, d.bad)
+		"patience %v, seen %v, waiting %d of %d bytes, rate %d, stable %v, loss %v, bad %d%%, outage %v",
+		d.nodes, d.entities, d.shards, d.lasts, d.pace, d.deploys, d.clocks, d.wentBack, d.idle,
+		d.patience, d.seen, d.waiting, d.bytes, d.rate, d.stable, d.loss, d.bad, d.outage)
 }
 
 // forgetful reports whether entities remember for so short a time that messages may be given up.
@@ -71,9 +75,9 @@ func (d *drawn) configures(cfg *sim.Config, text bool) {
 // accountType is the type of accounts as a new process at a host has it.
 func (s *run) accountType(host int) durable.Type[account, order, account] {
 	b := build{s.builds[host]}
-	t := durable.Type[account, order, account]{Name: accounts, Shards: s.drawn.shards, Handle: s.handle, Reminded: s.reminded,
-		Undelivered: s.undelivered, State: b.codec(), Schema: b.schema, IdleAfter: s.idle, Patience: s.patience,
-		SeenFor: s.seen, MaxWaiting: s.waiting, MaxWaitingBytes: s.bytes, ReminderRate: s.rate}
+	t := durable.Type[account, order, account]{Name: accounts, Shards: s.drawn.shards, Handle: s.handle,
+		Reminded: s.reminded, Undelivered: s.undelivered, State: b.codec(), Schema: b.schema, IdleAfter: s.idle,
+		Patience: s.patience, SeenFor: s.seen, MaxWaiting: s.waiting, MaxWaitingBytes: s.bytes, ReminderRate: s.rate}
 	if b.schema == 2 {
 		t.Upgrade = upgrades
 	}

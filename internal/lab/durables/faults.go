@@ -190,6 +190,9 @@ func storeTick(s *run) {
 	}
 	s.w.After(between(s.faults, 500*time.Millisecond, 12*time.Second), func() { storeTick(s) })
 	var f durabletest.Faults
+	if s.outage > 0 && s.w.Now-s.began > s.lasts-s.outage {
+		return
+	}
 	switch s.faults.IntN(7) {
 	case 0, 1:
 	case 2:

@@ -5,6 +5,7 @@ package durables
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith/durable/durabletest"
@@ -40,6 +41,7 @@ type run struct {
 	builds   []uint32        // the schema of each host's processes
 	back     []time.Duration // when a host that is down gets its next process; zero: it is not known yet
 	calm     bool            // no more faults, and nothing new is asked
+	began    time.Duration   // when the storm did
 	calmed   time.Duration   // when that began
 	gens     int             // of all accounts
 	ops      []*op
@@ -75,6 +77,10 @@ func live(seed uint64, text bool) (o outcome) {
 	o = outcome{hash: hash, records: records, virtual: s.w.Now, settle: s.settle, late: s.late, options: s.String()}
 	s.bench.ends()
 	for _, text := range s.bench.broken {
+		if strings.Contains(text, " suspended-before: ") {
+			s.counts.Late++
+			continue
+		}
 		s.violate("cluster", "%s", text)
 	}
 	s.counts.Nodes = s.nodes
@@ -117,6 +123,13 @@ func (s *run) storms() {
 		s.w.After(s.lasts/4, func() {
 			s.note("a newer build is deployed")
 			s.schema = 2
+		})
+	}
+	s.began = s.w.Now
+	if s.outage > 0 { // until the storm ends
+		s.w.After(s.lasts-s.outage, func() {
+			s.note("the store is away for %v", s.outage)
+			s.kit.Store().Fail(durabletest.Faults{Away: true})
 		})
 	}
 	s.c.Advance(s.lasts)
