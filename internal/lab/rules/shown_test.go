@@ -29,6 +29,8 @@ func TestPagesShowWhatRuns(t *testing.T) {
 		{"README.md", "first", "examples/first/main.go", "package main\n"},
 		{"docs/quickstart.md", "embed", "examples/embed/main.go", "package main\n"},
 		{"docs/quickstart.md", "kinds", "examples/kinds/main.go", "// shout asks"},
+		{"docs/tutorial.md", "lobby", "examples/lobby/main.go", "package main\n"},
+		{"docs/tutorial.md", "lobby-test", "examples/lobby/main_test.go", ""},
 		{"docs/durable.md", "durable", "test/durable/purse/main.go", "package main\n"},
 		{"docs/sql.md", "sql", "test/sqlfence/account/main.go", "package main\n"},
 		{"docs/simulator.md", "simtest", "sim/book_test.go", ""},
