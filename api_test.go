@@ -9,12 +9,15 @@ import (
 	"go/types"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/lab/api"
 )
 
@@ -124,4 +127,39 @@ func TestAPIHidesNoType(t *testing.T) {
 		}
 	}
 	require.Equal(t, stillHidden, found)
+}
+
+var ofConfig = regexp.MustCompile(`([\w]+\.)?\bConfig\.([A-Z]\w*)`)
+
+// Comments of the packages that embedders read name fields where they are: Config.Sharding.ParkTime, and not
+// Config.ParkTime (CARD-5).
+func TestCommentsNameFieldsOfConfig(t *testing.T) {
+	looked := 0
+	for _, dir := range []string{".", "entity", "route", "cluster", "stats"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			for n, line := range strings.Split(string(text), "\n") {
+				_, comment, is := strings.Cut(line, "//")
+				if !is {
+					continue
+				}
+				for _, m := range ofConfig.FindAllStringSubmatch(comment, -1) {
+					if m[1] != "" && m[1] != "kith." { // another package's
+						continue
+					}
+					looked++
+					_, field := reflect.TypeFor[kith.Config]().FieldByName(m[2])
+					_, method := reflect.TypeFor[kith.Config]().MethodByName(m[2])
+					require.True(t, field || method, "%s:%d: Config has no %s", file, n+1, m[2])
+				}
+			}
+		}
+	}
+	require.Greater(t, looked, 20)
 }

@@ -140,6 +140,7 @@ type (
 	//	Text, Err                               the panic with its stack, or the error
 	//	Dropped, Answered                       what waited for an entity that was given up
 	//	Missed                                  how many of this kind were counted only
+	//	String                                  a method: all of it in a line
 	//
 	// What each says: go doc github.com/kith-io/kith/entity.Incident
 	Incident = entity.Incident
@@ -233,7 +234,7 @@ const NoShard = route.NoShard
 // form, so equal addresses compare equal.
 func ParseAddr(s string) (Addr, error) { return peer.ParseAddr(s) }
 
-// ParseFence reads a fence from its 32 hexadecimal digits, or from birth.term.epoch as String prints it.
+// ParseFence reads a fence from its 32 hexadecimal digits, or from birth.term.epoch.
 func ParseFence(s string) (Fence, error) { return route.ParseFence(s) }
 
 // What membership shows (package membership).

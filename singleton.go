@@ -110,8 +110,8 @@ func (s Singleton) keep(cluster string, rest time.Duration, of *entity.Keep) (*d
 }
 
 // SingletonRef sends to a singleton, wherever it lives. What is sent while it moves, or lives nowhere, waits within
-// Config.ParkBytes and Config.ParkTime. All methods are safe for concurrent use; messages from one goroutine keep their
-// order.
+// Config.Sharding.ParkBytes and Config.Sharding.ParkTime. All methods are safe for concurrent use; messages from one
+// goroutine keep their order.
 type SingletonRef struct {
 	region *Region
 	name   string

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -134,10 +135,60 @@ func (d document) answers(t *testing.T, s *Server, method, path, described, auth
 	require.True(t, is, "%s %s: %d is not described", method, described, status)
 	var v any
 	require.NoError(t, json.Unmarshal(body, &v))
+	spelt(t, method+" "+path, v)
 	if schema := r.Content["application/json"].Schema; schema != nil {
 		d.holds(t, method+" "+path, schema, v)
 	}
 	return v
+}
+
+var (
+	anyName = regexp.MustCompile(`^[a-z][a-z0-9]*([_-][a-z0-9]+)*$`)
+	anyTime = regexp.MustCompile(`^\d{4}-\d\d-\d\dT`)
+)
+
+// spelt demands names in snake case, or words of enumerations, and moments by RFC 3339, in all of an answer.
+func spelt(t *testing.T, where string, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			require.Regexp(t, anyName, name, where)
+			spelt(t, where+"."+name, value)
+		}
+	case []any:
+		for _, value := range v {
+			spelt(t, where+"[]", value)
+		}
+	case string:
+		if anyTime.MatchString(v) {
+			at, err := time.Parse(time.RFC3339, v)
+			require.NoError(t, err, where)
+			require.False(t, at.IsZero(), "%s: what never was is absent", where)
+		}
+	}
+}
+
+// Counters are told in the names and units of all other answers (OPS-1).
+func TestSpelling(t *testing.T) {
+	for name, want := range map[string]string{"Uptime": "uptime", "BytesIn": "bytes_in", "TLSReloads": "tls_reloads",
+		"TLSStaleCRLs": "tls_stale_crls", "TimersLateP50": "timers_late_p50", "OverLimit": "over_limit"} {
+		require.Equal(t, want, snake(name))
+	}
+	type inner struct{ ShortName int }
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))
+	text, err := json.Marshal(spelled(struct {
+		inner
+		Took         time.Duration
+		Since, Never time.Time
+		List         []inner
+		ByReason     map[string]uint64
+		hidden       int
+		None         *inner
+	}{inner{1}, 1500 * time.Millisecond, at, time.Time{}, []inner{{2}}, map[string]uint64{"mailbox-full": 3}, 4, nil}))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"short_name":1,"took_s":1.5,"since":"2026-01-02T02:04:05Z","list":[{"short_name":2}],
+		"by_reason":{"mailbox-full":3},"none":null}`, string(text))
 }
 
 // Every route is described, nothing else is, and those that change something want the token.

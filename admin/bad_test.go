@@ -108,7 +108,11 @@ func TestBadInputToEveryRoute(t *testing.T) {
 	require.Positive(t, count.TokensRefused)
 	require.Positive(t, count.BadRequests)
 	require.Zero(t, count.Streams)
-	var c counted
+	var c struct {
+		Admin struct {
+			HostsRefused uint64 `json:"hosts_refused"`
+		}
+	}
 	status, body, _ := call(t, s, "GET", "/v1/stats", "")
 	require.Equal(t, 200, status)
 	require.NoError(t, json.Unmarshal(body, &c))

@@ -117,9 +117,9 @@ func memberAt(w http.ResponseWriter, v *kith.View, addr string) *kith.Member {
 // convergence is the answer of GET /v1/convergence.
 type convergence struct {
 	Converged bool      `json:"converged"`
-	For       string    `json:"for,omitempty"` // how long there has been none
-	Blocking  int       `json:"blocking"`      // members in the way
-	Blockers  []blocker `json:"blockers"`      // the first of them
+	For       float64   `json:"for_s,omitempty"` // how long there has been none
+	Blocking  int       `json:"blocking"`        // members in the way
+	Blockers  []blocker `json:"blockers"`        // the first of them
 }
 
 type blocker struct {
@@ -137,10 +137,8 @@ func (a *api) convergence(w http.ResponseWriter, q *http.Request) {
 }
 
 func convergenceOf(c kith.Convergence) convergence {
-	out := convergence{Converged: c.Converged, Blocking: c.Blocking, Blockers: []blocker{}}
-	if c.For > 0 {
-		out.For = c.For.Round(time.Millisecond).String()
-	}
+	out := convergence{Converged: c.Converged, Blocking: c.Blocking, Blockers: []blocker{},
+		For: c.For.Round(time.Millisecond).Seconds()}
 	for _, b := range c.Blockers {
 		out.Blockers = append(out.Blockers, blocker{b.Member.ID.String(), b.String()})
 	}

@@ -35,7 +35,8 @@ func (d *keeper) open() bool { return d.token.Load() == nil }
 func (d *keeper) admits(w http.ResponseWriter, q *http.Request) bool {
 	if d.open() {
 		d.counts.tokensRefused.Add(1)
-		fail(w, http.StatusForbidden, "this interface is for reading only: no token is configured")
+		fail(w, http.StatusForbidden, "this interface is for reading only: no token is configured "+
+			"(kith run --admin-token-file, admin.Config.Token)")
 		return false
 	}
 	if !d.knows(q) {

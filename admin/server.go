@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/base/door"
 	"github.com/kith-io/kith/internal/base/localname"
 	"github.com/kith-io/kith/internal/base/logs"
@@ -44,10 +45,16 @@ func bind(at string, orFree bool) (net.Listener, error) {
 		l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", "0"))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("admin: %w", err)
+		return nil, fmt.Errorf("admin: %w", unusable{err})
 	}
 	return l, nil
 }
+
+// unusable is a fault of an address that cannot be listened at. It matches ErrBadConfig, and that of kith.
+type unusable struct{ error }
+
+func (u unusable) Is(target error) bool { return target == ErrBadConfig || target == kith.ErrBadConfig }
+func (u unusable) Unwrap() error        { return u.error }
 
 // serve serves what handler makes at a listener.
 func serve(l net.Listener, cfg Config, most limits, k *keeper, handler func() http.Handler) *Server {

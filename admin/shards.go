@@ -250,5 +250,5 @@ type counted struct {
 }
 
 func (a *api) stats(w http.ResponseWriter, _ *http.Request) {
-	say(w, http.StatusOK, counted{a.node.Stats(), a.counts.read()})
+	say(w, http.StatusOK, spelled(counted{a.node.Stats(), a.counts.read()}))
 }

@@ -4,6 +4,8 @@ package entity
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith/internal/base/enum"
@@ -112,6 +114,38 @@ type Incident struct {
 	// Missed is how many incidents of this kind and type were only counted since the one before this: when many come,
 	// a runtime reports a part of them.
 	Missed uint64
+}
+
+// String says what happened in a line, as a log or an error shows it; of a stack only its first line.
+func (i Incident) String() string {
+	var b strings.Builder
+	b.WriteString(i.Kind.String())
+	if i.Type != "" {
+		fmt.Fprintf(&b, ": %s", i.Type)
+		if i.ID != "" {
+			fmt.Fprintf(&b, " %q", i.ID)
+		}
+		fmt.Fprintf(&b, " (shard %d)", i.Shard)
+	}
+	if i.Took > 0 {
+		fmt.Fprintf(&b, " for %v", i.Took)
+	}
+	if i.Running {
+		b.WriteString(", still running")
+	}
+	if i.Dropped > 0 || i.Answered > 0 {
+		fmt.Fprintf(&b, ", %d tells dropped, %d asks answered", i.Dropped, i.Answered)
+	}
+	if text, _, _ := strings.Cut(i.Text, "\n"); text != "" {
+		fmt.Fprintf(&b, ": %s", text)
+	}
+	if i.Err != nil {
+		fmt.Fprintf(&b, ": %v", i.Err)
+	}
+	if i.Missed > 0 {
+		fmt.Fprintf(&b, " (and %d like it before)", i.Missed)
+	}
+	return b.String()
 }
 
 // IncidentKind says what happened.

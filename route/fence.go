@@ -44,8 +44,8 @@ func (f Fence) IsZero() bool { return f == Fence{} }
 // Compare orders fences: -1, 0 or +1.
 func (f Fence) Compare(g Fence) int { return bytes.Compare(f[:], g[:]) }
 
-// ParseFence reads either form of a fence: 32 hexadecimal digits, as MarshalText writes, or birth.term.epoch, as String
-// prints it.
+// ParseFence reads a fence from its 32 hexadecimal digits, which is how String and MarshalText write it, or from
+// birth.term.epoch, which is shorter to type: birth in hexadecimal, the others in decimal.
 func ParseFence(s string) (Fence, error) {
 	if strings.IndexByte(s, '.') < 0 {
 		return fenceOf(s)
@@ -74,7 +74,7 @@ func fenceOf(digits string) (f Fence, err error) {
 	return f, nil
 }
 
-// MarshalText gives 32 hexadecimal digits, which sort as fences do.
+// MarshalText gives what String gives.
 func (f Fence) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, f[:]), nil }
 
 // UnmarshalText takes what ParseFence takes.
@@ -87,12 +87,12 @@ func (f *Fence) UnmarshalText(text []byte) error {
 }
 
 // Value gives the sixteen bytes to a column of package database/sql (bytea, binary(16), blob), where they sort as
-// fences do: a store refuses late owners with a condition like "where fence <= ?". A column of text gets what
-// MarshalText gives.
+// fences do: a store refuses late owners with a condition like "where fence <= ?". A column of text gets what String
+// gives.
 func (f Fence) Value() (driver.Value, error) { return f[:], nil }
 
 // Scan reads f from a column: sixteen bytes, 32 hexadecimal digits, or NULL, which is the zero Fence, lower than any
-// other. What String prints is refused: it does not sort as fences do.
+// other. birth.term.epoch is refused: it does not sort as fences do.
 func (f *Fence) Scan(column any) error {
 	var digits string
 	switch v := column.(type) {
@@ -117,5 +117,6 @@ func (f *Fence) Scan(column any) error {
 	return err
 }
 
-// String prints birth.term.epoch.
-func (f Fence) String() string { return fmt.Sprintf("%x.%d.%d", f.Birth(), f.Term(), f.Epoch()) }
+// String gives 32 hexadecimal digits, which sort as fences do: the one spelling of a fence in logs, spans, JSON and
+// columns of text.
+func (f Fence) String() string { return hex.EncodeToString(f[:]) }

@@ -132,7 +132,10 @@ func TestFenceOrder(t *testing.T) {
 func TestFenceGolden(t *testing.T) {
 	f := MakeFence(0x0102030405060708, 0x090a0b0c, 0x0d0e0f10)
 	require.Equal(t, "0102030405060708090a0b0c0d0e0f10", hex.EncodeToString(f[:]))
-	require.Equal(t, "102030405060708.151653132.219025168", f.String())
+	require.Equal(t, "0102030405060708090a0b0c0d0e0f10", f.String(), "as MarshalText and a column of text have it (OPS-1)")
+	short, err := ParseFence("102030405060708.151653132.219025168")
+	require.NoError(t, err)
+	require.Equal(t, f, short)
 }
 
 // frozenReasons is what peers of other versions rely on. A row may be added, never changed.

@@ -259,7 +259,7 @@ export class Model {
           : `Another cluster of this name (${t.cluster}) lives at ${t.via}: end one of the two.`);
       }
       const c = o.snap.convergence;
-      if (!c.converged && c.for && lasting(`convergence ${o.key}`)) this.#apart(o, c, warn);
+      if (!c.converged && c.for_s && lasting(`convergence ${o.key}`)) this.#apart(o, c, warn);
       for (const p of o.snap.peers.peers) {
         const link = `${this.name(o.self)} to ${this.name(p.peer)}`;
         if (p.links_full) bad(`The link from ${link} is full: sends are refused.`);

@@ -158,7 +158,7 @@ func TestHostileNames(t *testing.T) {
 	peer := map[string]any{"peer": evil + "2", "watched": true, "phi": 9}
 	snapshot := map[string]any{"at": now, "total": 2, "health": map[string]any{"state": "ready", "since": now, "reason": evil},
 		"members":     map[string]any{"self": evil, "cluster": evil, "leader": evil, "members": []any{member(evil), member(evil + "2")}},
-		"convergence": map[string]any{"for": evil, "blockers": []any{map[string]any{"member": evil, "why": evil}}},
+		"convergence": map[string]any{"for_s": 3, "blockers": []any{map[string]any{"member": evil, "why": evil}}},
 		"peers":       map[string]any{"total": 1, "peers": []any{peer}},
 		"types":       []any{map[string]any{"name": evil, "shards": 9, "hosted": 3}},
 		"partitions": map[string]any{"total": 1, "list": []any{map[string]any{"path": evil, "handoff": evil, "has": 1, "wanted": 1,

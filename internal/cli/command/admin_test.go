@@ -61,7 +61,7 @@ func TestAskARunningNode(t *testing.T) {
 		want string
 	}{
 		{"status", 0, "ready since"},
-		{"status --json", 0, `{"state":"ready"`},
+		{"status --json", 0, `"state":"ready"`},
 		{"members", 0, self + "  up"},
 		{"members --json", 0, `"self":"` + n.ID().String()},
 		{"shards", 0, "counter  10"},
@@ -408,7 +408,7 @@ func TestHostileAnswers(t *testing.T) {
 		"since":"2026-01-01T00:00:00Z","self":EVIL,"cluster":EVIL,"leader":EVIL,
 		"members":[{"addr":EVIL,"status":EVIL,"roles":[EVIL],"app_version":EVIL,"accused_by":[EVIL]}],
 		"types":[{"name":EVIL,"mode":EVIL,"role":EVIL}],"coordinator":EVIL,"nodes":[{"node":EVIL}],"missing":[EVIL],
-		"moves":[{"from":EVIL,"to":EVIL,"phase":EVIL}],"for":EVIL,"blockers":[{"why":EVIL}],"id":EVIL,"status":EVIL,
+		"moves":[{"from":EVIL,"to":EVIL,"phase":EVIL}],"for_s":3,"blockers":[{"why":EVIL}],"id":EVIL,"status":EVIL,
 		"decisions":[{"at":"2026-01-01T00:00:00Z","text":EVIL}],"accused_by":[EVIL],"message":EVIL,"error":EVIL,
 		"node":EVIL,"fence":EVIL}`)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

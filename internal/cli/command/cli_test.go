@@ -101,16 +101,18 @@ func TestCompletion(t *testing.T) {
 	require.NoError(t, os.Unsetenv("COMP_LINE"))
 	for shell, want := range map[string]string{"bash": "complete -o default", "zsh": "bashcompinit",
 		"fish": "complete -f -c"} {
-		code, out, errs := program(t, "completion", "--code", shell)
+		code, out, errs := program(t, "completion", shell)
 		require.Equal(t, env.ExitOK, code, errs)
 		require.Contains(t, out, want)
 		require.Contains(t, out, " kith")
 		require.NotContains(t, out, "NAME")
 		require.NotContains(t, out, "PATH")
+		_, old, _ := program(t, "completion", "--code", shell)
+		require.Equal(t, out, old, "as it was once asked for (OPS-1)")
 		t.Setenv("SHELL", "/usr/bin/"+shell)
 		code, out, errs = program(t, "completion")
 		require.Equal(t, env.ExitOK, code, errs)
-		require.Contains(t, out, "kith completion -c "+shell)
+		require.Contains(t, out, "kith completion "+shell)
 		require.NotContains(t, out, "COMMAND")
 	}
 	t.Setenv("SHELL", "/bin/tcsh")

@@ -20,6 +20,7 @@ type commands struct {
 	Version versionCmd `cmd:"" group:"run" help:"Print version, commit, and the wire versions that it speaks."`
 
 	Completion env.Completion `cmd:"" group:"run" help:"Print how bash, zsh or fish complete commands and flags."`
+	Help       env.Help       `cmd:"" group:"run" help:"Say what a command and its flags do, as --help does."`
 
 	operate.Verbs `embed:"" group:"operate"`
 

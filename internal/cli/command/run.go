@@ -143,6 +143,7 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 // Validate is called by the parser: all faults at once, before anything starts.
 func (c *runCmd) Validate() error {
 	var errs cli.Faults
+	errs.Must(c.Name != "", "--name is empty")
 	errs.Must(c.JoinTimeout >= 0, "--join-timeout is negative")
 	errs.Must(c.LeaveTimeout > 0, "--leave-timeout must be more than zero")
 	errs = append(errs, c.Faults()...)
@@ -161,13 +162,21 @@ func (c *runCmd) Validate() error {
 // logger logs to stderr, which nobody waits for.
 func (c *runCmd) logger(e *env.Env) *slog.Logger {
 	_ = c.now.level.UnmarshalText([]byte(c.LogLevel)) // the parser checked it
-	o := &slog.HandlerOptions{Level: &c.now.level}
+	o := &slog.HandlerOptions{Level: &c.now.level, ReplaceAttr: wordsForTimes}
 	var handler slog.Handler = slog.NewTextHandler(cli.Clean(e.Stderr), o)
 	if c.LogFormat == "json" {
 		handler = slog.NewJSONHandler(cli.Clean(e.Stderr), o)
 	}
 	e.Out = logs.New(handler)
 	return e.Out.Logger()
+}
+
+// wordsForTimes has JSON say durations as text does: "1.5s", and not a number of nanoseconds.
+func wordsForTimes(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.String(a.Key, a.Value.Duration().String())
+	}
+	return a
 }
 
 // warnOfKeys warns of an authority's key that lies beside its certificate: whoever has it makes members. The library

@@ -21,18 +21,18 @@ import (
 
 // Completion is the command that prints how a shell completes the program's commands and flags.
 type Completion struct {
-	Shell string `arg:"" help:"The name of the shell you are using" enum:"bash,zsh,fish," default:""`
-	Code  bool   `short:"c" help:"Generate the initialization code"`
+	Shell string `arg:"" help:"The shell: bash, zsh or fish; none: how to load the script in yours." enum:"bash,zsh,fish," default:""`
+	Code  bool   `short:"c" hidden:"" help:"The script, which a named shell has without it."`
 }
 
 // Help is the long help of the command.
 func (*Completion) Help() string {
 	return `
-Displays a command that you need to execute in order activate tab completion for this program.
+Prints the script by which a shell completes commands and flags of this program, for example in ~/.bashrc:
 
-For permanent activation (i.e. beyond the current shell session), paste the command in your shell’s init file.
+    source <(kith completion bash)
 
-If no shell is specified, it tries to detect your current login shell automatically.
+Without a shell it says how your login shell loads the script.
 `
 }
 
@@ -68,7 +68,7 @@ func (c *Completion) Run(ctx *kong.Context, e *Env) error {
 	if !known {
 		return fmt.Errorf("it completes for bash, zsh and fish, and your login shell is %q: name one of them", name)
 	}
-	if c.Code {
+	if c.Shell != "" || c.Code {
 		path, err := os.Executable()
 		if err == nil {
 			path, err = filepath.Abs(path)
@@ -79,14 +79,9 @@ func (c *Completion) Run(ctx *kong.Context, e *Env) error {
 		_, err = fmt.Fprintln(e.Stdout, strings.NewReplacer("NAME", e.Program, "PATH", path).Replace(sh.code))
 		return err
 	}
-	prints := fmt.Sprintf("%s %s -c %s", e.Program, ctx.Selected().Name, name)
-	_, err := fmt.Fprintf(e.Stdout, `Execute the following command to activate tab completion for %s in %s:
-
-    %s
-
-Note that this only takes effect for your current shell session. For permanent activation (beyond the current shell `+
-		`session), you can e.g. paste this command into your %[2]s’s init file, which usually is: %[4]s
-`, e.Program, name, strings.ReplaceAll(sh.load, "COMMAND", prints), sh.file)
+	prints := fmt.Sprintf("%s %s %s", e.Program, ctx.Selected().Name, name)
+	_, err := fmt.Fprintf(e.Stdout, "Put this into %s, the init file of %s:\n\n    %s\n", sh.file, name,
+		strings.ReplaceAll(sh.load, "COMMAND", prints))
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/base/logs"
@@ -66,9 +67,21 @@ func (e *Env) Last(err error) {
 	if errors.Is(err, context.Canceled) { // by a signal: nothing else cancels
 		said += " interrupted:"
 	}
-	fmt.Fprintln(stderr, said, err)
+	fmt.Fprintln(stderr, said, Plain(err.Error()))
 	e.Flush()
 }
+
+// Plain returns the text of an error without the prefix by which the library's errors are known: the program says its
+// own name, once.
+func Plain(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = strings.ReplaceAll(strings.TrimPrefix(l, library), ": "+library, ": ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+const library = "kith: " // what errors of the library begin with
 
 // Self says how a command of this program is started as a process that answers calls. Its log is shown, or only the end
 // of it where the process fails.

@@ -5,11 +5,13 @@ package env
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
 )
 
@@ -53,6 +55,22 @@ func (Bounds) Validate(ctx *kong.Context) error {
 // would be missed by what such a command measures.
 func IsChild(args []string) bool { return len(args) == 1 && strings.HasSuffix(args[0], "child") }
 
+// Help is the command that says what --help says. It is never run: Execute reads it as that flag.
+type Help struct {
+	Command []string `arg:"" optional:"" help:"A command; none: all of them."`
+}
+
+// Run is for the parser, which wants one of every command.
+func (*Help) Run() error { return nil }
+
+// helped returns args in which "help COMMAND" is "COMMAND --help".
+func helped(args []string) []string {
+	if len(args) == 0 || args[0] != "help" {
+		return args
+	}
+	return append(slices.Clone(args[1:]), "--help")
+}
+
 // Execute reads args, runs the command that they name and returns the exit code. parser makes the parser, by these
 // options, of a new struct of commands; a command is given e and the values that bind makes once Stdout is clean.
 // children is a struct of the commands that IsChild knows.
@@ -76,12 +94,13 @@ func Execute(args []string, e *Env, children any, parser func(...kong.Option) (*
 	} else if asked {
 		return ExitOK
 	}
+	args = helped(args)
 	ctx, err := line.Parse(args)
 	if exited { // --help was printed
 		return ExitOK
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "%s: %s\n%s\n", e.Program, cli.Fault(err), cli.Hint(e.Program, err))
+		fmt.Fprintf(stderr, "%s: %s\n%s\n", e.Program, Plain(cli.Fault(err)), cli.Hint(e.Program, err))
 		return ExitUsage
 	}
 	e.Again = func() (any, error) {
@@ -99,6 +118,9 @@ func Execute(args []string, e *Env, children any, parser func(...kong.Option) (*
 		e.Last(err)
 		if x := (*Exit)(nil); errors.As(err, &x) {
 			return x.Code
+		}
+		if errors.Is(err, kith.ErrBadConfig) {
+			return ExitUsage
 		}
 		return ExitFailed
 	}

@@ -88,6 +88,10 @@ func (f *Asked) requestBody(ctx context.Context, method, path, body string) (*ht
 	}
 	a, err := client.Do(q)
 	if err != nil {
+		if strings.Contains(err.Error(), "malformed HTTP response") {
+			return nil, fmt.Errorf("%s speaks no HTTP: is it the port of the node itself, and not that of its admin interface "+
+				"(kith run --admin)?", f.Admin)
+		}
 		return nil, fmt.Errorf("no answer of the admin interface (kith run --admin): %w", err)
 	}
 	return a, nil
@@ -131,6 +135,9 @@ func (f *Asked) sendBody(method, path, with string, v any, want ...int) ([]byte,
 		var p struct{ Error string }
 		if json.Unmarshal(body, &p) != nil || p.Error == "" {
 			p.Error = a.Status
+		}
+		if a.StatusCode == http.StatusUnauthorized && f.TokenFile == "" {
+			p.Error = "the token is missing: --token-file, or KITH_TOKEN_FILE"
 		}
 		return nil, fmt.Errorf("%w: %s%s", errAsked, cli.OneLine(p.Error), ran(body))
 	}

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -25,21 +26,38 @@ func (c *Status) Run(to *Console) error {
 	if err != nil {
 		return err
 	}
+	var m membersAnswer
+	rest, err := c.get("/v1/members", &m)
+	if err != nil {
+		return err
+	}
 	if c.JSON {
-		if _, err := to.Out.Write(raw); err != nil {
+		all, err := statusOf(raw, rest, len(m.Members))
+		if err != nil {
+			return err
+		}
+		if err := json.NewEncoder(to.Out).Encode(all); err != nil {
 			return err
 		}
 		return h.fault()
-	}
-	var m membersAnswer
-	if err := c.ask(to, "GET", "/v1/members", &m); err != nil {
-		return err
 	}
 	cli.Table(to.Out, []string{"node", m.Self}, []string{"state", h.State + " since " + h.Since.Format(time.RFC3339)},
 		[]string{"cluster", m.Cluster}, []string{"members", fmt.Sprintf("%d, %d up", len(m.Members), m.Up)},
 		[]string{"leader", m.Leader}, []string{"converged", fmt.Sprint(m.Converged)})
 	orders(to, &h, &m)
 	return h.fault()
+}
+
+// statusOf is all that status says as one object: what the node says of its health, and of its cluster, of which only
+// the number of members.
+func statusOf(health, members []byte, count int) (map[string]any, error) {
+	all := map[string]any{}
+	if err := errors.Join(json.Unmarshal(members, &all), json.Unmarshal(health, &all)); err != nil {
+		return nil, fmt.Errorf("the answer is none of this interface: %w", err)
+	}
+	all["node"], all["members"] = all["self"], count
+	delete(all, "self")
+	return all, nil
 }
 
 type healthAnswer struct {
@@ -133,12 +151,21 @@ type typesAnswer struct {
 // Shards is the verb that lists the types of a node, or where the shards of one live.
 type Shards struct {
 	Asked
-	Type string `arg:"" optional:"" help:"A type: where its shards live, on all members. None: the types of the node."`
+	Type *string `arg:"" optional:"" help:"A type: where its shards live, on all members. None: the types of the node."`
+}
+
+// Validate is called by the parser.
+func (c *Shards) Validate() error {
+	var empty error
+	if c.Type != nil && *c.Type == "" {
+		empty = errors.New("the name of the type is empty")
+	}
+	return errors.Join(c.Asked.Validate(), empty)
 }
 
 // Run prints the types, or the shards of one.
 func (c *Shards) Run(to *Console) error {
-	if c.Type == "" {
+	if c.Type == nil {
 		var a typesAnswer
 		if err := c.ask(to, "GET", "/v1/types", &a); err != nil || c.JSON {
 			return err
@@ -167,7 +194,7 @@ func (c *Shards) Run(to *Console) error {
 		}
 		Missing []string
 	}
-	if err := c.ask(to, "GET", "/v1/types/"+url.PathEscape(c.Type), &r); err != nil || c.JSON {
+	if err := c.ask(to, "GET", "/v1/types/"+url.PathEscape(*c.Type), &r); err != nil || c.JSON {
 		return err
 	}
 	fmt.Fprintf(to.Out, "%d of %d shards live somewhere; coordinator %s\n", r.Homed, r.Shards, cli.OneLine(r.Coordinator))
@@ -194,7 +221,7 @@ func (c *Explain) Run(to *Console) error {
 	var h healthAnswer
 	var v struct {
 		Converged bool
-		For       string
+		For       float64 `json:"for_s"`
 		Blockers  []struct{ Why string }
 		Error     string // there is no convergence to tell of: the node has ended
 		Decisions []struct {
@@ -230,10 +257,10 @@ func (c *Explain) Run(to *Console) error {
 		fmt.Fprintf(to.Out, "convergence is not known: %s\n", cli.OneLine(v.Error))
 	case v.Converged:
 		fmt.Fprintln(to.Out, "all members have seen one state")
-	case v.For == "":
+	case v.For == 0:
 		fmt.Fprintln(to.Out, "no convergence")
 	default:
-		fmt.Fprintf(to.Out, "no convergence for %s:\n", cli.OneLine(v.For))
+		fmt.Fprintf(to.Out, "no convergence for %v:\n", time.Duration(v.For*float64(time.Second)).Round(time.Millisecond))
 	}
 	for _, b := range v.Blockers {
 		fmt.Fprintf(to.Out, "  %s\n", cli.OneLine(b.Why))

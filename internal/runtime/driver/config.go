@@ -27,6 +27,13 @@ import (
 // ErrBadConfig is wrapped by each fault that Validate finds.
 var ErrBadConfig = errors.New("kith: bad configuration")
 
+// unusable is a fault of what a configuration names, found when it was used: a port that is taken, a file that cannot
+// be read. It matches ErrBadConfig.
+type unusable struct{ error }
+
+func (u unusable) Is(target error) bool { return target == ErrBadConfig }
+func (u unusable) Unwrap() error        { return u.error }
+
 // Defaults and bounds of a Config.
 const (
 	DefaultName          = "kith"

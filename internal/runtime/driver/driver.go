@@ -220,7 +220,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		HelloTimeout: cfg.helloTimeout, TLS: cfg.TLS, Now: d.now, StepAge: d.stepAge, Share: d.share, Logger: cfg.Logger,
 	}, &d.links)
 	if err != nil {
-		return nil, 0, fmt.Errorf("kith: start: %w", err)
+		return nil, 0, fmt.Errorf("kith: start: %w", unusable{err})
 	}
 	d.wires, d.large.wires, d.links.wires = t, t, t
 	d.self = peer.ID{Addr: t.Addr(), Inc: incarnation}

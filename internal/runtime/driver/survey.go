@@ -16,6 +16,7 @@ import (
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/core/survey"
 	"github.com/kith-io/kith/internal/runtime/exec"
+	"github.com/kith-io/kith/internal/runtime/transport"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -24,8 +25,9 @@ import (
 )
 
 // Survey asks all members what they have of a type, this node included. It returns when all have answered or ctx ends,
-// which is no error: the result says who has not answered. Members of a version that knows no surveys never do. However
-// many ask at a time, each member is asked once (package survey).
+// which is no error: the result says who has not answered. One that is unreachable, or whose connection broke, is not
+// waited for, and has not answered. Members of a version that knows no surveys never do. However many ask at a time,
+// each member is asked once (package survey).
 func Survey(ctx context.Context, r *Region) (survey.Result, error) {
 	d := r.d
 	if err := d.Err(); err != nil {
@@ -34,13 +36,21 @@ func Survey(ctx context.Context, r *Region) (survey.Result, error) {
 	if err := cmp.Or(ctx.Err(), d.inbox.mayWait()); err != nil {
 		return survey.Result{}, err
 	}
-	var ids []peer.ID
-	for _, m := range d.View().Members {
-		if m.Status != membership.Down {
+	var ids, dead []peer.ID
+	for v, i := d.View(), 0; i < len(v.Members); i++ {
+		switch m := &v.Members[i]; {
+		case m.Status == membership.Down:
+		case m.ID != d.self && (!v.Reachable(m.ID) || transport.Cut(m.ID, d.wires)):
+			dead = append(dead, m.ID)
+		default:
 			ids = append(ids, m.ID)
 		}
 	}
-	return d.surveys.Ask(ctx, r.id, ids, d.surveys.Put), nil
+	result := d.surveys.Ask(ctx, r.id, ids, d.surveys.Put)
+	for _, id := range dead {
+		result.Missing.Add(id)
+	}
+	return result, nil
 }
 
 // Found is where an entity lives, as this node knows it.

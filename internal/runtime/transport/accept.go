@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/core/flow"
@@ -206,6 +207,8 @@ func readHello(nc io.Reader, speaks wire.Versions) (*hello.Hello, error) {
 	switch {
 	case errors.Is(err, errSpeaksTLS):
 		return &hello.Hello{}, &hello.RefusedError{Reason: hello.RefusedTLS, Key: "TLS", Ours: "on", Theirs: "off"}
+	case errors.Is(err, errSpeaksHTTP):
+		return &hello.Hello{}, spokeHTTP
 	case errors.Is(err, ErrProtocol):
 		return &hello.Hello{}, &hello.RefusedError{Reason: hello.RefusedMagic}
 	case err != nil:
@@ -228,6 +231,9 @@ func readFrame(nc io.Reader, limit int) (wire.Kind, []byte, error) {
 	if head[0] == 0x16 && head[1] == 3 { // a TLS handshake record; no frame is that long and so few bytes
 		return 0, nil, errSpeaksTLS
 	}
+	if isHTTP(head[:]) {
+		return 0, nil, errSpeaksHTTP
+	}
 	if size < wire.HeaderSize || size > limit || !kind.Known() {
 		return 0, nil, fmt.Errorf("%w: no frame: % x", ErrProtocol, head)
 	}
@@ -240,6 +246,10 @@ func readFrame(nc io.Reader, limit int) (wire.Kind, []byte, error) {
 func (t *Transport) refuse(nc net.Conn, h *hello.Hello, e *hello.RefusedError) {
 	t.fault("refused: "+e.Reason.String(), &t.count.refused[min(e.Reason, hello.RefusalCount-1)],
 		"remote", nc.RemoteAddr(), "peer", h.From, "differs", e.Key, "theirs", e.Ours, "ours", e.Theirs)
+	if e == spokeHTTP {
+		answerHTTP(nc)
+		return
+	}
 	said := e.Told(h.Versions, t.trust != nil, t.side())
 	_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, hello.AppendRefusal(nil, said)))
 	visited(t, h, e)
@@ -397,4 +407,27 @@ func (t *Transport) enrol(nc net.Conn, c *InConn) error {
 		c.loop.Post(c)
 	}
 	return nil
+}
+
+// errSpeaksHTTP is what readFrame returns of a request of HTTP.
+var errSpeaksHTTP = fmt.Errorf("%w: an HTTP request where a hello was due", ErrProtocol)
+
+// spokeHTTP is the refusal of one. It is answered in HTTP.
+var spokeHTTP = &hello.RefusedError{Reason: hello.RefusedMagic, Key: "protocol", Ours: "HTTP", Theirs: "kith"}
+
+const saysNotHTTP = `{"error":"this is the port of a kith node, which speaks no HTTP: ` +
+	`the admin interface has an address of its own (kith run --admin)"}` + "\n"
+
+// methods are the beginnings of requests, as long as the shortest of what is looked at.
+var methods = []string{"GET /", "POST ", "HEAD ", "PUT /", "DELET", "OPTIO", "PATCH", "CONNE", "PRI *"}
+
+// isHTTP reports whether what a connection said first, five bytes or more, begins a request. No frame and no record of
+// TLS does.
+func isHTTP(first []byte) bool { return slices.Contains(methods, string(first[:len(methods[0])])) }
+
+// answerHTTP says that this is the wrong port, and closes nc so that the answer arrives.
+func answerHTTP(nc net.Conn) {
+	_, _ = io.WriteString(nc, fmt.Sprintf("HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"+
+		"Connection: close\r\nContent-Length: %d\r\n\r\n%s", len(saysNotHTTP), saysNotHTTP))
+	linger(nc)
 }

@@ -3,13 +3,17 @@
 package transport
 
 import (
+	"io"
+	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/base/logs/logstest"
 	"github.com/kith-io/kith/internal/core/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -79,7 +83,6 @@ func TestBadHellos(t *testing.T) {
 		bytes  []byte
 		reason hello.Refusal // none: closed without an answer
 	}{
-		"http":        {[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), hello.RefusedMagic},
 		"other frame": {wire.AppendFrame(nil, wire.KindStatus, 0, 0, nil), hello.RefusedMagic},
 		"magic":       {wire.AppendFrame(nil, wire.KindHello, 0, 0, []byte("HTIK.....")), hello.RefusedMagic},
 		"version":     {wire.AppendFrame(nil, wire.KindHello, 0, 0, later), hello.RefusedVersion},
@@ -113,6 +116,30 @@ func TestBadHellos(t *testing.T) {
 	require.EqualValues(t, 1, tb.Stats().SaidNothing)
 	require.NoError(t, good.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus, Body: []byte("ok")}))
 	require.Equal(t, "ok", want(t, b.mails).body)
+}
+
+// A request of HTTP is told in HTTP whose port this is, with TLS and without, and the log has it (OPS-1).
+func TestHTTPAtTheNodesPort(t *testing.T) {
+	for name, protect := range map[string]bool{"plain": false, "TLS": true} {
+		t.Run(name, func(t *testing.T) {
+			var log logstest.Text
+			to := start(t, newRider(), func(c *Config) {
+				c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				if protect {
+					member(t, authority(t))(c)
+				}
+			})
+			a, err := (&http.Client{Timeout: patience}).Get("http://" + to.Addr().String() + "/health/ready")
+			require.NoError(t, err)
+			defer a.Body.Close()
+			text, err := io.ReadAll(a.Body)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusBadRequest, a.StatusCode)
+			require.Contains(t, string(text), "the port of a kith node, which speaks no HTTP")
+			until(t, func() bool { return log.Count("connection fault") == 1 })
+			require.Contains(t, log.String(), "HTTP")
+		})
+	}
 }
 
 // Connections that say nothing are bounded in number: one over the bound is closed at once.

@@ -161,6 +161,24 @@ func (r *remote) control() *control {
 	return c
 }
 
+// Cut reports whether the control connection to a peer stood and does not now: what is sent there waits at least until
+// it is dialled again.
+func Cut(id peer.ID, t *Transport) bool {
+	t.mu.Lock()
+	r := t.remotes[id]
+	t.mu.Unlock()
+	if r == nil {
+		return false
+	}
+	c := r.ctl.Load()
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conn == nil && c.connects > 0
+}
+
 // Link returns the first of Links.
 func (t *Transport) Link(id peer.ID) *Link { return t.Links(id)[0] }
 

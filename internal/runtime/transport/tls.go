@@ -5,6 +5,7 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -42,13 +43,21 @@ func (t *Transport) accepted(g *pendingConn) (net.Conn, error) {
 		return s, nil
 	}
 	e := s.Failed(err)
+	first := tls.RecordHeaderError{}
+	asked := errors.As(e.Err, &first) && isHTTP(first.RecordHeader[:])
 	switch {
 	case t.ctx.Err() != nil || g.out.Load():
 	case !g.spoke.Load():
 		t.mute(g, err)
 		_ = sock.Close() // nothing is owed to it
+	case asked:
+		t.fault("an HTTP request", &t.count.tlsRefused[e.Reason], "remote", sock.RemoteAddr(), "error", e.Err)
 	default:
 		t.fault("tls: "+e.Reason.String(), &t.count.tlsRefused[e.Reason], "remote", sock.RemoteAddr(), "error", e.Err)
+	}
+	if asked {
+		answerHTTP(sock)
+		return nil, e
 	}
 	if e.Reason == trust.TLSPlain {
 		refusal := &hello.RefusedError{Reason: hello.RefusedTLS, Key: "TLS", Ours: "off", Theirs: "required"}
