@@ -5,6 +5,7 @@ package durable
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ const (
 	mostAwake  = 32               // entities of one shard whose reminders are being handled at once
 	nap        = 5 * time.Second  // how long an agenda sleeps at most: so soon it finds that the clock was set
 	wakeTime   = 30 * time.Second // how long one entity may take
+	awayMost   = 10 * time.Second // between two tries where the store, or an owner, may soon answer again
 	never      = 1<<63 - 1
 	noReminder = -1 // of an item: the entity has none any more
 )
@@ -159,7 +161,7 @@ func (a *agenda) wasRead(err error, now int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
-		a.look = now + pause(a.tries)
+		a.look = now + min(pause(a.tries), awayMost.Milliseconds())
 		a.tries++
 		return
 	}
@@ -237,7 +239,11 @@ func (a *agenda) woken(i *item, due int64, err error, now int64) {
 		a.drop(i)
 		return
 	case err != nil:
-		i.at = now + pause(i.tries)
+		rest := pause(i.tries)
+		if !errors.Is(err, ErrRecord) {
+			rest = min(rest, awayMost.Milliseconds())
+		}
+		i.at = now + rest
 		a.failed(i, i.tries+1)
 	default:
 		i.at = due

@@ -15,12 +15,14 @@ import (
 )
 
 const (
-	mostUnderWay = 256             // parcels of one shard that are on their way
-	mostInShard  = 8 * MaxOutbox   // parcels of one shard in memory
-	mostWoken    = 16              // entities of one shard that are woken at once
-	askTime      = 5 * time.Second // how long one answer is waited for
-	lazily       = time.Second     // how long what was handled waits for a commit that it leaves with
-	settleAt     = 64              // parcels that were handled at which that is not waited for
+	mostUnderWay = 256              // parcels of one shard that are on their way
+	mostAgain    = mostUnderWay / 2 // of them: those that go again, since nobody has answered
+	hold         = time.Second      // how long such a one waits for others of its kind
+	mostInShard  = 8 * MaxOutbox    // parcels of one shard in memory
+	mostWoken    = 16               // entities of one shard that are woken at once
+	askTime      = 5 * time.Second  // how long one answer is waited for
+	lazily       = time.Second      // how long what was handled waits for a commit that it leaves with
+	settleAt     = 64               // parcels that were handled at which that is not waited for
 	restFirst    = 50 * time.Millisecond
 	restMost     = 30 * time.Second
 	scanEvery    = 30 * time.Second // how often the store is asked for outboxes
@@ -78,8 +80,9 @@ type mail struct {
 	mu     sync.Mutex
 	boxes  map[string]*box
 	order  byDue
-	count  int // parcels in boxes
-	under  int
+	count  int  // parcels in boxes
+	under  int  // of them: on their way
+	repeat int  // of these: those that go again
 	missed bool // an outbox had no room here
 	closed bool
 }
@@ -282,6 +285,8 @@ func (m *mail) parcels(b *box, now time.Time, leave []shipment) []shipment {
 		case m.under >= mostUnderWay:
 			b.due = now
 			return leave
+		case p.tries > 0 && m.repeat >= mostAgain:
+			b.wants(now.Add(hold))
 		default:
 			n := note{kind: kindParcel, from: senderName(m.shard.Type, b.id), number: p.number, made: p.made}
 			if age >= voidAfter(m.d.seen) {
@@ -292,6 +297,9 @@ func (m *mail) parcels(b *box, now time.Time, leave []shipment) []shipment {
 			}
 			p.under = true
 			m.under++
+			if p.tries > 0 {
+				m.repeat++
+			}
 			leave = append(leave, shipment{b, p, n})
 		}
 	}
@@ -375,7 +383,9 @@ func (m *mail) arrived(b *box, p *sending, o outcome, text string) {
 		return
 	}
 	m.under--
-	p.under = false
+	if p.under = false; p.tries > 0 {
+		m.repeat--
+	}
 	switch {
 	case o == outcomeGap && !p.gap:
 		p.gap = true
@@ -440,11 +450,8 @@ func (m *mail) scan(ctx context.Context) (last error) {
 		}
 		woken--
 	}
-	for id, err := range m.d.store.Unsent(ctx, m.shard) {
-		if err != nil {
-			last = err
-			break
-		}
+	ids, last := m.unsent(ctx)
+	for _, id := range ids {
 		full, known := m.knows(id)
 		if full || ctx.Err() != nil {
 			break
@@ -465,6 +472,26 @@ func (m *mail) scan(ctx context.Context) (last error) {
 		hears()
 	}
 	return last
+}
+
+// unsent asks the store which outboxes there are that are not known here, for no longer than one call may take: those
+// that it named in time, and an error when there may be more.
+func (m *mail) unsent(ctx context.Context) (ids []string, err error) {
+	short, cancel := m.d.ground.Within(ctx, m.d.patience)
+	defer cancel()
+	for id, err := range m.d.store.Unsent(short, m.shard) {
+		if err != nil {
+			return ids, err
+		}
+		full, known := m.knows(id)
+		if full || len(ids) == mostInShard {
+			break
+		}
+		if !known {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }
 
 // wakes has an entity read, and calls over once.
