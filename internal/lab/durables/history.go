@@ -67,6 +67,7 @@ type history struct {
 	claimed map[store.Shard]route.Fence
 	rows    map[rowKey]*row
 	lives   map[string][]*life // of each account, in order
+	stand   map[line]bool      // what stands in any of them
 	filed   []archive
 	has     map[string]int // archives in each vault
 	sealed  bool           // the store went back: nothing is judged any more
@@ -74,7 +75,7 @@ type history struct {
 
 func newHistory(b *book, shards uint32) *history {
 	return &history{book: b, shards: shards, claimed: map[store.Shard]route.Fence{}, rows: map[rowKey]*row{},
-		lives: map[string][]*life{}, has: map[string]int{}}
+		lives: map[string][]*life{}, stand: map[line]bool{}, has: map[string]int{}}
 }
 
 // unsettled says what is still to be sent or to come, "" for nothing.
@@ -187,8 +188,13 @@ func (s *history) grows(id string, a *account) {
 		s.violate("lost", "%s had %v, and now has %v", id, last.list, a.List)
 		return
 	}
-	for range a.List[len(last.list):] {
+	for _, e := range a.List[len(last.list):] {
 		last.at = append(last.at, s.w.Now)
+		if key := (line{e.Op, e.N, e.Do}); s.stand[key] {
+			s.violate("twice", "%s has %v again", id, e)
+		} else {
+			s.stand[key] = true
+		}
 	}
 	last.list, last.balance, last.waits = a.List, a.Balance, a.Waits
 }
