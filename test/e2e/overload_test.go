@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/base/long"
+	"github.com/kith-io/kith/stats"
 )
 
 // paced is an entity that books what it gets, at the pace of a ticker if it has one.
@@ -36,26 +36,53 @@ func (*paced) Stop(*kith.Context) {}
 // accepted goes with its shards, in order, before what waited for the move, and nothing is lost (SHD-7, SHD-9).
 func TestDrainOfAnOverloadedNode(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker} {
-		t.Run(mode.String(), func(t *testing.T) { drainOverloaded(t, mode) })
+	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker, kith.Inline} {
+		t.Run(mode.String(), func(t *testing.T) {
+			drainOverloaded(t, mode, func(cfg *kith.Config) {
+				cfg.Window, cfg.LinkBuffer, cfg.Workers = 64<<10, 64<<10, 1
+				cfg.Sharding.MarkTime = time.Second
+			})
+		})
 	}
 }
 
-// The same for Inline entities, where a marker waits for up to a window of each connection: docs/handoff.md.
-func TestLongDrainOfAnOverloadedInlineNode(t *testing.T) {
-	long.Test(t)
-	drainOverloaded(t, kith.Inline)
+// So does one that has a whole window before the markers, of many small messages: it is relieved long before its
+// handlers could have had them (SHD-9).
+func TestDrainBehindAWholeWindow(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []kith.Mode{kith.Worker, kith.Inline} {
+		t.Run(mode.String(), func(t *testing.T) {
+			handled := drainOverloaded(t, mode, func(cfg *kith.Config) {
+				cfg.LinkBuffer, cfg.Sharding.MarkTime = 64<<10, 30*time.Second
+			})
+			require.Less(t, handled, uint64(4096), "a window has 1 MiB, of messages of some 80 bytes")
+		})
+	}
 }
 
-func drainOverloaded(t *testing.T, mode kith.Mode) {
+// inFlight returns how many bytes are on the way over the link of which most are.
+func inFlight(st stats.Transport) (most int64) {
+	for _, p := range st.Links {
+		for _, l := range p.Data {
+			most = max(most, l.InFlight)
+		}
+	}
+	return most
+}
+
+// drainOverloaded drains a node whose handlers take 5 ms, and returns how many calls there were meanwhile.
+func drainOverloaded(t *testing.T, mode kith.Mode, edit func(*kith.Config)) uint64 {
 	l := newLedger()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	var r *kith.Region
+	window := 1 << 20
 	nodes := cluster(t, 2, func(_ int, cfg *kith.Config) {
-		cfg.Window, cfg.LinkBuffer, cfg.Workers = 64<<10, 64<<10, 1
-		cfg.Sharding.RebalanceInterval, cfg.Sharding.MarkTime = 50*time.Millisecond, time.Second
-		cfg.Sharding.DrainTime = 100 * time.Millisecond
+		cfg.Sharding.RebalanceInterval, cfg.Sharding.DrainTime = 50*time.Millisecond, 100*time.Millisecond
+		edit(cfg)
+		if cfg.Window > 0 {
+			window = cfg.Window
+		}
 	}, func(i int, n *kith.Node) {
 		slow := tick.C
 		if i == 0 {
@@ -90,9 +117,14 @@ func drainOverloaded(t *testing.T, mode kith.Mode) {
 			}
 		})
 	}
-	eventually(t, func() bool { return nodes[0].Stats().Types[0].Pressure.Waiting > 0 }, "a full link")
+	eventually(t, func() bool {
+		st := nodes[0].Stats()
+		return st.Types[0].Pressure.Waiting > 0 && inFlight(st.Transport) > int64(window)/2
+	}, "a full link, and most of a window before it")
+	before := nodes[1].Stats().Types[0].Handled
 	require.NoError(t, nodes[1].Drain(within(t)))
 	require.Zero(t, hosted(nodes[1]))
+	handled := nodes[1].Stats().Types[0].Handled - before
 	end()
 	senders.Wait()
 	total := 0
@@ -100,4 +132,5 @@ func drainOverloaded(t *testing.T, mode kith.Mode) {
 		total += n
 	}
 	l.await(t, total)
+	return handled
 }

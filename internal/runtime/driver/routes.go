@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith/internal/base/invariant"
 	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/internal/runtime/exec"
 	"github.com/kith-io/kith/internal/runtime/transport"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -44,6 +45,9 @@ func (d *dispatch) routeChanged(ch *shard.RouteChange) {
 		since: d.now()}
 	if ch.State == shard.RouteMoving {
 		r.heirs.add(ch.Shard, ch.Fence, ch.Next)
+	}
+	if h := ref.host(); h != nil && ch.Home == d.self && h.Fence() == ch.Fence {
+		exec.Moves(ch.State == shard.RouteMoving, h)
 	}
 	home := plane.Home{At: ch.Home, Fence: ch.Fence}
 	switch ch.State {

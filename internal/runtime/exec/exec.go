@@ -103,6 +103,7 @@ type Exec struct {
 	cancels   lifetime.Cancels // of asks whose handlers are at work here
 
 	weighs       atomic.Bool // some type's handlers are timed by shard
+	readsOn      readsOn
 	unregistered atomic.Uint64
 	stopping     atomic.Bool
 	ended        atomic.Bool   // before stopping: what is refused from here on is abandoned
@@ -208,6 +209,7 @@ func (x *Exec) Data(c *transport.InConn, frames []byte) {
 		return
 	}
 	p.count.enter(x)
+	p.mayKeep()
 	p.ahead.fresh, p.ahead.arrived = true, plane.MomentAfter(now)
 	p.read(now, c, from, frames)
 	p.ahead.fresh = false

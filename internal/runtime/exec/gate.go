@@ -137,3 +137,12 @@ func (g *Gate) Release(over bool) {
 		g.some.Store(false)
 	}
 }
+
+// readsOn is what loops keep; they look at it for each handful of frames.
+type readsOn struct {
+	moving atomic.Int32 // shards that move
+	kept   atomic.Int64 // bytes that loops have read and not worked off; one for a loop that is to go on with its queue
+}
+
+// now reports whether loops read on.
+func (r *readsOn) now() bool { return plane.ReadsOn(int(r.moving.Load()), r.kept.Load()) }

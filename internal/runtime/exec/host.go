@@ -57,6 +57,7 @@ type hostEnd struct {
 	began atomic.Bool       // an order to stop or abandon was given
 	lost  atomic.Bool       // others own it: no handler is called any more
 	rest  atomic.Bool       // somebody has claimed what it leaves
+	moves atomic.Bool       // loops read on meanwhile
 
 	attended atomic.Bool // Type.Hosted is being called: until it returns the shard has not stopped
 }
@@ -214,8 +215,22 @@ func begins(h *Host, e *entity.Entity, now time.Duration) (r run, more bool) {
 // have returned.
 func (h *Host) Abandon() { h.give(orderAbandon) }
 
+// Moves says whether a shard moves: from the order to hand it over until it has ended, or stays. The caller is one
+// goroutine.
+func Moves(moves bool, h *Host) {
+	if h.end.moves.Swap(moves) == moves {
+		return
+	}
+	if moves {
+		h.x.readsOn.moving.Add(1)
+	} else {
+		h.x.readsOn.moving.Add(-1)
+	}
+}
+
 // Remove takes a host whose entities have stopped out of its place.
 func (h *Host) Remove() {
+	Moves(false, h)
 	h.t.hosts.At(h.shard).CompareAndSwap(h, nil)
 	h.x.hosts.remove(h)
 	h.x.forgetHost(h)

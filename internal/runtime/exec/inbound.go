@@ -1,5 +1,6 @@
-// Inbound: what a loop does with one envelope, with what comes while the gate is closed, and with messages of its own
-// node; and asks of its own node whose callers call the handler themselves.
+// Inbound: what a loop does with one envelope, with what comes while the gate is closed, with messages of its own node
+// and what it keeps while a shard moves (plane.ReadsOn); and asks of its own node whose callers call the handler
+// themselves.
 
 package exec
 
@@ -19,19 +20,31 @@ import (
 // errNotExpected is the fault of a frame that no peer sends to this node.
 var errNotExpected = errors.New("exec: a frame of this kind is not expected")
 
+// A loop works off what it has kept for so long before it looks at its sockets: shortly while the marker of a move may
+// come, which waits for that; else so long that what it has kept is soon less than what it reads, and it keeps no more.
+const (
+	workShortly = time.Millisecond
+	workLong    = 50 * time.Millisecond
+)
+
 // envelope takes one envelope and reports whether somebody else will give its credit back.
 func (p *pass) envelope(now time.Duration, c *transport.InConn, from *Source, x *foreseen) bool {
 	t := p.ahead.cache.typeOf(p.x, &x.env)
-	if t != nil && t.typ.Mode == entity.Worker && x.env.Shard < t.shards {
+	switch {
+	case t == nil || x.env.Shard >= t.shards: // it is refused
+	case t.typ.Mode == entity.Worker:
 		s := &p.staged[int(x.env.Shard)%len(p.staged)]
 		s.buf = append(s.buf, x.frame...)
+		return true
+	case t.typ.Mode == entity.Inline && p.readsOn:
+		p.keeps(x)
 		return true
 	}
 	return p.x.arrive(now, &p.ahead.cache, c, from, x, p)
 }
 
-// Run works off what came while the gate was closed, and what this node sent to Inline entities. It is a task of the
-// loop.
+// Run works off what came while the gate was closed, and what waits in the queue of the loop: what this node sent to
+// Inline entities, and what loops kept of others. It is a task of the loop.
 func (p *pass) Run(*loop.Loop) {
 	p.sit()
 	defer p.rise()
@@ -43,61 +56,169 @@ func (p *pass) Run(*loop.Loop) {
 	p.count.enter(p.x)
 	defer p.count.leave()
 	p.catchUp(now)
-	for b := p.local.take(); b != nil; b = p.local.take() {
-		now := p.x.Clock.Now()
-		n := 0
-		for i := range b.chunks {
-			n += p.own(now, b, i)
-		}
-		for _, t := range b.orders {
-			p.order(now, t)
-		}
-		p.count.handled.Add(uint64(n))
+	if !p.workOff(true) && !p.heldUp() {
+		loop.Again(p, p.loop)
 	}
 }
 
-// own gives the frames of this node in one chunk of a batch to their Inline hosts, and returns how many they are.
-func (p *pass) own(now time.Duration, b *batch, nth int) (n int) {
-	a, buf, times := &p.ahead, b.chunks[nth].buf, timed(p.x)
-	for rest := buf; len(rest) > 0; {
-		a.at = 0
-		rest = a.look(rest)
-		b.at = place{nth, len(buf) - len(rest)}
-		n += a.n
-		for at := 0; at < a.n; at++ {
-			end := a.n
-			if times {
-				end = min(end, at+p.timed.room())
-			}
-			if at < end && p.backlog.size == 0 {
-				to := a.run(now, nil, at, end)
-				p.timed.pass(to - at)
-				if at = to; at == a.n {
-					break
-				}
-			}
-			a.at = at + 1
-			if times {
-				p.timeHere(now, &a.next[at])
-			} else {
-				p.here(now, &a.next[at])
-			}
-		}
+// mayKeep has a loop work off its queue before it reads on, when all loops have kept as much as one may. The credit of
+// those who send is the bound; only connections that came and went, each with credit of its own, reach this one.
+func (p *pass) mayKeep() {
+	if p.x.readsOn.kept.Load() > int64(p.x.cfg.Backlog) {
+		p.workOff(false)
 	}
-	return n
 }
 
-// here gives a frame of this node that is not as foreseen to its Inline host.
-func (p *pass) here(now time.Duration, x *foreseen) {
+// workOff works off the queue of the loop and reports whether nothing is left: it stops when the gate closes, and, if
+// it may, when it is time to look at the sockets.
+func (p *pass) workOff(mayStop bool) (all bool) {
+	until, b := stopper{p: p, began: p.x.Clock.Now(), may: mayStop}, &p.local.out
+	for all = true; all && (!b.done() || p.local.take() != nil); {
+		all = p.batch(p.x.Clock.Now(), b, &until)
+	}
+	if p.goesOn == all { // what is read until it goes on comes behind what is left
+		p.goesOn = !all
+		if all {
+			p.x.readsOn.kept.Add(-1)
+		} else {
+			p.x.readsOn.kept.Add(1)
+		}
+	}
+	return all
+}
+
+// stopper says when a loop that works off its queue looks at its sockets.
+type stopper struct {
+	p     *pass
+	began time.Duration
+	may   bool // look at them
+	step  int  // messages between two looks at the clock
+}
+
+// atMost returns how many of n messages are handled before now is asked again: the first one alone, since its handler
+// may take long, and then more each time.
+func (s *stopper) atMost(n int) int {
+	if !s.may || s.p.x.readsOn.moving.Load() == 0 {
+		return n
+	}
+	s.step = min(max(2*s.step, 1), aheadFrames)
+	return min(n, s.step)
+}
+
+// now reports whether it is time.
+func (s *stopper) now() bool {
+	x := s.p.x
+	if !s.may || !x.readsOn.now() || x.stopping.Load() {
+		return false
+	}
+	most := workLong
+	if x.readsOn.moving.Load() > 0 {
+		most = workShortly
+	}
+	return x.Clock.Now()-s.began >= most
+}
+
+// batch works off a batch from its place on, and reports whether it has ended.
+func (p *pass) batch(now time.Duration, b *batch, until *stopper) bool {
+	for b.at.chunk < len(b.chunks) {
+		for b.at.end < len(b.chunks[b.at.chunk].buf) {
+			if p.local.hurry.Load() && !p.heldUp() {
+				p.skim(now, b)
+			}
+			if !p.handful(now, b, until) {
+				return false
+			}
+		}
+		b.at.chunk, b.at.end = b.at.chunk+1, 0
+	}
+	for b.at.orders < len(b.orders) {
+		if p.heldUp() {
+			return false
+		}
+		b.at.orders++
+		p.order(now, b.orders[b.at.orders-1])
+	}
+	return true
+}
+
+// handful works off frames of the chunk in hand that are looked at together, and reports whether it goes on: not when
+// the gate has closed or it is time to look at the sockets. The place of the batch is before the first that was left.
+func (p *pass) handful(now time.Duration, b *batch, until *stopper) (goesOn bool) {
+	a, c, times := &p.ahead, &b.chunks[b.at.chunk], timed(p.x)
+	began, at, elsewhere := b.at.end, 0, 0
+	a.at = 0
+	rest := a.look(c.buf[began:])
+	b.at.end = len(c.buf) - len(rest)
+	for at < a.n {
+		if p.heldUp() || until.now() {
+			break
+		}
+		end := at + until.atMost(a.n-at)
+		if times {
+			end = min(end, at+p.timed.room())
+		}
+		first := at
+		at = a.run(now, c.from, at, end)
+		p.timed.pass(at - first)
+		if at == end && at > first {
+			continue
+		}
+		if p.heldUp() {
+			break // it has closed just now
+		}
+		a.at = at + 1
+		if p.timeHere(now, c, &a.next[at], times) {
+			elsewhere += len(a.next[at].frame)
+		}
+		at++
+	}
+	goesOn = at == a.n
+	p.count.handled.Add(uint64(at))
+	for ; at < a.n; at++ {
+		b.at.end -= len(a.next[at].frame)
+	}
+	if !goesOn {
+		a.n, a.at = 0, 0
+	}
+	p.worked(c, b.at.end-began, elsewhere)
+	return goesOn
+}
+
+// worked gives back the credit of so many bytes of a chunk, of some of which somebody else does.
+func (p *pass) worked(c *chunk, bytes, elsewhere int) {
+	if c.from == nil {
+		return // this node's own
+	}
+	if c.conn != nil && bytes > elsewhere {
+		c.conn.Consumed(bytes - elsewhere)
+	}
+	p.x.readsOn.kept.Add(-int64(bytes))
+}
+
+// here gives a frame that waited in the queue of the loop, and is not as foreseen, to its Inline host. It reports
+// whether somebody else gives its credit back.
+func (p *pass) here(now time.Duration, c *chunk, x *foreseen) (elsewhere bool) {
 	if x.kind != wire.KindEnvelope || x.bad != nil {
-		return // cannot be: this node has made it
+		return false // it was skimmed; nothing else can be: this node has made it, or looked at it
 	}
-	if (p.x.Gate.Closed() || p.backlog.size > 0) && !p.x.stopping.Load() {
-		copy(p.backlog.room(nil, nil, len(x.frame)), x.frame)
+	return p.x.arrive(now, &p.ahead.cache, c.conn, c.from, x, p)
+}
+
+// skim gives the hosts whose deadline has come what waits for them here, and their orders.
+func (p *pass) skim(now time.Duration, b *batch) {
+	p.local.skim(p.x, &p.ahead.cache, b,
+		func(from *Source, x *foreseen) { p.x.arrive(now, &p.ahead.cache, nil, from, x, p) },
+		func(t hostTask) { t.h.inlineOrder(now, t.o) })
+}
+
+// heldUp reports whether what waits in the queue of the loop has to wait on: the gate has closed, or keeps what came
+// before it. Then Resume brings the loop back.
+func (p *pass) heldUp() bool {
+	held := (p.x.Gate.Closed() || p.backlog.size > 0) && !p.x.stopping.Load()
+	if held {
 		p.waits.Store(true)
-		return
 	}
-	p.x.arrive(now, &p.ahead.cache, nil, nil, x, p)
+	return held
 }
 
 // cancelled takes the word of an asker that it has given up.
@@ -168,13 +289,9 @@ func (p *pass) catchUp(now time.Duration) {
 	p.backlog = batch{}
 	for i := range b.chunks {
 		ch := &b.chunks[i]
-		if ch.conn != nil {
-			p.flush()
-			p.conn, p.from = ch.conn, ch.from
-			p.read(now, ch.conn, ch.from, ch.buf)
-			continue
-		}
-		p.own(now, &b, i)
+		p.flush()
+		p.conn, p.from = ch.conn, ch.from
+		p.read(now, ch.conn, ch.from, ch.buf)
 	}
 	p.flush()
 	p.conn, p.from = nil, nil

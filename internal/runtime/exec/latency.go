@@ -111,15 +111,16 @@ func (p *pass) timeFrame(now time.Duration, c *transport.InConn, from *Source, x
 	return done
 }
 
-// timeHere is here, timed if it is picked.
-func (p *pass) timeHere(now time.Duration, x *foreseen) {
-	if !p.timed.Pick(p.x.cfg.LatencyEvery) {
-		p.here(now, x)
-		return
+// timeHere is here, timed if somebody wants to know and it is picked.
+func (p *pass) timeHere(now time.Duration, c *chunk, x *foreseen, times bool) (elsewhere bool) {
+	if !times || !p.timed.Pick(p.x.cfg.LatencyEvery) {
+		return p.here(now, c, x)
 	}
 	began := time.Now()
-	p.here(now, x)
-	p.tellInline(began, x.env.Shard)
+	if elsewhere = p.here(now, c, x); !elsewhere {
+		p.tellInline(began, x.env.Shard)
+	}
+	return elsewhere
 }
 
 func (p *pass) tellInline(began time.Time, shard uint32) {

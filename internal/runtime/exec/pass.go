@@ -22,9 +22,10 @@ const maxPassConns = 4096
 type pass struct {
 	x      *Exec
 	loop   *loop.Loop
-	local  execQueue // Inline: messages of this node, and orders
+	local  execQueue // Inline: messages of this node, orders, and what loops keep of others
 	conns  map[*transport.InConn]*Source
 	staged []stage           // by worker
+	kept   []stage           // by loop: Inline, while it reads on
 	conn   *transport.InConn // whose frames are staged
 	from   *Source
 	ready  []*Host // Blocking: with entities that became ready in the messages at hand
@@ -32,6 +33,10 @@ type pass struct {
 	count  execCounters
 	timed  Sampler
 	marks  []mark // that have come in this pass
+
+	readsOn  bool // what was looked at for Inline shards is kept
+	keptSome bool // in kept
+	goesOn   bool // with its queue, when it has looked at its sockets
 
 	waits   atomic.Bool                     // something is to be done when the gate opens
 	backlog batch                           // what came while it was closed
@@ -47,7 +52,7 @@ func (p *pass) sit() { p.local.seat.Lock() }
 
 func (p *pass) rise() { p.local.seat.Unlock() }
 
-// stage gathers the frames of one read pass for one worker.
+// stage gathers the frames of one read pass for one worker or loop.
 type stage struct{ buf []byte }
 
 // mark is the marker of a move, and who sent it.
@@ -57,7 +62,8 @@ type mark struct {
 }
 
 func newPass(x *Exec, l *loop.Loop) *pass {
-	p := &pass{x: x, loop: l, conns: map[*transport.InConn]*Source{}, staged: make([]stage, x.cfg.Workers)}
+	p := &pass{x: x, loop: l, conns: map[*transport.InConn]*Source{}, staged: make([]stage, x.cfg.Workers),
+		kept: make([]stage, len(x.cfg.Loops))}
 	p.local.init(x.cfg.LocalBuffer, func() bool { return l.Execute(p) == nil })
 	p.ahead.x, p.ahead.queue, p.local.callFrame = x, &p.local, &p.ahead.callFrame
 	return p
@@ -76,12 +82,16 @@ func (p *pass) source(c *transport.InConn) *Source {
 	return r
 }
 
-// flush gives what is staged to the workers, and starts the Blocking entities that became ready.
+// flush gives what is staged to the workers and what is kept to the loops, and starts the Blocking entities that became
+// ready.
 func (p *pass) flush() {
 	for i := range p.staged {
 		if s := &p.staged[i]; len(s.buf) > 0 {
 			s.buf = p.x.workers[i].queue.appendRead(p.conn, p.from, s.buf)
 		}
+	}
+	if p.keptSome {
+		p.giveKept()
 	}
 	if len(p.ready) > 0 {
 		p.x.pool.startAll(p.ready)
@@ -95,13 +105,13 @@ func (p *pass) flush() {
 }
 
 // read takes whole frames of the connection whose frames are staged, while the gate is open. What is left when it
-// closes is kept.
+// closes is kept. Without a connection, nil, nobody's credit is given back.
 func (p *pass) read(now time.Duration, c *transport.InConn, from *Source, frames []byte) {
 	consumed, stored, handled := p.frames(now, c, from, frames)
-	if stored > 0 {
+	if stored > 0 && c != nil {
 		c.Stored(stored)
 	}
-	if consumed > 0 {
+	if consumed > 0 && c != nil {
 		c.Consumed(consumed)
 	}
 	if handled > 0 {
@@ -119,9 +129,12 @@ func (p *pass) frames(now time.Duration, c *transport.InConn, from *Source, fram
 			break
 		}
 		frames = a.look(frames)
+		p.readsOn = p.keptSome || p.x.readsOn.now()
 		for at := 0; at < a.n; at++ {
 			end := a.n
-			if times {
+			if p.readsOn {
+				end = at
+			} else if times {
 				end = min(end, at+p.timed.room())
 			}
 			if at < end && a.next[at].h != nil && p.backlog.size == 0 {
@@ -137,7 +150,7 @@ func (p *pass) frames(now time.Duration, c *transport.InConn, from *Source, fram
 			}
 			x := &a.next[at]
 			var done outcome
-			if times && p.timed.Pick(p.x.cfg.LatencyEvery) {
+			if times && !p.readsOn && p.timed.Pick(p.x.cfg.LatencyEvery) {
 				done = p.timeFrame(now, c, from, x)
 			} else {
 				done = p.frame(now, c, from, x)
@@ -168,7 +181,7 @@ const (
 	noMessage outcome = iota // it is none, or it was not taken
 	taken                    // its handler was called, or its sender was told why not
 	inMailbox                // it lies in that of a Blocking entity
-	staged                   // it waits for a worker
+	staged                   // it waits for a worker, or for a loop
 	held                     // it waits for the gate, and with it all that comes behind it
 )
 
@@ -212,7 +225,7 @@ func (p *pass) frame(now time.Duration, c *transport.InConn, from *Source, x *fo
 }
 
 // marker takes the marker of a move. It is told when the pass ends: by then all that came before it lies in the queues
-// of the workers, and a stop that follows it does so there.
+// of workers and loops, and a stop that follows it does so there.
 func (p *pass) marker(c *transport.InConn, f []byte) {
 	m, err := wire.ParseMarker(f[wire.HeaderSize:])
 	if err != nil {
@@ -251,4 +264,22 @@ func (p *pass) stage(frames []byte) (rest []byte) {
 	}
 	p.staged[to].buf = append(p.staged[to].buf, frames[begin:at]...)
 	return frames[at:]
+}
+
+// keeps has the queue of the loop that has the orders of an Inline shard get a frame when the pass ends.
+func (p *pass) keeps(x *foreseen) {
+	s := &p.kept[int(x.env.Shard)%len(p.kept)]
+	s.buf = append(s.buf, x.frame...)
+	p.keptSome = true
+}
+
+// giveKept gives what was kept in this pass to the queues.
+func (p *pass) giveKept() {
+	for i := range p.kept {
+		if s := &p.kept[i]; len(s.buf) > 0 {
+			p.x.readsOn.kept.Add(int64(len(s.buf)))
+			s.buf = p.x.passes[i].local.appendRead(p.conn, p.from, s.buf)
+		}
+	}
+	p.keptSome = false
 }

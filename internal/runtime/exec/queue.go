@@ -44,11 +44,14 @@ type batch struct {
 	at     place
 }
 
-// place is how far its goroutine is with a batch: the chunk in hand, and the end of what it has begun of that. Nobody
-// else looks at it while the goroutine runs.
-type place struct{ chunk, end int }
+// place is how far its goroutine is with a batch: the chunk in hand, the end of what it has begun of that, and of a
+// loop, which may go on later, how many orders it has carried out. Nobody else looks at it while the goroutine runs.
+type place struct{ chunk, end, orders int }
 
 func (b *batch) empty() bool { return len(b.chunks) == 0 && len(b.orders) == 0 }
+
+// done reports whether a loop has worked off the whole batch.
+func (b *batch) done() bool { return b.at.chunk == len(b.chunks) && b.at.orders == len(b.orders) }
 
 func (b *batch) reset() {
 	for i := range b.chunks {
@@ -116,7 +119,7 @@ func (b *batch) frames(f func(from *Source, frame []byte)) {
 		c := &b.chunks[i]
 		for at := 0; at < len(c.buf); {
 			n := wire.SizeOf(c.buf[at:])
-			b.at = place{i, at + n}
+			b.at = place{chunk: i, end: at + n}
 			f(c.from, c.buf[at:at+n:at+n])
 			at += n
 		}

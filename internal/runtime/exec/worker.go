@@ -66,14 +66,15 @@ func (w *worker) work(b *batch) {
 		for rest := c.buf; len(rest) > 0; {
 			w.ahead.at = 0
 			rest = w.ahead.look(rest)
-			b.at = place{i, len(c.buf) - len(rest)}
+			b.at = place{chunk: i, end: len(c.buf) - len(rest)}
 			if frames%stallStep < w.ahead.n {
 				w.count.enter(w.x)
 			}
 			frames += w.ahead.n
 			w.frames(now, c.from, times)
 			if w.queue.hurry.Load() {
-				w.skim(now, b, i, rest)
+				w.x.Gate.goOn(nil)
+				w.skim(now, b)
 			}
 		}
 		if c.conn != nil {
@@ -132,18 +133,25 @@ func (w *worker) other(from *Source, x *foreseen) {
 	w.x.needs.InvalidFrames(id, x.kind, x.bad)
 }
 
-// A shard at the deadline of its move stands in the queue of its worker behind what waits for others, as much as they
-// have credit for. The worker takes it out of its turn then, and goes on with the others.
+// skim gives the hosts whose deadline has come what waits for them here, and their orders.
+func (w *worker) skim(now time.Duration, b *batch) {
+	w.queue.skim(w.x, &w.ahead.cache, b,
+		func(from *Source, x *foreseen) { w.x.arrive(now, &w.ahead.cache, nil, from, x, nil) },
+		func(t hostTask) { t.h.obey(now, t.o) })
+}
+
+// A shard at the deadline of its move stands in the queue of its worker or loop behind what waits for others, as much
+// as they have credit for. It is taken out of its turn then, and the others go on.
 
 // skimmed is the kind of a frame that was taken out of its turn. It comes from no peer: loops stage envelopes alone.
 const skimmed wire.Kind = 0xff
 
-// skim gives the hosts whose deadline has come all that waits for them here, and their orders: nothing is handled of
-// it, it is handed over. b is the batch that the worker is at, in chunk i of which rest was not looked at yet.
-func (w *worker) skim(now time.Duration, b *batch, i int, rest []byte) {
-	q := &w.queue
+// skim gives the hosts whose deadline has come all that waits for them in the queue, to take, and their orders, to
+// obey: nothing is handled of it, it is handed over. b is the batch that the queue's goroutine is at; of its chunk in
+// hand all up to its place was begun.
+func (q *execQueue) skim(x *Exec, cache *typeCache, b *batch, take func(from *Source, f *foreseen),
+	obey func(hostTask)) {
 	q.hurry.Store(false)
-	w.x.Gate.goOn(nil)
 	q.mu.Lock()
 	hosts := map[*Host]bool{}
 	for _, list := range [...][]hostTask{b.orders, q.in.orders} {
@@ -157,32 +165,40 @@ func (w *worker) skim(now time.Duration, b *batch, i int, rest []byte) {
 		q.mu.Unlock()
 		return // they were obeyed in their turn
 	}
-	runs := append([]chunk{{from: b.chunks[i].from, buf: rest}}, b.chunks[i+1:]...)
+	var runs []chunk
+	for i := b.at.chunk; i < len(b.chunks); i++ {
+		c := b.chunks[i]
+		if i == b.at.chunk {
+			c.buf = c.buf[b.at.end:]
+		}
+		runs = append(runs, c)
+	}
 	runs = append(runs, q.in.chunks...) // what comes behind these is of nobody whose marker is there
 	var orders []hostTask
 	b.orders = skimOrders(b.orders, hosts, &orders)
 	q.in.orders = skimOrders(q.in.orders, hosts, &orders)
 	q.mu.Unlock()
 	for _, c := range runs {
-		w.skimFrames(now, hosts, c.from, c.buf)
+		skimFrames(hosts, c, x, cache, take)
 	}
 	for _, t := range orders {
-		t.h.obey(now, t.o)
+		obey(t)
 	}
 }
 
 // skimFrames takes the frames of hosts out of whole frames of one origin.
-func (w *worker) skimFrames(now time.Duration, hosts map[*Host]bool, from *Source, frames []byte) {
-	for len(frames) > 0 {
+func skimFrames(hosts map[*Host]bool, c chunk, x *Exec, cache *typeCache,
+	take func(from *Source, f *foreseen)) {
+	for frames := c.buf; len(frames) > 0; {
 		n := wire.SizeOf(frames)
-		x := foreseen{frame: frames[:n:n], kind: wire.KindOf(frames)}
+		f := foreseen{frame: frames[:n:n], kind: wire.KindOf(frames)}
 		frames = frames[n:]
-		if x.kind != wire.KindEnvelope || wire.ParseEnvelope(x.frame, &x.env) != nil {
+		if f.kind != wire.KindEnvelope || wire.ParseEnvelope(f.frame, &f.env) != nil {
 			continue
 		}
-		if h, _ := w.x.hostOf(&w.ahead.cache, &x.env); h != nil && hosts[h] {
-			w.x.arrive(now, &w.ahead.cache, nil, from, &x, nil)
-			x.frame[4] = byte(skimmed)
+		if h, _ := x.hostOf(cache, &f.env); h != nil && hosts[h] {
+			take(c.from, &f)
+			f.frame[4] = byte(skimmed)
 		}
 	}
 }

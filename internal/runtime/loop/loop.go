@@ -79,6 +79,7 @@ type Loop struct {
 	running    []Task
 	dirty      []Task
 	coalescing []Task // that wait for more to gather
+	again      []Task // that go on when sockets have been looked at
 	passed     bool   // Data was called in this pass
 
 	passBytes int // delivered by Data in this pass
@@ -117,6 +118,9 @@ func (l *Loop) AtEnd(t Task) { l.dirty = append(l.dirty, t) }
 
 // Execute queues t to run on the loop. ErrClosed after Stop, ErrFull when 65,536 tasks are queued.
 func (l *Loop) Execute(t Task) error { return l.queue(t, maxTasks) }
+
+// Again has a task that runs go on later: sockets are looked at first. On the loop.
+func Again(t Task, l *Loop) { l.again = append(l.again, t) }
 
 // Post queues t without that bound: for tasks of which there is a fixed number per peer. After Stop it does nothing.
 func (l *Loop) Post(t Task) { _ = l.queue(t, int(^uint(0)>>1)) }
@@ -170,7 +174,7 @@ func (l *Loop) end() {
 	}
 	for round := 0; ; round++ {
 		l.runDirty()
-		if l.poll() {
+		if len(l.again) == 0 && l.poll() {
 			round = 0 // nothing is to be read
 		}
 		if !l.takeTasks(round >= rounds) {
@@ -225,6 +229,9 @@ func (l *Loop) takeTasks(enough bool) bool {
 		return true
 	}
 	l.busy = false
+	l.pending = append(l.pending, l.again...)
+	clear(l.again)
+	l.again = l.again[:0]
 	ring := len(l.pending) > 0 && !l.woken && !l.closed
 	if ring {
 		l.woken = true

@@ -216,12 +216,8 @@ func (x *backlogs) take(p *world.Process, c *entity.Context, payload []byte) {
 	}
 }
 
-// A loop reads a marker only behind what came before: so long for each call of an Inline handler, at most, and that for
-// each frame of a window.
-const (
-	inlineCall = 2 * time.Millisecond
-	leastFrame = 40
-)
+// inlineCall is how long a call of an Inline handler takes, at most.
+const inlineCall = 10 * time.Millisecond
 
 // longestStick is for how long a fault stops a control loop, at most: longer than a calm may take to come right, and
 // nobody whose loop stands still says that it has sent its last message to an owner.
@@ -261,7 +257,7 @@ func (x *backlogs) move(m *backlog) {
 	}
 	x.put(m)
 	x.moved++
-	bound := x.bound(m)
+	bound := x.bound()
 	over := func() bool { _, end = check.LastMove(s.check, m.key); return end != 0 }
 	switch {
 	case !w.Until(bound, over):
@@ -276,7 +272,6 @@ func (x *backlogs) move(m *backlog) {
 // fits reports whether no marker may wait for the backlog until the move is given up.
 func (x *backlogs) fits(m *backlog) bool {
 	w := x.s.w
-	ahead := time.Duration(0) // what a loop handles before the last marker
 	for _, p := range w.Running() {
 		if p == m.owner || !takes(p, m.key.Type) {
 			continue
@@ -284,18 +279,13 @@ func (x *backlogs) fits(m *backlog) bool {
 		if !world.MarkFits(p, m.owner.ID, m.key) {
 			return false
 		}
-		ahead += time.Duration(w.Config.Data.Window/leastFrame) * inlineCall
 	}
 	c := &w.Config.Shard
-	return (c.MarkTime == 0 || c.MarkTime >= markSoon) && (m.t.Mode != entity.Inline || ahead < markSoon/2)
+	return c.MarkTime == 0 || c.MarkTime >= markSoon
 }
 
-// bound is how long a move may take: a backlog at a Blocking or Worker type adds nothing to it.
-func (x *backlogs) bound(m *backlog) time.Duration {
+// bound is how long a move may take: a backlog adds nothing to it.
+func (x *backlogs) bound() time.Duration {
 	c := &x.s.w.Config.Shard
-	d := backlogBound + max(c.MarkTime, shard.DefaultMarkTime) + max(c.DrainTime, shard.DefaultDrainTime)
-	if m.t.Mode == entity.Inline {
-		d += time.Duration(m.sent) * inlineCall
-	}
-	return d
+	return backlogBound + max(c.MarkTime, shard.DefaultMarkTime) + max(c.DrainTime, shard.DefaultDrainTime)
 }

@@ -227,7 +227,7 @@ func (h *hosted) overdue(by time.Duration) {
 		}
 	}
 	h.step(func(now time.Duration) { entity.Cut(h.shard, now) })
-	if q := h.r.queueOf(h.shard.ID()); q != nil && q != p.loop && q.busy {
+	if q := h.r.queueOf(h.shard.ID()); q != nil && q.busy {
 		q.skim(h, func(e *wire.Envelope) bool {
 			return route.TypeID(e.Type) == h.r.ID && route.ShardID(e.Shard) == h.shard.ID()
 		})

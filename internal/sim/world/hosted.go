@@ -28,6 +28,7 @@ type hosted struct {
 	cut     bool   // at the deadline of its move: no handler is called for what waits
 	room    int    // of its move, for what it hands over
 	ends    bool   // its stop was ordered
+	moving  bool   // the loop reads on meanwhile
 	over    bool   // stopped or abandoned
 	silent  bool   // abandoned: no entity stopped in order, and no handler is called any more
 	permit  permit // of the entity that is kept alive; whoever is about to call one looks first
@@ -213,6 +214,7 @@ func (h *hosted) follow() {
 	}
 	if h.shard.Stopped() && !h.attended {
 		h.over = true
+		h.moves(false)
 		n := h.shard.ID()
 		h.r.shards.Drop(n)
 		p.World.Watcher.Stopped(p, ShardKey{h.r.ID, n}, !h.silent)

@@ -338,6 +338,9 @@ func (p *Process) Routed(c shard.RouteChange) {
 		return
 	}
 	home := plane.Home{At: c.Home, Fence: c.Fence}
+	if h := r.shards.Peek(c.Shard); h != nil && c.Home == p.ID && h.shard.Fence() == c.Fence {
+		h.moves(c.State == shard.RouteMoving)
+	}
 	switch c.State {
 	case shard.RouteMoving:
 		home = plane.Home{Moving: true}

@@ -75,8 +75,14 @@ func inOrder(t *testing.T, f route.Fence, log map[route.Fence][]int) (first int)
 
 // TestSlowWorkerHandsOver: what waits for a worker that is busy goes with the shard at the deadline of its move, in
 // order, and what its sender could take back before that (SHD-9).
-func TestSlowWorkerHandsOver(t *testing.T) {
-	w, f, log := toils(t, entity.Worker, time.Second, setup.DataConfig{Window: 1 << 10})
+func TestSlowWorkerHandsOver(t *testing.T) { slowHandsOver(t, entity.Worker) }
+
+// TestSlowLoopHandsOver: so does what waits for a loop whose Inline handlers take their time, for it reads on while the
+// shard moves (SHD-9).
+func TestSlowLoopHandsOver(t *testing.T) { slowHandsOver(t, entity.Inline) }
+
+func slowHandsOver(t *testing.T, mode entity.Mode) {
+	w, f, log := toils(t, mode, time.Second, setup.DataConfig{Window: 1 << 10})
 	w.Advance(3500 * time.Millisecond)
 	require.Equal(t, []int{0, 1, 2, 3, 4}, log[f], "one a second")
 	owner, to := w.Hosts[0].Process, w.Hosts[2].Process
@@ -88,8 +94,8 @@ func TestSlowWorkerHandsOver(t *testing.T) {
 	require.Empty(t, broken(w))
 }
 
-// TestSlowLoopReadsInTurn: a loop whose handler takes its time reads nothing meanwhile, no marker either, so a shard
-// that moves has handled what was on its way before it goes (SHD-9).
+// TestSlowLoopReadsInTurn: a loop whose handler takes its time reads nothing meanwhile. A shard that moves handles what
+// was on its way before it goes, as far as it comes to that before the deadline (SHD-9).
 func TestSlowLoopReadsInTurn(t *testing.T) {
 	w, f, log := toils(t, entity.Inline, 10*time.Millisecond, setup.DataConfig{})
 	owner, to := w.Hosts[0].Process, w.Hosts[2].Process

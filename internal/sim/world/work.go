@@ -37,6 +37,8 @@ type workQueue struct {
 	done  func()        // follows when it has, unless it is nil
 	turn  bool          // of the loop, whether it works before it reads when it goes on
 	reads []unread      // of the loop: what came for it meanwhile
+	moves int           // of the loop: shards that move
+	kept  int64         // bytes of others that are not worked off
 }
 
 // pile is frames, and orders behind them.
@@ -322,11 +324,30 @@ func (p *Process) local(frame []byte) {
 	p.accept(p.ID, &e)
 }
 
-// envelope takes an envelope of another process and reports whether its credit is to be given back now, or by the
-// worker that steps its shard.
+// moves says whether a shard moves: from the order to hand it over until it has ended, or stays.
+func (h *hosted) moves(moves bool) {
+	if h.moving == moves {
+		return
+	}
+	h.moving = moves
+	if moves {
+		h.r.Process.loop.moves++
+	} else {
+		h.r.Process.loop.moves--
+	}
+}
+
+// queues reports whether an envelope of another process for a shard of a type waits in the queue of its worker or loop.
+func queues(r *Region) bool {
+	at := r.Process.loop
+	return r.Type.Mode == entity.Worker || r.Type.Mode == entity.Inline && plane.ReadsOn(at.moves, at.kept)
+}
+
+// envelope takes an envelope of another process and reports whether its credit is to be given back now, or when it has
+// been worked off.
 func (p *Process) envelope(in *inbound, gen uint32, from peer.ID, frame []byte, e *wire.Envelope) (consumed bool) {
 	r := p.Region(route.TypeID(e.Type))
-	if r == nil || r.Type.Mode != entity.Worker || uint32(e.Shard) >= r.Type.Shards {
+	if r == nil || !queues(r) || uint32(e.Shard) >= r.Type.Shards {
 		var b *backTalk
 		if e.Flags&wire.FlagWait != 0 {
 			b = in.backTo(gen)
@@ -334,8 +355,13 @@ func (p *Process) envelope(in *inbound, gen uint32, from peer.ID, frame []byte, 
 		p.acceptOf(from, e, b)
 		return true
 	}
-	done := func() { p.consume(in, gen, len(frame)) }
-	r.queueOf(route.ShardID(e.Shard)).put(waitingFrame{from: from, frame: slices.Clone(frame), done: done})
+	q, n := r.queueOf(route.ShardID(e.Shard)), len(frame)
+	q.kept += int64(n)
+	done := func() {
+		q.kept -= int64(n)
+		p.consume(in, gen, n)
+	}
+	q.put(waitingFrame{from: from, frame: slices.Clone(frame), done: done})
 	return false
 }
 
