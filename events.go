@@ -62,6 +62,7 @@ const (
 	NodeResumed         = membership.NodeResumed         // this node handles messages again, after Event.For
 	ClusterFormed       = membership.ClusterFormed       // this node has formed the cluster: Event.Detail says why
 	JoinPutOff          = membership.JoinPutOff          // a newcomer waits: a member and it do not hear each other
+	OutageOver          = membership.OutageOver          // Event.Member answers again, or is lost: Event.Detail
 	NotUpYet            = membership.NotUpYet            // this node waits to be let in, for 10 s or longer: Event.Waiting
 )
 

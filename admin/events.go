@@ -21,18 +21,21 @@ const snapshotKind = "snapshot"
 
 // event is the data of one event of membership.
 type event struct {
-	Kind     string   `json:"kind"`
-	Member   *member  `json:"member,omitempty"`
-	Previous string   `json:"previous,omitempty"`
-	Leader   string   `json:"leader,omitempty"`
-	Role     string   `json:"role,omitempty"`
-	Text     string   `json:"text"`
-	Missed   bool     `json:"missed,omitempty"`  // of a snapshot: the reader was too slow
-	Members  *members `json:"members,omitempty"` // of a snapshot
+	Kind     string    `json:"kind"`
+	At       time.Time `json:"at"` // when this node told of it, on its clock
+	Reason   string    `json:"reason,omitempty"`
+	Member   *member   `json:"member,omitempty"`
+	Previous string    `json:"previous,omitempty"`
+	Leader   string    `json:"leader,omitempty"`
+	Role     string    `json:"role,omitempty"`
+	Text     string    `json:"text"`
+	Missed   bool      `json:"missed,omitempty"`  // of a snapshot: the reader was too slow
+	Members  *members  `json:"members,omitempty"` // of a snapshot
 }
 
 func eventOf(e *kith.Event) event {
-	out := event{Kind: e.Kind.String(), Role: e.Role, Text: e.String(), Missed: e.Missed}
+	out := event{Kind: e.Kind.String(), At: time.Now().UTC(), Reason: reasonOf(e), Role: e.Role, Text: e.String(),
+		Missed: e.Missed}
 	if e.Kind == kith.Snapshot {
 		all := membersOf(e.View)
 		out.Kind, out.Members = snapshotKind, &all
@@ -46,6 +49,14 @@ func eventOf(e *kith.Event) event {
 		out.Member, out.Previous = &m, e.Previous.String()
 	}
 	return out
+}
+
+// reasonOf is why something happened, as far as the event says.
+func reasonOf(e *kith.Event) string {
+	if why := e.Reason(); why != "" {
+		return why
+	}
+	return e.Detail
 }
 
 // shardEvent is the data of one event of sharding.

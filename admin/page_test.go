@@ -5,6 +5,7 @@ package admin
 import (
 	"io/fs"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -73,7 +74,31 @@ func TestPageBuildsNoMarkup(t *testing.T) {
 		body, err := pageFiles.ReadFile(name)
 		require.NoError(t, err)
 		text := strings.ReplaceAll(string(body), "http://www.w3.org/2000/svg", "")
+		text = strings.Replace(text, docsAt, "", 1) // a reader may follow it, the page fetches nothing from there
 		require.Empty(t, bad.FindString(text), name)
 	}
 	require.NotEmpty(t, bad.FindString(`<p onclick="x">`))
+}
+
+// docsAt is where the page's links to the documentation lead.
+const docsAt = "https://github.com/kith-io/kith/blob/main/docs/"
+
+// What to do next is linked: each page and heading that is named is there (OPS-1).
+func TestPageLinksToDocumentation(t *testing.T) {
+	model, err := pageFiles.ReadFile("page/model.js")
+	require.NoError(t, err)
+	links := regexp.MustCompile(`docs\("([^"#]+)#?([^"]*)"\)`).FindAllStringSubmatch(string(model), -1)
+	require.Greater(t, len(links), 5)
+	for _, l := range links {
+		text, err := os.ReadFile("../docs/" + l[1])
+		require.NoError(t, err)
+		found := l[2] == ""
+		for _, line := range strings.Split(string(text), "\n") {
+			if heading, is := strings.CutPrefix(line, "## "); is {
+				slug := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(heading), "")
+				found = found || strings.ReplaceAll(slug, " ", "-") == l[2]
+			}
+		}
+		require.True(t, found, "docs/%s has no heading #%s", l[1], l[2])
+	}
 }

@@ -27,7 +27,15 @@ type rates struct {
 	DataOut  float64 `json:"data_out"` // the same
 	Control  float64 `json:"control"`  // bytes on control connections, both ways
 	Underway int     `json:"asks"`     // asks of this node that wait for their answers, now
+	Sums     sums    `json:"sums"`     // since the start of the node
 	Times    []times `json:"times"`    // how long handlers and asks took in between, sampled
+}
+
+// sums is what Refused, Failed and Lost of rates count, since the start of the node.
+type sums struct {
+	Refused uint64 `json:"refused"`
+	Failed  uint64 `json:"failed"`
+	Lost    uint64 `json:"lost"`
 }
 
 // times is how long one kind of call of one type took, in microseconds.
@@ -78,7 +86,7 @@ func (m *meter) look(at time.Time, s *kith.Stats) *rates {
 	if over < leastBetween {
 		return m.now
 	}
-	r := &rates{Over: over.Seconds(), Underway: s.AsksUnderway, Times: m.took()}
+	r := &rates{Over: over.Seconds(), Underway: s.AsksUnderway, Sums: sums{c.refused, c.failed, c.lost}, Times: m.took()}
 	for _, f := range []struct {
 		rate      *float64
 		now, last uint64

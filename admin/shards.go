@@ -21,6 +21,7 @@ type types struct {
 // typeInfo is one type registered on this node.
 type typeInfo struct {
 	Name     string `json:"name"`
+	Kind     string `json:"kind"` // entities, singleton, daemons or pool
 	Shards   uint32 `json:"shards"`
 	Role     string `json:"role,omitempty"`
 	Mode     string `json:"mode"`
@@ -37,7 +38,7 @@ func (a *api) types(w http.ResponseWriter, _ *http.Request) {
 	for _, r := range a.node.Regions() {
 		t := r.Type()
 		s := here[t.Name]
-		out.Types = append(out.Types, typeInfo{t.Name, t.Shards, t.Role, t.Mode.String(), s.Hosted, s.Entities})
+		out.Types = append(out.Types, typeInfo{t.Name, s.Kind, t.Shards, t.Role, t.Mode.String(), s.Hosted, s.Entities})
 	}
 	say(w, http.StatusOK, out)
 }

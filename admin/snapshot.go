@@ -42,6 +42,7 @@ type snapshot struct {
 // typeState is what one type has on this node.
 type typeState struct {
 	Name     string `json:"name"`
+	Kind     string `json:"kind"` // entities, singleton, daemons or pool
 	Shards   uint32 `json:"shards"`
 	Hosted   int    `json:"hosted"`   // shards that live here
 	Stopping int    `json:"stopping"` // of them, those that are being stopped
@@ -74,7 +75,7 @@ func (l *local) look(ctx context.Context) (*snapshot, error) {
 	s.Decisions = s.Decisions[max(0, len(s.Decisions)-maxDecisions):]
 	for i := range stats.Types[:min(len(stats.Types), maxTypes)] {
 		t := &stats.Types[i]
-		s.Types = append(s.Types, typeState{t.Name, t.Shards, t.Hosted, t.Stopping, t.Entities, t.ParkedBytes,
+		s.Types = append(s.Types, typeState{t.Name, t.Kind, t.Shards, t.Hosted, t.Stopping, t.Entities, t.ParkedBytes,
 			t.MailboxBytes})
 	}
 	return s, nil

@@ -12,7 +12,9 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/latency"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shard"
 )
 
 // Peers are joined by identity from links and suspicions, bounded, and those in trouble come first.
@@ -105,9 +107,39 @@ func TestGrades(t *testing.T) {
 		grade, kept := gradeOfShard(k)
 		require.Equal(t, []any{gradeBad, true}, []any{grade, kept}, k)
 	}
-	require.Equal(t, gradeBad, gradeOf(kith.UnreachableMember))
-	require.Equal(t, gradeGood, gradeOf(kith.MemberUp))
-	require.Equal(t, gradeNews, gradeOf(kith.LeaderChanged))
+	require.Equal(t, gradeBad, gradeOf(&kith.Event{Event: membership.Event{Kind: kith.UnreachableMember}}))
+	require.Equal(t, gradeGood, gradeOf(&kith.Event{Event: membership.Event{Kind: kith.MemberUp}}))
+	require.Equal(t, gradeNews, gradeOf(&kith.Event{Event: membership.Event{Kind: kith.LeaderChanged}}))
+}
+
+// Words read right: who was no member before is new, who is given up is so for a reason, and the end of an outage says
+// how long it took (OPS-1).
+func TestWords(t *testing.T) {
+	n1, n2 := kith.ID{Addr: peer.MustAddr("n1:1"), Inc: 1}, kith.ID{Addr: peer.MustAddr("n2:1"), Inc: 2}
+	view := &kith.View{Accusations: []cluster.Accusation{{Observer: n1, Subject: n2}}}
+	member := kith.Member{ID: n2}
+	down := kith.Member{ID: n2, Status: kith.Down, Cause: cluster.CauseResolver, By: n1}
+	for want, e := range map[string]membership.Event{
+		"n2:1#2 joins the cluster":                      {Kind: kith.MemberJoined, Member: member, Previous: cluster.Removed},
+		"n2:1#2 does not answer, says n1:1#1":           {Kind: kith.UnreachableMember, Member: member},
+		"n2:1#2 is given up as dead":                    {Kind: kith.MemberDowned, Member: down, Previous: kith.Up},
+		"n2:1#2 is removed from the cluster":            {Kind: kith.MemberRemoved, Member: member, Last: kith.Down},
+		"n2:1#2 has left the cluster":                   {Kind: kith.MemberRemoved, Member: member, Last: kith.Exiting},
+		"The outage of n2:1#2 is over after 22.5s":      {Kind: kith.OutageOver, Member: member, For: 22512e6},
+		"n1:1#1 leads now":                              {Kind: kith.LeaderChanged, Leader: n1},
+		"The cluster has no leader":                     {Kind: kith.LeaderChanged},
+		"Settings differ":                               {Kind: kith.SettingsDiffer, Detail: "x"},
+		"All members have seen one state again":         {Kind: kith.ConvergenceRestored},
+		"This node handles messages again, after 150ms": {Kind: kith.NodeResumed, For: 150 * time.Millisecond},
+	} {
+		require.Equal(t, want, wordsOf(&kith.Event{Event: e, View: view}))
+	}
+	require.Equal(t, "member-joined n2:1#2 (was unknown)",
+		membership.Event{Kind: kith.MemberJoined, Member: member, Previous: cluster.Removed}.String())
+	why := reasonOf(&kith.Event{Event: membership.Event{Kind: kith.MemberDowned, Member: down}})
+	require.Contains(t, why, "downed by n1:1#1")
+	require.Equal(t, "33 shards of counter wait: n2:1#2 is lost",
+		shardWordsOf(&kith.ShardEvent{Name: "counter", Event: shard.Event{Kind: kith.ShardsWait, Home: n2, Shards: 33}}))
 }
 
 // A node tells what happened before anybody asked, how its peers do and how fast it is, in terms of the description.

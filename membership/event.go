@@ -57,6 +57,8 @@ const (
 
 	ClusterFormed EventKind = 45 // this node has formed the cluster; Detail says why it did
 	JoinPutOff    EventKind = 46 // By is not let in for now: a member and it do not hear each other; Detail says which
+
+	OutageOver EventKind = 47 // Member answers again, or what lived there may be served elsewhere; Detail says which
 )
 
 var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", "member-left", "member-exited",
@@ -64,7 +66,7 @@ var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", 
 	"member-weakly-up", "member-preparing-for-shutdown", "member-ready-for-shutdown", "metadata-changed",
 	"member-quarantined", "partitions-changed", 32: "convergence-blocked", "convergence-restored", "self-indicted",
 	"twin-cluster", "settings-differ", 40: "forming-held", "split-cluster", "not-up-yet", "node-suspended", "node-resumed",
-	"cluster-formed", "join-put-off"}
+	"cluster-formed", "join-put-off", "outage-over"}
 
 // OfView reports whether the kind tells a difference between two views. Others come without a new view.
 func (k EventKind) OfView() bool { return k < ConvergenceBlocked }
@@ -97,7 +99,7 @@ type Event struct {
 	Detail  string   // in words, of the kinds from TwinCluster on
 	Waiting *Waiting // for NotUpYet
 
-	For time.Duration // for NodeResumed: how long no message was handled
+	For time.Duration // for NodeResumed: how long no message was handled; for OutageOver: how long it took
 }
 
 // Reason says why a member was downed, removed or quarantined, or why this node indicted itself; empty for every other
@@ -175,10 +177,26 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
 	case NodeResumed:
 		return fmt.Sprintf("%s after %v: %s", e.Kind, e.For, e.Detail)
+	case OutageOver:
+		return fmt.Sprintf("%s %s after %v: %s", e.Kind, e.Member.ID, e.For.Round(time.Millisecond), e.Detail)
 	case ConvergenceRestored:
 		return fmt.Sprintf("%s after %v", e.Kind, e.Convergence.For)
 	case RoleLeaderChanged:
 		return fmt.Sprintf("%s %s %s", e.Kind, e.Role, e.Leader)
 	}
-	return fmt.Sprintf("%s %s (%s)", e.Kind, e.Member.ID, e.Previous)
+	if e.Kind == UnreachableMember || e.Kind == ReachableMember {
+		return fmt.Sprintf("%s %s", e.Kind, e.Member.ID)
+	}
+	if why := e.Reason(); why != "" {
+		return fmt.Sprintf("%s %s (was %s): %s", e.Kind, e.Member.ID, was(e.Previous), why)
+	}
+	return fmt.Sprintf("%s %s (was %s)", e.Kind, e.Member.ID, was(e.Previous))
+}
+
+// was is the status before an event in words: who had been removed, or never was there, is not known.
+func was(s cluster.Status) string {
+	if s == cluster.Removed {
+		return "unknown"
+	}
+	return s.String()
 }

@@ -11,7 +11,10 @@ import (
 // Type is a snapshot of one type on this node. Counts are those since the node's start; what handlers did is up to
 // 0.1 s old, that of a Blocking entity up to the end of its run.
 type Type struct {
-	Name          string
+	Name string
+	// Kind is what the type was registered as: "entities", "singleton", "daemons", or "pool" for the workers of a pool and
+	// the instances of a partition.
+	Kind          string
 	Shards        uint32
 	Hosted        int // shards that live here
 	Stopping      int // of them, being stopped

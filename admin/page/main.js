@@ -4,7 +4,7 @@ import { byId, micros, set, short } from "./dom.js";
 import { Model } from "./model.js";
 import { legend, Ring } from "./ring.js";
 import { links, Matrix, phi, reach } from "./matrix.js";
-import { banner, decisions, detail, events, live as tellLive, partitions, shards, tiles } from "./panels.js";
+import { banner, decisions, detail, events, live as tellLive, nodes, partitions, shards, tiles, trouble } from "./panels.js";
 import { Chart, rates, times } from "./charts.js";
 import { Where } from "./where.js";
 import { follow } from "./stream.js";
@@ -12,11 +12,11 @@ import { follow } from "./stream.js";
 const model = new Model();
 let chosen = "", heard = null, state = "lost", why = "";
 
-const ring = new Ring(byId("ring"), (id) => {
+const pick = (id) => {
   chosen = id === chosen ? "" : id;
   show();
-});
-legend(byId("legend"));
+};
+const ring = new Ring(byId("ring"), pick);
 const matrices = [
   new Matrix(byId("reach"), "Which node hears which", reach),
   new Matrix(byId("phi"), "How each node judges the silence of each other one", phi),
@@ -32,7 +32,10 @@ function show() {
   set(byId("cluster"), model.viewer ? `cluster ${model.viewer.snap.members.cluster}` : "no cluster yet");
   if (live) banner(model);
   tiles(model);
+  trouble(model);
   ring.show(model, chosen);
+  legend(byId("legend"), model);
+  nodes(model, chosen, pick);
   detail(model, chosen);
   shards(model, chosen);
   partitions(model);

@@ -14,6 +14,18 @@ export const signs = {
   gone: ["○", "gone"],
 };
 
+/** docs is a page of the documentation: what to do next. The page works without it. */
+const docs = (page) => `https://github.com/kith-io/kith/blob/main/docs/${page}`;
+
+const outage = { say: "What happens meanwhile", page: docs("failover.md#while-it-lasts") };
+const twin = { say: "Which of the two to end", page: docs("troubleshooting.md#two-clusters-where-there-should-be-one") };
+const sidesEnd = { say: "Which side goes on", page: docs("split-brain.md#explained") };
+const quiet = { say: "What a node that handles nothing waits for", page: docs("troubleshooting.md#nothing-is-handled-on-one-node") };
+const unhandled = { say: "Why messages are not handled", page: docs("troubleshooting.md#messages-are-not-handled") };
+const lossy = { say: "Which counter has them, and why", page: docs("account.md#lost-and-not-reported") };
+const homeless = { say: "Why shards have no home", page: docs("troubleshooting.md#shards-are-not-where-they-should-be") };
+const comeAndGo = { say: "Members that come and go", page: docs("troubleshooting.md#members-come-and-go") };
+
 const staleAfter = 3; // s: an older answer of a node is no news
 const staleRefused = 1; // s: the same of a node that has refused a newer one
 const keepGone = 15 * 60; // s that a node which is no member any more stays on the page
@@ -25,7 +37,8 @@ export class Model {
   sources = []; // the nodes that are asked, in their order
   types = [];
   partitions = [];
-  problems = []; // {bad: bool, text}, the worst first
+  problems = []; // {bad: bool, text, next: {say, page, command}}, the worst first
+  apart = false; // there has been no convergence for longer than a moment
   events = []; // newest first
   decisions = [];
   series = []; // {at, rates: Map(source key -> messages/s), ask: [p50, p99], handler: [p50, p99]}
@@ -136,8 +149,8 @@ export class Model {
   /** said is a text of a node in which others are called by the names that they have on this page. */
   said(text) {
     for (const n of this.nodes) {
-      if (!n.given) continue;
       text = text.split(n.id).join(n.label);
+      if (!n.given) continue;
       if (!this.nodes.some((o) => o !== n && o.addr.startsWith(n.addr))) text = text.split(n.addr).join(n.label);
     }
     return text;
@@ -169,11 +182,19 @@ export class Model {
       const most = Math.max(homed, this.#most.get(t.report.name) || 0);
       this.#most.set(t.report.name, most);
       const entities = list.reduce((sum, r) => sum + (r.sure ? r.entities : 0), 0);
+      const own = this.sources.flatMap((o) => (o.snap ? o.snap.types : [])).find((x) => x.name === t.report.name);
       return {
+        kind: (own && own.kind) || "entities",
         name: t.report.name, shards: t.report.shards, homed, most, entities, rows: list, moving: t.moving,
         moves: t.report.moves, coordinator: t.report.coordinator || "", missing: t.report.missing, age: t.age_s,
       };
     });
+  }
+
+  /** shardsAt is how many shards of all types live at a node, and whether that is of now. */
+  shardsAt(id) {
+    const rows = this.types.flatMap((t) => t.rows.filter((r) => r.id === id));
+    return { count: rows.reduce((sum, r) => sum + r.hosted, 0), sure: rows.every((r) => r.sure) };
   }
 
   /** #told joins events and decisions of all nodes: what several of them say at the same time is one line. */
@@ -186,7 +207,7 @@ export class Model {
       all.sort((x, y) => y.ms - x.ms);
       const out = [];
       for (const e of all) {
-        const same = out.find((x) => x.text === e.text && Math.abs(x.ms - e.ms) < 2000 && !x.by.includes(e.by[0]));
+        const same = out.find((x) => (x.words || x.text) === (e.words || e.text) && Math.abs(x.ms - e.ms) < 2000 && !x.by.includes(e.by[0]));
         if (same) same.by.push(e.by[0]);
         else out.push(e);
         if (out.length >= 100) break;
@@ -199,13 +220,16 @@ export class Model {
 
   #measure(now) {
     const point = { at: now, rates: new Map(), ask: null, handler: null };
-    const sum = { handled: 0, refused: 0, failed: 0, lost: 0, bytes: 0, asks: 0, known: false };
+    const sum = { handled: 0, refused: 0, failed: 0, lost: 0, bytes: 0, asks: 0, parked: 0, known: false,
+      all: { refused: 0, failed: 0, lost: 0 } };
     for (const o of this.sources) {
       const r = o.live && o.snap.rates;
       if (!r) continue;
       sum.known = true;
       for (const k of ["handled", "refused", "failed", "lost", "asks"]) sum[k] += r[k];
       sum.bytes += r.data_out;
+      for (const k of Object.keys(sum.all)) sum.all[k] += (r.sums && r.sums[k]) || 0;
+      for (const t of o.snap.types) sum.parked += t.parked || 0;
       point.rates.set(o.key, r.handled);
       for (const t of r.times) {
         const worst = point[t.measure] || [0, 0];
@@ -221,8 +245,8 @@ export class Model {
   /** #judge says what is wrong, the worst first. */
   #judge(now) {
     const out = [], amiss = new Map();
-    const bad = (text) => out.push({ bad: true, text });
-    const warn = (text) => out.push({ bad: false, text });
+    const bad = (text, next) => out.push({ bad: true, text, next });
+    const warn = (text, next) => out.push({ bad: false, text, next });
     const lasting = (what) => { // reports whether that has gone on for longer than a moment
       amiss.set(what, this.#amiss.get(what) ?? now);
       return now - amiss.get(what) >= patience;
@@ -230,51 +254,56 @@ export class Model {
     const names = (ids) => ids.map((id) => this.name(id)).join(", ");
     const joined = this.sources.filter((o) => o.joined);
     if (new Set(joined.map((o) => o.snap.members.cluster).filter((c) => !/^0+$/.test(c))).size > 1) {
-      bad("These nodes are in different clusters.");
+      bad("These nodes are in different clusters.", twin);
     }
     const sides = this.#sides(joined);
-    if (sides.length > 1) bad(`The cluster is split: ${sides.map((s) => names(s.map((o) => o.self))).join(" | ")}.`);
+    if (sides.length > 1) bad(`The cluster is split: ${sides.map((s) => names(s.map((o) => o.self))).join(" | ")}.`, sidesEnd);
     const again = this.#outages(joined);
     for (const n of this.nodes) {
       const o = n.source;
       if (n.state === "unreachable") {
-        bad(`${n.label} is unreachable${n.accused.size ? `, say ${names([...n.accused.keys()])}` : ""}.${again(n.id)}`);
+        const command = `kith down ${n.addr} --dry-run`; // --dry-run changes nothing
+        bad(`${n.label} is unreachable${n.accused.size ? `, say ${names([...n.accused.keys()])}` : ""}.${again(n.id)}`, { ...outage, command });
       } else if (n.state === "down") {
-        bad(`${n.label} is down${n.member.cause ? ` (${n.member.cause})` : ""}.${again(n.id)}`);
+        bad(`${n.label} is down${n.member.cause ? ` (${n.member.cause})` : ""}.${again(n.id)}`, outage);
       } else if (n.state === "suspended") {
-        bad(`${n.label} handles no messages: ${o.snap.health.reason || "it is suspended"}.`);
+        bad(`${n.label} handles no messages: ${o.snap.health.reason || "it is suspended"}.`, quiet);
       } else if (n.state === "silent" && lasting(`silent ${n.id}`)) {
-        bad(`${n.label} has not answered since ${clock(1000 * (now - o.age))}, and is a member.`);
+        bad(`${n.label} has not answered since ${clock(1000 * (now - o.age))}, and is a member.`, comeAndGo);
       } else if (n.state === "gone" && o && o.error && now - n.since < 60) {
         warn(`${n.label} is gone since ${clock(1000 * n.since)}.`);
       }
     }
-    for (const id of again.rest()) bad(`${this.name(id)} is lost.${again(id)}`);
+    const apart = []; // who sees no convergence
+    for (const id of again.rest()) bad(`${this.name(id)} is lost.${again(id)}`, outage);
     for (const o of this.sources) {
       if (!o.snap && o.age > staleAfter) warn(`${o.name || "The node"} has not answered: ${o.error || "no answer yet"}.`);
       if (!o.joined) continue;
       for (const t of o.snap.health.twins || []) {
         bad(t.cluster === o.snap.members.cluster
           ? `Another side of this cluster lives at ${t.via} and has removed this one: end one of the two.`
-          : `Another cluster of this name (${t.cluster}) lives at ${t.via}: end one of the two.`);
+          : `Another cluster of this name (${t.cluster}) lives at ${t.via}: end one of the two.`, twin);
       }
       const c = o.snap.convergence;
-      if (!c.converged && c.for_s && lasting(`convergence ${o.key}`)) this.#apart(o, c, warn);
+      if (!c.converged && c.for_s && lasting(`convergence ${o.key}`)) apart.push(o);
+      if (o.snap.health.draining) warn(`${this.name(o.self)} drains: everything moves away from it, and it stays a member.`, {
+        say: "It ends with", command: "kith drain --undo" });
       for (const p of o.snap.peers.peers) {
         const link = `${this.name(o.self)} to ${this.name(p.peer)}`;
-        if (p.links_full) bad(`The link from ${link} is full: sends are refused.`);
-        else if (p.links_stalled && lasting(`stalled ${link}`)) warn(`The link from ${link} stands still: no credit comes.`);
+        if (p.links_full) bad(`The link from ${link} is full: sends are refused.`, unhandled);
+        else if (p.links_stalled && lasting(`stalled ${link}`)) warn(`The link from ${link} stands still: no credit comes.`, unhandled);
       }
       const r = o.snap.rates;
-      if (r && r.lost > 0) bad(`${this.name(o.self)} loses ${short(r.lost)} messages a second.`);
+      if (r && r.lost > 0) bad(`${this.name(o.self)} loses ${short(r.lost)} messages a second.`, lossy);
     }
+    this.#apart(apart, warn);
     for (const t of this.types) {
       if (t.homed < t.most && lasting(`homes ${t.name}`)) {
-        bad(`${many(t.most - t.homed, "shard")} of ${t.name} ${t.most - t.homed === 1 ? "has" : "have"} no home.`);
+        bad(`${many(t.most - t.homed, "shard")} of ${t.name} ${t.most - t.homed === 1 ? "has" : "have"} no home.`, homeless);
       }
-      const silent = t.missing.filter((id) => !this.node(id) || this.node(id).state !== "gone");
+      const silent = t.missing.filter((id) => !this.node(id) || !["gone", "unreachable", "down"].includes(this.node(id).state));
       if (silent.length && lasting(`missing ${t.name}`)) {
-        warn(`${names(silent)} did not say what shards of ${t.name} live there.`);
+        warn(`${names(silent)} did not say what shards of ${t.name} live there.`, comeAndGo);
       }
     }
     this.#amiss = amiss;
@@ -317,8 +346,12 @@ export class Model {
     return again;
   }
 
-  #apart(o, c, warn) {
-    const who = c.blockers.map((b) => this.name(b.member));
-    warn(`No convergence at ${this.name(o.self)}${who.length ? `: it waits for ${who.slice(0, 3).join(", ")}` : ""}.`);
+  /** #apart says in one line who sees no convergence, and for whom it waits. */
+  #apart(list, warn) {
+    this.apart = list.length > 0;
+    if (!this.apart) return;
+    const at = list.map((o) => this.name(o.self)), who = new Set(list.flatMap((o) => o.snap.convergence.blockers.map((b) => this.name(b.member))));
+    const waits = who.size ? `: ${at.length > 1 ? "they wait" : "it waits"} for ${[...who].slice(0, 3).join(", ")}` : "";
+    warn(`No convergence at ${at.slice(0, 8).join(", ")}${waits}.`, { say: "Who holds it up, and why", command: "kith explain" });
   }
 }

@@ -48,7 +48,7 @@ export class Ring {
       attr(glyph, { "font-size": size });
       set(label, list.length > 24 ? "" : (leader ? "★ " : "") + clip(n.label));
       attr(label, { y: y > mid + 60 || y > mid - 20 ? size + 15 : -size - 6 });
-      set(title, text);
+      set(title, `${text}. A click shows more of it.`);
     });
     const accusations = [];
     for (const n of list) for (const by of n.accused.keys()) if (place.has(by) && n.state !== "gone") accusations.push([by, n.id]);
@@ -86,9 +86,9 @@ export class Ring {
 
 const clip = (text) => (text.length > 18 ? text.slice(0, 17) + "…" : text);
 
-/** legend explains the signs. */
-export function legend(parent) {
-  for (const [state, [sign, word]] of Object.entries(signs)) {
-    parent.append(h("li", { class: state }, h("span", { class: "sign", "aria-hidden": "true" }, sign), word));
-  }
+/** legend explains the signs that are on the page. */
+export function legend(parent, model) {
+  const there = Object.keys(signs).filter((state) => model.nodes.some((n) => n.state === state));
+  keyed(parent, there, (state) => state, (state) => h("li", { class: state },
+    h("span", { class: "sign", "aria-hidden": "true" }, signs[state][0]), signs[state][1]), () => {});
 }

@@ -159,6 +159,13 @@ func (b *tab) media(name, value string) {
 	})
 }
 
+// resize gives the window another width.
+func (b *tab) resize(width int64) {
+	b.t.Helper()
+	do(b, chromedp.EmulateViewport(width, 900))
+	b.until("innerWidth === %d", width)
+}
+
 // picture keeps a screenshot in the directory that KITH_PAGE_PICTURES names, if it names one.
 func (b *tab) picture(name string) {
 	b.t.Helper()

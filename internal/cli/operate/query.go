@@ -197,7 +197,14 @@ func (c *Shards) Run(to *Console) error {
 	if err := c.ask(to, "GET", "/v1/types/"+url.PathEscape(*c.Type), &r); err != nil || c.JSON {
 		return err
 	}
-	fmt.Fprintf(to.Out, "%d of %d shards live somewhere; coordinator %s\n", r.Homed, r.Shards, cli.OneLine(r.Coordinator))
+	var m membersAnswer
+	if err := c.ask(to, "GET", "/v1/members", &m); err != nil {
+		return err
+	}
+	fmt.Fprintf(to.Out, "%s; coordinator %s\n", homes(r.Homed, r.Shards, len(m.Outages) > 0), cli.OneLine(r.Coordinator))
+	for _, o := range m.Outages {
+		fmt.Fprintln(to.Out, cli.OneLine(o.Text))
+	}
 	rows := [][]string{{"NODE", "SHARDS", "ENTITIES"}}
 	for _, n := range r.Nodes {
 		rows = append(rows, []string{n.Node, fmt.Sprint(n.Shards), fmt.Sprint(n.Entities)})
@@ -211,6 +218,18 @@ func (c *Shards) Run(to *Console) error {
 			cli.OneLine(m.To), cli.OneLine(m.Phase), m.Age)
 	}
 	return nil
+}
+
+// homes says how many shards have one. A shard to which nobody has sent yet needs none; while a member is lost, it is
+// not known here which do.
+func homes(homed, all int, lost bool) string {
+	switch {
+	case homed == all:
+		return fmt.Sprintf("all %d shards live somewhere", all)
+	case lost:
+		return fmt.Sprintf("%d of %d shards live somewhere", homed, all)
+	}
+	return fmt.Sprintf("%d of %d shards live somewhere, the others need no home yet", homed, all)
 }
 
 // Explain is the verb that asks what a node waits for, and what its resolver decided.
@@ -297,13 +316,20 @@ func (c *Events) Run(to *Console) error {
 	lines.Buffer(nil, 16<<20) // a snapshot of a large cluster
 	for lines.Scan() {
 		data, is := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
-		var v struct{ Text string }
+		var v struct {
+			At   time.Time
+			Text string
+		}
 		switch {
 		case !is:
 		case c.JSON:
 			fmt.Fprintf(to.Out, "%s\n", data)
 		case json.Unmarshal(data, &v) == nil:
-			fmt.Fprintln(to.Out, cli.OneLine(v.Text))
+			at := v.At.Format(time.RFC3339)
+			if v.At.IsZero() { // of a node that says no times
+				at = "-"
+			}
+			fmt.Fprintf(to.Out, "%s  %s\n", at, cli.OneLine(v.Text))
 		}
 	}
 	if err := lines.Err(); err != nil && ctx.Err() == nil {

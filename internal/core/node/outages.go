@@ -70,6 +70,9 @@ func (o *Outages) find(id peer.ID) (int, bool) {
 	return slices.BinarySearchFunc(o.list, id, func(x Outage, id peer.ID) int { return x.Member.Compare(id) })
 }
 
+// NoOutage reports whether none is known, not even one that is over.
+func NoOutage(o *Outages) bool { return len(o.list) == 0 }
+
 // At returns those that are not over at now; the slice is the caller's.
 func (o *Outages) At(now time.Duration) []Outage {
 	return slices.DeleteFunc(slices.Clone(o.list), func(x Outage) bool { return x.Decided && x.Until <= now })

@@ -40,4 +40,7 @@ func (d *Driver) noteCounts() {
 		changed := s // s itself would be made anew at every step
 		d.counts.Store(&changed)
 	}
+	if over := d.takeover.over(d.now(), d.View()); over != nil {
+		d.events.publish(d.View(), over)
+	}
 }

@@ -97,8 +97,9 @@ func (d *Driver) Stats() Stats {
 
 func (r *Region) stats() TypeStats {
 	t := TypeStats{
-		Name: r.typ.Name, Shards: r.shards, ParkedBytes: r.parked.used.Load(), ParkedLost: r.count.parkedLost.Load(),
-		Refused: map[string]uint64{}, RefusedRemote: r.count.refusedThere.Load(), Unsent: r.count.unsent.Load(),
+		Name: r.typ.Name, Kind: kindOf(r.crew != nil, r.keep), Shards: r.shards, ParkedBytes: r.parked.used.Load(),
+		ParkedLost: r.count.parkedLost.Load(),
+		Refused:    map[string]uint64{}, RefusedRemote: r.count.refusedThere.Load(), Unsent: r.count.unsent.Load(),
 	}
 	put(&t, r.hosts.Stats())
 	t.Lease = r.leaseStats()
@@ -139,4 +140,17 @@ func put(t *TypeStats, st entity.Stats) {
 	t.Crashed = uint64(st.Crashed)
 	t.Pressure.Filled, t.Pressure.Full = st.Filled, st.Full
 	t.Entities, t.MailboxBytes = uint64(st.Live), uint64(st.QueuedBytes)
+}
+
+// kindOf says what a type was registered as, as stats.Type.Kind does: of workers, or kept alive so.
+func kindOf(crewed bool, k *Keep) string {
+	switch {
+	case crewed:
+		return "pool"
+	case k == nil:
+		return "entities"
+	case k.Run != nil:
+		return "daemons"
+	}
+	return "singleton"
 }

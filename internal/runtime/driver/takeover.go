@@ -3,7 +3,9 @@
 package driver
 
 import (
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,8 +23,9 @@ type takeover struct {
 
 	park     atomic.Int64 // how long a message may wait for a home, when that is derived
 	outages  atomic.Pointer[node.Outages]
-	short    bool // it was told that ParkTime is below the takeover time
-	outgrown bool // it was told that TakeoverTime is too short for so many members
+	open     []node.Outage // of the last step, until each is over
+	short    bool          // it was told that ParkTime is below the takeover time
+	outgrown bool          // it was told that TakeoverTime is too short for so many members
 }
 
 func (t *takeover) init(cfg *Config, log *slog.Logger) {
@@ -65,6 +68,34 @@ func (t *takeover) note(now time.Duration, n *flight.Node, v *membership.View, h
 	next := *t.outages.Load()
 	next.Follow(now, n.Node, t.cfg.node(), v, homes)
 	t.outages.Store(&next)
+}
+
+// over logs each outage that is over since the last step, and returns an event for it; nil mostly. Control goroutine.
+func (t *takeover) over(now time.Duration, v *membership.View) (events []membership.Event) {
+	if len(t.open) == 0 && node.NoOutage(t.outages.Load()) { // mostly
+		return nil
+	}
+	list := t.outages.Load().At(now)
+	for _, o := range t.open {
+		if slices.ContainsFunc(list, func(x node.Outage) bool { return x.Member == o.Member }) {
+			continue
+		}
+		m, in := v.Member(o.Member)
+		e := membership.Event{Kind: membership.OutageOver, For: now - o.Since, Detail: "it is gone, and nothing waits for it"}
+		switch {
+		case in && m.Status != membership.Down && v.Reachable(o.Member):
+			e.Detail = "it answers again"
+		case o.Decided && now >= o.Until:
+			e.Detail = fmt.Sprintf("what lived there may be served elsewhere, %d shards", o.Shards)
+		}
+		if e.Member.ID = o.Member; in {
+			e.Member = m
+		}
+		t.log.Info("outage is over", "member", e.Member.ID, "took", e.For, "why", e.Detail, "view", v.Seq)
+		events = append(events, e)
+	}
+	t.open = list
+	return events
 }
 
 // told returns the outages by the wall clock, in which the node's clock began at start. Any goroutine.
