@@ -49,6 +49,7 @@ var matrix = map[string]string{
 	"courier":             "peer stats wire",
 	// replicated values as a machine, and what runs it beside the control goroutine
 	"internal/core/replica":     "cluster peer stats wire",
+	"internal/core/quorum":      "gossip peer wire", // values on N replicas' disks
 	"internal/runtime/replicas": "internal/core/replica internal/base/callback cluster peer stats wire",
 	"replicated":                "root driver internal/core/replica internal/runtime/replicas peer wire",
 	"topic":                     "root driver entity replicated route peer wire shard/strategy",
@@ -212,7 +213,7 @@ var layers = []string{
 		"internal/core/partition",
 	"plane lifetime internal/core/leases store store/storetest transport fd fd/fdtest gossip courier " +
 		"internal/base/contract hello trust loop " +
-		"internal/core/replica internal/core/watch",
+		"internal/core/replica internal/core/watch internal/core/quorum",
 	"membership crdt members",
 	"shard shard/strategytest sbr sbr/leasetest singleton bootstrap/formation shutdown",
 	"node exec internal/core/survey internal/core/flight internal/runtime/replicas",

@@ -14,7 +14,7 @@ import (
 // pure packages are stepped: the same inputs give the same effects, in the simulator and on real sockets.
 var pure = strings.Fields(`wire peer route flow hello plane entity gossip fd courier cluster members membership crdt
 	shard shard/strategy sbr singleton bootstrap/formation node sparse internal/base/enum
-	internal/core/replica internal/core/partition internal/core/watch`)
+	internal/core/replica internal/core/partition internal/core/watch internal/core/quorum`)
 
 // bannedImports bring threads, clocks, randomness, I/O or logs; a row covers the packages below it too.
 var bannedImports = strings.Fields("sync os net log math/rand crypto/rand hash/maphash context syscall runtime io/fs " +

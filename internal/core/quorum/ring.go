@@ -1,0 +1,74 @@
+// Ring: who holds which group.
+
+package quorum
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// MembersCommand says which replicas there are, by the ids of their disks, and which of them answer.
+type MembersCommand struct{ All, Up peer.Set }
+
+// ring is the members, and the replicas of each group.
+type ring struct {
+	members peer.Set
+	up      peer.Set
+	groups  [Groups][]peer.ID
+}
+
+// assign takes other members, and returns the groups that self holds, a bit each.
+func (r *ring) assign(c MembersCommand, n int, self peer.ID) (in uint64) {
+	r.members, r.up = c.All.Clone(), c.Up.Clone()
+	for g := range r.groups {
+		r.groups[g] = replicasOf(uint8(g), r.members, n)
+		if slices.Contains(r.groups[g], self) {
+			in |= 1 << g
+		}
+	}
+	return in
+}
+
+// replicasOf returns the n members that hold a group, by consistent hashing: a member that comes or goes moves none of
+// the others. It goes by addresses, so that a new disk at an address has the place of the one that was lost.
+func replicasOf(group uint8, members peer.Set, n int) []peer.ID {
+	type weighed struct {
+		id peer.ID
+		w  uint64
+	}
+	all := make([]weighed, len(members))
+	for i, id := range members {
+		all[i] = weighed{id, xxhash.Sum64(binary.LittleEndian.AppendUint16(peer.AppendAddr(nil, id.Addr), uint16(group)))}
+	}
+	slices.SortFunc(all, func(a, b weighed) int { return cmp.Or(cmp.Compare(b.w, a.w), a.id.Compare(b.id)) })
+	out := make([]peer.ID, 0, n)
+	for i := range min(n, len(all)) {
+		out = append(out, all[i].id)
+	}
+	return out
+}
+
+// share reports whether two replicas both hold a group.
+func (r *ring) share(group int, a, b peer.ID) bool {
+	return slices.Contains(r.groups[group], a) && slices.Contains(r.groups[group], b)
+}
+
+// source returns another replica of a group that has not given all of it yet; zero for none.
+func (r *ring) source(group int, c *catching, self peer.ID, rng *rand.Rand) peer.ID {
+	var list []peer.ID
+	for _, id := range r.groups[group] {
+		if id != self && r.up.Has(id) && !slices.Contains(c.whole, id) {
+			list = append(list, id)
+		}
+	}
+	if len(list) == 0 {
+		return peer.ID{}
+	}
+	return list[rng.IntN(len(list))]
+}
