@@ -208,6 +208,9 @@ type (
 	BulkFullError = route.BulkFullError
 	// HeadersError says that a message was given more headers than may be; it matches ErrTooLarge.
 	HeadersError = route.HeadersError
+	// UnansweredError names the entity that has not answered an ask in time, or whose node was lost, and says when it is
+	// served again; it wraps the error of the reason.
+	UnansweredError = route.UnansweredError
 	// AsksFullError names the bound of asks under way; it matches ErrAsksFull.
 	AsksFullError = route.AsksFullError
 )

@@ -6,6 +6,7 @@ package route
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/kith-io/kith/peer"
 )
@@ -139,6 +140,39 @@ func (e *PeerError) Error() string {
 
 // Unwrap returns the error of the reason.
 func (e *PeerError) Unwrap() error { return e.Reason.Err() }
+
+// UnansweredError says which entity has not answered an ask that waited for it: its time was over, or the node that it
+// went to was lost. It wraps the error of the reason: ErrTimeout, ErrExpired, or ErrPeerLost. AskFunc has it not.
+type UnansweredError struct {
+	Type, ID string
+	// Owner is the node that was asked, or where the entity lived last while it has no home; zero: it is not known here.
+	Owner peer.ID
+	// Lost: the owner does not answer, or is lost, as the asker's node knows. ServedIn is how long, from the end of the
+	// ask, until what lived there may be served elsewhere at the earliest; zero: nobody decides, an operator has to.
+	Lost     bool
+	ServedIn time.Duration
+	Err      error
+}
+
+// Error says what Err does, names the entity, and says when it is served again.
+func (e *UnansweredError) Error() string {
+	s := fmt.Sprintf("%v: id %.64q of type %.64q", e.Err, e.ID, e.Type)
+	switch {
+	case !e.Lost:
+		return s
+	case e.ServedIn == 0:
+		return s + fmt.Sprintf("; %v, where it lives, is silent: it waits until that is heard again, or an operator downs it",
+			e.Owner)
+	}
+	return s + fmt.Sprintf("; %v, where it lived, is silent: it is served again in %v at the earliest", e.Owner,
+		e.ServedIn.Round(time.Millisecond))
+}
+
+// Unwrap returns Err.
+func (e *UnansweredError) Unwrap() error { return e.Err }
+
+// Unanswered reports whether no answer came of an ask that ended for r.
+func Unanswered(r Reason) bool { return r == TimedOut || r == Expired || r == PeerLost }
 
 // boundUnits says what the limit of a reason counts; a reason that is not here comes from no bound.
 var boundUnits = [reasonCount]string{

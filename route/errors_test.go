@@ -4,6 +4,7 @@ package route
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -29,6 +30,11 @@ func TestTypedErrors(t *testing.T) {
 		{&RefusedError{id, "x", MailboxFull, 7}, ErrMailboxFull, `7 bytes wait for the entity of type "x" at h:1#ff`},
 		{&RefusedError{id, "", Suspended, 0}, ErrSuspended, "at h:1#ff"},
 		{&PeerError{id, "x", PeerLost}, ErrPeerLost, `type "x" at h:1#ff`},
+		{&UnansweredError{Type: "x", ID: "a", Err: ErrExpired}, ErrTimeout, `: id "a" of type "x"`},
+		{&UnansweredError{Type: "x", ID: "a", Owner: id, Lost: true, Err: ErrPeerLost}, ErrPeerLost,
+			`of type "x"; h:1#ff, where it lives, is silent: it waits until that is heard again, or an operator downs it`},
+		{&UnansweredError{Type: "x", ID: "a", Owner: id, Lost: true, ServedIn: 17 * time.Second, Err: ErrTimeout},
+			ErrTimeout, `h:1#ff, where it lived, is silent: it is served again in 17s at the earliest`},
 	} {
 		require.ErrorIs(t, c.err, c.is)
 		require.ErrorContains(t, c.err, c.says)

@@ -64,6 +64,7 @@ func TestOutagesSayWhenAnEntityLivesAgain(t *testing.T) {
 	require.Equal(t, o.Shards, decided.Shards)
 	require.Contains(t, decided.String(), "is lost since")
 
+	told := !time.Now().Before(decided.ServedBy.Add(-2 * time.Second)) // a machine that stood still asks too late
 	for ctx := within(t); ; {
 		limited, cancel := context.WithTimeout(ctx, time.Second)
 		_, err := regions[0].Ask(limited, there, []byte("where"))
@@ -72,7 +73,19 @@ func TestOutagesSayWhenAnEntityLivesAgain(t *testing.T) {
 			break
 		}
 		require.NoError(t, ctx.Err())
+		var why *kith.UnansweredError
+		require.ErrorAs(t, err, &why)
+		require.Equal(t, []any{"echo", there, lost.ID()}, []any{why.Type, why.ID, why.Owner})
+		require.ErrorContains(t, err, fmt.Sprintf("id %q of type \"echo\"", there))
+		if why.Lost { // else it is over just now
+			require.Positive(t, why.ServedIn)
+			require.False(t, decided.ServedBy.Before(time.Now().Add(why.ServedIn-time.Minute)))
+			require.False(t, time.Now().Add(why.ServedIn).Before(decided.ServedBy), "not before it may be")
+			require.ErrorContains(t, err, "served again in")
+		}
+		told = told || why.Lost
 	}
+	require.True(t, told, "an ask that is not answered says when it would be")
 	require.False(t, time.Now().Before(decided.ServedBy), "it was served before it could be")
 	eventually(t, func() bool { return len(asker.Health().Outages) == 0 }, "it is over")
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/core/flow"
@@ -77,12 +78,28 @@ type regionSlot struct {
 	mu   sync.Mutex
 	slot flow.Slot
 	next *routeEntry // where the slot leads, once it is drained; set by lead
+	was  lastHome    // where it led last, while it leads nowhere
+}
+
+// lastHome names another node, in one word: a node knows of very many slots.
+type lastHome struct{ unique.Handle[peer.ID] }
+
+// id returns the node, the zero ID for none.
+func (h lastHome) id() peer.ID {
+	if h == (lastHome{}) {
+		return peer.ID{}
+	}
+	return h.Value()
 }
 
 // lead notes where the slot leads, nil for nowhere, and counts it there. The lock is held.
 func (s *regionSlot) lead(e *routeEntry) {
 	if s.next != nil && s.next.remote != nil {
 		s.next.remote.homes.Add(-1)
+		s.was = lastHome{unique.Make(s.next.remote.id)}
+	}
+	if e != nil {
+		s.was = lastHome{}
 	}
 	if s.next = e; e != nil && e.remote != nil {
 		e.remote.homes.Add(1)

@@ -36,6 +36,7 @@ type ask struct {
 	limit   uint32          // from when on its envelope says that nobody waits; limited
 	limited bool            // else its time is so long that its envelope says nothing
 	by      *lifetime.Shard // of the handler that asks
+	id      string          // of the entity
 	done    func(reply []byte, err error)
 }
 
@@ -65,7 +66,7 @@ func (t *asks) begin(due int64, most int) *ask {
 // end gives a waiter back.
 func (t *asks) end(a *ask) {
 	t.table.End(&a.Ask)
-	a.state, a.r, a.to, a.fence, a.done, a.by = 0, nil, peer.ID{}, route.Fence{}, nil, nil
+	a.state, a.r, a.id, a.to, a.fence, a.done, a.by = 0, nil, "", peer.ID{}, route.Fence{}, nil, nil
 }
 
 // waiting counts the asks that wait.
@@ -95,7 +96,7 @@ func (r *Region) ask(headers []byte, d time.Duration, id string, payload []byte,
 		return nil, fmt.Errorf("%w: %d on this node", route.ErrAsksFull, most)
 	}
 	a.by = p.asks.by
-	a.r, a.shard, a.over, a.done = r, n, p.clock()+d, done
+	a.r, a.shard, a.id, a.over, a.done = r, n, id, p.clock()+d, done
 	a.limit, a.limited = plane.LimitOf(a.Due(), d)
 	corr := a.Corr()
 	p.World.asked(p, payload, corr, d)
@@ -191,8 +192,12 @@ func (p *Process) answered(corr uint64, why route.Reason, payload []byte) {
 			p.World.Watcher.Violate(p, "asks", "an ask is ended twice")
 			return
 		}
+		err := plane.Ran(why, went, b, route.ReplyError(why, b))
+		if route.Unanswered(why) {
+			err = &route.UnansweredError{Type: a.r.Type.Name, ID: a.id, Owner: a.to, Err: err}
+		}
 		p.asks.end(a)
-		done(b, plane.Ran(why, went, b, route.ReplyError(why, b)))
+		done(b, err)
 	})
 }
 
