@@ -29,7 +29,8 @@ const module = "github.com/kith-io/kith"
 // rely on the types that these lead to: their exported fields and methods.
 var promised = strings.Fields(`kith cluster peer route stats shutdown discovery discovery/discoverytest bootstrap admin
 	metrics latency sim fd fd/fdtest lease shard/strategy shard/strategytest sbr/leasetest replicated
-	replicated/replicatedtest topic store store/storetest partition durable durable/durabletest sqlfence service gateway`)
+	replicated/replicatedtest topic store store/storetest partition durable durable/durabletest delivery
+	sqlfence service gateway`)
 
 // stillHidden are types of internal packages that exported names lead to. The list may only shrink.
 var stillHidden = []string{

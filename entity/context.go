@@ -205,6 +205,9 @@ func (c *Context) Detach() ReplyToken {
 	return ReplyToken{from: c.from, corr: c.corr}
 }
 
+// Detached reports whether the duty to answer was taken away from a call.
+func Detached(c *Context) bool { return !kept(c) && c.detached }
+
 // Passivate lets the entity go when this call returns: Stop is called, and the next message makes a fresh instance.
 func (c *Context) Passivate() {
 	if !kept(c) {

@@ -76,7 +76,7 @@ var logRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (info|warning|error) \\|
 // logging are the packages whose records operators of a node see.
 const logging = "internal/runtime/driver internal/runtime/exec internal/runtime/transport " +
 	"internal/runtime/trust internal/runtime/loop internal/base/logs " +
-	"internal/base/callback internal/cli/command admin bootstrap partition durable service"
+	"internal/base/callback internal/cli/command admin bootstrap partition durable delivery service"
 
 // TestPageOfLogLines: every warning and error that a node logs is on the page, with its level, and the page names no
 // message that no node logs.
@@ -106,7 +106,8 @@ func TestPageOfLogLines(t *testing.T) {
 
 // behindAQueue are the packages that take a logger of an embedder's, or make one for a node, and put it behind a queue
 // (internal/base/logs); the others are given theirs by these.
-var behindAQueue = strings.Fields("driver admin bootstrap internal/cli/command internal/lab/chaos durable service")
+var behindAQueue = strings.Fields("driver admin bootstrap internal/cli/command internal/lab/chaos durable delivery " +
+	"service")
 
 // given are packages with a Logger in a configuration that one of those fills in, and commands that are no nodes.
 var given = strings.Fields("root exec transport loop bench examples internal/base/logs")

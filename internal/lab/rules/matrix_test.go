@@ -59,9 +59,11 @@ var matrix = map[string]string{
 	// what durable entities need of a store, and the suite for engines; it may import testing
 	"store":               "route",
 	"durable":             "root route store wire internal/base/ground internal/base/logs",
-	"durable/durabletest": "durable root sim world store route internal/base/ground",
+	"durable/durabletest": "durable delivery root sim world store route internal/base/ground",
 	// storms of durable entities
 	"internal/lab/durables": "root durable durable/durabletest store sim world check storm membership shard route wire",
+	// messages that are kept until they are acknowledged, to entities without a state in a store
+	"delivery": "root entity route store wire internal/base/ground internal/base/logs",
 	// entities asked and told over HTTP
 	"gateway":         "root route internal/base/door internal/base/refuse",
 	"sqlfence":        "root", // states of entities in a SQL database, under fences
@@ -221,7 +223,8 @@ var layers = []string{
 		"internal/sim/model/quorum internal/sim/starts",
 	root,
 	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program replicated " +
-		"replicated/replicatedtest topic partition durable durable/durabletest sqlfence service gateway",
+		"replicated/replicatedtest topic partition durable durable/durabletest delivery sqlfence service " +
+		"gateway",
 	"internal/cli internal/cli/env internal/cli/env/envtest internal/cli/fleet internal/lab/bootruns " +
 		"internal/cli/ledger internal/lab/chaos internal/lab/rolling internal/lab/shardscale internal/cli/operate " +
 		"internal/lab/instances internal/lab/storebench internal/lab/durables " +

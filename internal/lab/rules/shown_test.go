@@ -32,6 +32,7 @@ func TestPagesShowWhatRuns(t *testing.T) {
 		{"docs/tutorial.md", "lobby", "examples/lobby/main.go", "package main\n"},
 		{"docs/tutorial.md", "lobby-test", "examples/lobby/main_test.go", ""},
 		{"docs/durable.md", "durable", "test/durable/purse/main.go", "package main\n"},
+		{"docs/delivery.md", "delivery", "delivery/example_test.go", ""},
 		{"docs/sql.md", "sql", "test/sqlfence/account/main.go", "package main\n"},
 		{"docs/simulator.md", "simtest", "sim/book_test.go", ""},
 	} {
