@@ -54,7 +54,7 @@ const (
 	ConvergenceBlocked  = membership.ConvergenceBlocked  // no convergence for 20 s, and again each 60 s
 	ConvergenceRestored = membership.ConvergenceRestored // there is convergence again
 	SelfSuspected       = membership.SelfSuspected       // this node gave up on most members, so the fault is its own
-	TwinCluster         = membership.TwinCluster         // a seed belongs to another cluster of this name: Event.Twin
+	DuplicateCluster    = membership.DuplicateCluster    // a seed belongs to another cluster of this name: Event.Duplicate
 	SplitCluster        = membership.SplitCluster        // two sides of this cluster live and have removed each other
 	SettingsDiffer      = membership.SettingsDiffer      // a join was let through with other settings: Event.Detail
 	FormingHeld         = membership.FormingHeld         // this node remembers a cluster and forms none: Event.Detail

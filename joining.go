@@ -108,8 +108,8 @@ func (c Config) over(d *driver.Driver, seeds []string) (Config, error) {
 // place of all that it was given before or is given later by UseSeeds (ErrSeedsOverridden). ErrJoinPending: it has
 // asked a member to admit it; call again later.
 //
-// For a node that has ended as the younger of two clusters (EndTwin) JoinCluster starts the next incarnation, with the
-// seeds that its EndedError names or with others: it joins the older cluster, whatever fences were issued under the
+// For a node that has ended as the younger of two clusters (EndDuplicate) JoinCluster starts the next incarnation, with
+// the seeds that its EndedError names or with others: it joins the older cluster, whatever fences were issued under the
 // younger.
 //
 // Called again it returns the same node, also after Rejoin; when ctx has ended or the next node could not be started,
@@ -186,10 +186,10 @@ var ErrNoRejoin = errors.New("kith: a node that ended so does not come back")
 
 // Rejoin starts the next incarnation of a node that the cluster has ended: one that was marked down, removed, cut off,
 // or not admitted in time (EndDowned, EndRemoved, EndIsolated, EndJoinTimeout), or that yields to an older cluster of
-// its name (EndTwin). The new one has the address and the configuration of n, asks the members that n knew beside its
-// seeds, and forms no cluster while one of them may carry the old one on, with Config.Directory or without. It need not
-// be Up when it is returned: register the types on it, and use it instead of n. Nothing that lived on n lives on it,
-// and each of n's regions goes on returning ErrStopped.
+// its name (EndDuplicate). The new one has the address and the configuration of n, asks the members that n knew beside
+// its seeds, and forms no cluster while one of them may carry the old one on, with Config.Directory or without. It need
+// not be Up when it is returned: register the types on it, and use it instead of n. Nothing that lived on n lives on
+// it, and each of n's regions goes on returning ErrStopped.
 //
 // Rejoin waits until n has ended and its shutdown has run, and then for a pause (RejoinLeast). Called again it returns
 // the same node. Errors: one that matches ErrNoRejoin and holds the *EndedError of n; those of Start, after which it
@@ -236,7 +236,7 @@ func endedError(err error) *EndedError {
 }
 
 // yielded reports whether err is that of a node that has ended as the younger of two clusters.
-func yielded(err error) bool { return endedAs(err, EndTwin) }
+func yielded(err error) bool { return endedAs(err, EndDuplicate) }
 
 // endedAs reports whether err is that of a node that has ended so.
 func endedAs(err error, kind EndKind) bool {
@@ -253,7 +253,7 @@ func comesBack(err error) bool {
 	switch e.Kind {
 	case EndDowned, EndRemoved, EndIsolated, EndJoinTimeout:
 		return true
-	case EndTwin:
+	case EndDuplicate:
 		return len(e.Seeds) > 0
 	}
 	return false

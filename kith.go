@@ -274,8 +274,8 @@ type (
 	Blocker = membership.Blocker
 	// Setting is one value on which all members must agree (MembershipConfig.Settings).
 	Setting = membership.Setting
-	// Twin is another cluster of this one's name.
-	Twin = membership.Twin
+	// Duplicate is another cluster of this one's name.
+	Duplicate = membership.Duplicate
 	// RoleMinimum is how many members of a role must be there before joining members are let in.
 	RoleMinimum = membership.RoleMinimum
 	// Waiting says what a node waits for before it is Up: in NotReadyError, Health and the event NotUpYet.
@@ -351,6 +351,6 @@ const (
 	EndJoinTimeout = membership.EndJoinTimeout // not admitted within Config.JoinTimeout
 	EndIsolated    = membership.EndIsolated    // heard no member for half of TombstoneRetention, or none is left
 	EndRejoin      = membership.EndRejoin      // left its cluster of one to join another (Node.JoinCluster)
-	EndTwin        = membership.EndTwin        // yields to an older cluster of this name: EndedError.Seeds
+	EndDuplicate   = membership.EndDuplicate   // yields to an older cluster of this name: EndedError.Seeds
 	EndClosed      = shutdown.EndClosed        // Close was called
 )

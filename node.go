@@ -52,9 +52,9 @@ type Health struct {
 	// Leases are the singletons that would live here, and wait for their lease (SingletonLease). The node is as ready as
 	// it would be without them.
 	Leases []LeaseWait
-	// Twins are the other clusters of this one's name that this node met within the last ten minutes, and other sides of
-	// its own cluster, which have its ClusterID: somebody has to end one of the two. The caller's.
-	Twins []Twin
+	// Duplicates are the other clusters of this one's name that this node met within the last ten minutes, and other sides
+	// of its own cluster, which have its ClusterID: somebody has to end one of the two. The caller's.
+	Duplicates []Duplicate
 	// Outages are the members that do not answer, and those that were lost whose shards wait, in the order of their
 	// identities: when what lived there is served again (docs/failover.md). The caller's.
 	Outages []Outage

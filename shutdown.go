@@ -43,7 +43,7 @@ const (
 	ReasonJoinUnsuccessful = shutdown.ReasonJoinUnsuccessful
 	ReasonRejoin           = shutdown.ReasonRejoin
 	ReasonIncompatible     = shutdown.ReasonIncompatible
-	ReasonTwin             = shutdown.ReasonTwin
+	ReasonDuplicate        = shutdown.ReasonDuplicate
 )
 
 // Errors of shutdowns; match with errors.Is.

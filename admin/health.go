@@ -31,7 +31,7 @@ const maxTwins = 16
 
 func healthOf(h kith.Health) health {
 	out := health{State: h.State, Since: h.Since, Reason: h.Reason, Drains: h.Draining}
-	for _, t := range h.Twins[:min(len(h.Twins), maxTwins)] {
+	for _, t := range h.Duplicates[:min(len(h.Duplicates), maxTwins)] {
 		out.Twins = append(out.Twins, twin{hex(t.ClusterID), t.Birth, t.Via.String()})
 	}
 	return out

@@ -91,7 +91,7 @@ func gradeOf(e *kith.Event) string {
 			return gradeNews // its next process is here
 		}
 		return gradeBad
-	case kith.UnreachableMember, kith.MemberQuarantined, kith.ConvergenceBlocked, kith.SelfSuspected, kith.TwinCluster,
+	case kith.UnreachableMember, kith.MemberQuarantined, kith.ConvergenceBlocked, kith.SelfSuspected, kith.DuplicateCluster,
 		kith.SplitCluster, kith.SettingsDiffer, kith.FormingHeld, kith.NodeSuspended, kith.NotUpYet, kith.JoinPutOff:
 		return gradeBad
 	case kith.MemberUp, kith.ReachableMember, kith.ConvergenceRestored, kith.NodeResumed, kith.OutageOver,

@@ -209,7 +209,7 @@ func TestTwoSidesOfOneClusterAreTold(t *testing.T) {
 	events, mail := told(ip(4), wire.KindRemovedNote, noteFor(0, 9))
 	require.Len(t, events, 1)
 	require.Equal(t, ip(4), events[0].By)
-	require.Equal(t, Twin{m.st.Cluster, m.st.Birth, ip(4).Addr}, *events[0].Twin)
+	require.Equal(t, Duplicate{m.st.Cluster, m.st.Birth, ip(4).Addr}, *events[0].Duplicate)
 	require.Contains(t, events[0].String(), ip(4).String())
 	require.Contains(t, events[0].String(), m.self.String())
 	require.Contains(t, mail, wire.KindRemovedNote, "the smaller side hears how this one stands")

@@ -127,13 +127,14 @@ const (
 	EndJoinTimeout EndKind = 5  // not admitted within Config.JoinTimeout
 	EndRejoin      EndKind = 7  // left its cluster of one to join another (JoinAnotherCommand)
 	EndIsolated    EndKind = 6  // alone or not let in for half of Config.TombstoneRetention, or nobody is left who was Up
-	EndTwin        EndKind = 10 // met the older and larger of two clusters of this name, so its own ends
+	EndDuplicate   EndKind = 10 // met the older and larger of two clusters of this name, so its own ends
 
 	EndClosed EndKind = 100 // the runtime was told to end it at once; no machine says so
 )
 
 var endNames = []string{EndLeft: "left", EndDowned: "downed", EndRemoved: "removed", EndJoinRefused: "join-refused",
-	EndJoinTimeout: "join-timeout", EndRejoin: "rejoin", EndIsolated: "isolated", EndTwin: "twin", EndClosed: "closed"}
+	EndJoinTimeout: "join-timeout", EndRejoin: "rejoin", EndIsolated: "isolated", EndDuplicate: "twin",
+	EndClosed: "closed"}
 
 // String names the end.
 func (k EndKind) String() string { return enum.Name(endNames, k, "end") }
@@ -152,7 +153,7 @@ type Ended struct {
 	At     time.Duration
 	Reason string
 	Cause  Cause // of the Down that ended it; CauseNone for every other end
-	// Record is what the next incarnation is to be given instead of what was remembered, after EndTwin: the older
+	// Record is what the next incarnation is to be given instead of what was remembered, after EndDuplicate: the older
 	// cluster, as far as it was met. Nil: what the node's own views say.
 	Record *Record
 }

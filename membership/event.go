@@ -43,12 +43,12 @@ const (
 	ConvergenceBlocked  EventKind = 32 // no convergence for 20 s, and again each 60 s; Convergence says why
 	ConvergenceRestored EventKind = 33 // after a ConvergenceBlocked; Convergence.For is how long there was none
 	SelfSuspected       EventKind = 34 // this node would have quarantined most members, so it took the fault for its own
-	TwinCluster         EventKind = 35 // a seed belongs to another cluster of this name; Twin says which
+	DuplicateCluster    EventKind = 35 // a seed belongs to another cluster of this name; Duplicate says which
 	SettingsDiffer      EventKind = 36 // a join was let through with other settings (Config.LenientSettings); see Detail
 
 	FormingHeld EventKind = 40 // no cluster is found, and this node forms none for what is remembered; see Detail
 
-	SplitCluster EventKind = 41 // By lives on another side of this cluster: the two have removed each other; see Twin
+	SplitCluster EventKind = 41 // By lives on another side of this cluster: the two have removed each other; see Duplicate
 
 	NotUpYet EventKind = 42 // after 10 s, and again each 60 s, until this node is Up; Waiting says what it waits for
 
@@ -93,11 +93,11 @@ type Event struct {
 	Convergence *Convergence // for the events of convergence
 	// By is for MemberQuarantined the observer, for SplitCluster who was met, maybe by address alone, and for JoinPutOff
 	// who is put off.
-	By      peer.ID
-	Why     string   // for MemberQuarantined, on the observer itself, and SelfSuspected: the reason given
-	Twin    *Twin    // for TwinCluster; for SplitCluster this cluster itself, and where it was met
-	Detail  string   // in words, of the kinds from TwinCluster on
-	Waiting *Waiting // for NotUpYet
+	By        peer.ID
+	Why       string     // for MemberQuarantined, on the observer itself, and SelfSuspected: the reason given
+	Duplicate *Duplicate // for DuplicateCluster; for SplitCluster this cluster itself, and where it was met
+	Detail    string     // in words, of the kinds from DuplicateCluster on
+	Waiting   *Waiting   // for NotUpYet
 
 	For time.Duration // for NodeResumed: how long no message was handled; for OutageOver: how long it took
 }
@@ -173,7 +173,7 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s %s", e.Kind, e.Leader)
 	case ConvergenceBlocked:
 		return fmt.Sprintf("%s for %v by %v", e.Kind, e.Convergence.For, e.Convergence.Blockers)
-	case TwinCluster, SplitCluster, SettingsDiffer, FormingHeld, NotUpYet, NodeSuspended, ClusterFormed, JoinPutOff:
+	case DuplicateCluster, SplitCluster, SettingsDiffer, FormingHeld, NotUpYet, NodeSuspended, ClusterFormed, JoinPutOff:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
 	case NodeResumed:
 		return fmt.Sprintf("%s after %v: %s", e.Kind, e.For, e.Detail)

@@ -68,9 +68,9 @@ func (k *Memory) Wrote(now time.Duration, r Record, ok bool) {
 }
 
 // After returns the record of a node whose membership ended as kind: what its next incarnation at the address is given.
-// yielded is Ended.Record, nil except after EndTwin; last is its last view, nil if it had none; for the role see Next.
-// Highest never falls, however it ends: a cluster that is formed here later, maybe when the clock has gone back, issues
-// fences above all that were issued.
+// yielded is Ended.Record, nil except after EndDuplicate; last is its last view, nil if it had none; for the role see
+// Next. Highest never falls, however it ends: a cluster that is formed here later, maybe when the clock has gone back,
+// issues fences above all that were issued.
 func (r Record) After(kind EndKind, yielded *Record, last *cluster.View, role string) Record {
 	next := r
 	switch {

@@ -110,7 +110,7 @@ func TestAloneYieldsToWhomItDialsBack(t *testing.T) {
 	w.do(a, OtherClusterCommand{Addr: addr(8), ClusterID: 77, Birth: asked.Birth})
 	require.Nil(t, a.ended, "an address that it did not dial back")
 	w.do(a, OtherClusterCommand{Addr: addr(9), ClusterID: 77, Birth: asked.Birth})
-	require.Equal(t, EndTwin, a.ended.Kind)
+	require.Equal(t, EndDuplicate, a.ended.Kind)
 	require.Equal(t, addrs(9), a.ended.Record.Others)
 
 	for name, c := range map[string]AskedCommand{

@@ -357,14 +357,14 @@ func TestYoungerAndSmallerTwinYields(t *testing.T) {
 			}
 		}
 		if members == 1 && older {
-			require.Equal(t, EndTwin, a.ended.Kind, "alone: one address is enough")
+			require.Equal(t, EndDuplicate, a.ended.Kind, "alone: one address is enough")
 			return a
 		}
-		require.Contains(t, kindsOf(a.events), TwinCluster)
+		require.Contains(t, kindsOf(a.events), DuplicateCluster)
 		return a
 	}
 	a := meet(true, 1, 2, 2, 3, 4)
-	require.Equal(t, EndTwin, a.ended.Kind)
+	require.Equal(t, EndDuplicate, a.ended.Kind)
 	require.Equal(t, Record{ClusterID: 77, Birth: a.view.Birth - 1, Highest: a.view.Birth, Others: addrs(2, 3, 4)},
 		*a.ended.Record)
 	a = meet(true, 1, 1, 2)
@@ -385,7 +385,7 @@ func TestYoungerAndSmallerTwinYields(t *testing.T) {
 		require.NoError(t, b.m.Handle(w.now, w.now, ip(n), wire.KindJoinProbeAck, body))
 		w.drain(b)
 	}
-	require.Contains(t, kindsOf(b.events), TwinCluster)
+	require.Contains(t, kindsOf(b.events), DuplicateCluster)
 	require.Nil(t, b.ended)
 }
 
@@ -463,8 +463,8 @@ func TestEveryEndKeepsTheHighestBirth(t *testing.T) {
 		"never admitted":         {EndLeft, nil, nil, was},
 		"in no cluster":          {EndLeft, nil, view(0, 0), was},
 		"goes to another":        {EndRejoin, nil, view(7, 1), floor},
-		"yields to an older one": {EndTwin, &older, view(7, 1), yields},
-		"knows of a higher one":  {EndTwin, &above, view(7, 1), above},
+		"yields to an older one": {EndDuplicate, &older, view(7, 1), yields},
+		"knows of a higher one":  {EndDuplicate, &above, view(7, 1), above},
 		"is downed":              {EndDowned, nil, view(7, 3), was},
 		"is downed, others live": {EndDowned, nil, downed(view(7, 2)), goesOn},
 		"is removed":             {EndRemoved, nil, removed, goesOn},

@@ -122,18 +122,18 @@ func TestTwinCluster(t *testing.T) {
 		other := []*actor{b, a}[i]
 		var twins []Event
 		for _, e := range x.events {
-			if e.Kind == TwinCluster {
+			if e.Kind == DuplicateCluster {
 				twins = append(twins, e)
 			}
 		}
 		require.Len(t, twins, 1)
-		require.Equal(t, &Twin{other.view.ClusterID, other.view.Birth, other.id.Addr}, twins[0].Twin)
+		require.Equal(t, &Duplicate{other.view.ClusterID, other.view.Birth, other.id.Addr}, twins[0].Duplicate)
 		require.Contains(t, twins[0].String(), other.id.Addr.String())
 		require.Len(t, x.view.Members, 1, "never merged")
-		require.Equal(t, []Twin{*twins[0].Twin}, Twins(x.m), "seen for as long as it is met")
+		require.Equal(t, []Duplicate{*twins[0].Duplicate}, Duplicates(x.m), "seen for as long as it is met")
 	}
 	w.run(11 * time.Minute)
-	require.Len(t, Twins(a.m), 1)
+	require.Len(t, Duplicates(a.m), 1)
 	require.Greater(t, len(kindsOf(a.events)), 3, "and again after ten minutes")
 
 	// What the transport meets counts only at a seed.

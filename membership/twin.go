@@ -1,4 +1,4 @@
-// Twin: two clusters of one name that do not know of each other, found through the seeds (JOIN-1).
+// Duplicate: two clusters of one name that do not know of each other, found through the seeds (JOIN-1).
 
 package membership
 
@@ -29,8 +29,8 @@ type OtherClusterCommand struct {
 
 func (OtherClusterCommand) command() {}
 
-// Twin is another cluster of this one's name: found at a seed, so probably one cluster that was formed twice.
-type Twin struct {
+// Duplicate is another cluster of this one's name: found at a seed, so probably one cluster that was formed twice.
+type Duplicate struct {
 	ClusterID, Birth uint64    // of the other one; Birth zero: not known
 	Via              peer.Addr // the seed, or remembered address, at which it was found
 }
@@ -57,9 +57,10 @@ func (b *beliefs) split(other peer.ID) bool {
 	}
 	b.splits = append(b.splits, met{other.Addr, b.now})
 	b.stats.Splits++
-	b.tell(Event{Kind: SplitCluster, By: other, Twin: &Twin{b.st.Cluster, b.st.Birth, other.Addr}, Detail: fmt.Sprintf(
-		"%s lives on a side of this cluster, %016x, birth %d, that has removed the side of %s and was removed by it",
-		other, b.st.Cluster, b.st.Birth, b.self)})
+	b.tell(Event{Kind: SplitCluster, By: other, Duplicate: &Duplicate{b.st.Cluster, b.st.Birth, other.Addr},
+		Detail: fmt.Sprintf(
+			"%s lives on a side of this cluster, %016x, birth %d, that has removed the side of %s and was removed by it",
+			other, b.st.Cluster, b.st.Birth, b.self)})
 	return true
 }
 
@@ -83,26 +84,26 @@ type others struct {
 }
 
 type twin struct {
-	Twin
+	Duplicate
 	again time.Duration // when to tell it again
 	at    time.Duration // when it was met last
 	met   bool          // at an address that this node dialled, by one who showed what members must show
 }
 
-// Twins lists the other clusters of this one's name that a machine met within the last ten minutes, by address, and the
-// other sides of its own cluster, which have its ClusterID. Nil for none; the slice is the caller's.
-func Twins(m *Machine) (list []Twin) {
+// Duplicates lists the other clusters of this one's name that a machine met within the last ten minutes, by address,
+// and the other sides of its own cluster, which have its ClusterID. Nil for none; the slice is the caller's.
+func Duplicates(m *Machine) (list []Duplicate) {
 	if m.phase != member {
 		return nil
 	}
 	for i := range m.others.twins {
 		if t := &m.others.twins[i]; m.now-t.at < twinAgain && m.st.At(t.Via).IsZero() && t.ClusterID != m.st.Cluster {
-			list = append(list, t.Twin)
+			list = append(list, t.Duplicate)
 		}
 	}
 	for _, o := range m.beliefs.splits {
 		if m.now-o.at < splitAgain && m.st.At(o.addr).IsZero() {
-			list = append(list, Twin{m.st.Cluster, m.st.Birth, o.addr})
+			list = append(list, Duplicate{m.st.Cluster, m.st.Birth, o.addr})
 		}
 	}
 	sort.SliceStable(list, func(i, k int) bool { return list[i].Via.Compare(list[k].Via) < 0 })
@@ -135,7 +136,7 @@ func (o *others) otherCluster(addr peer.Addr, cluster, birth uint64, met bool) {
 	if o.phase != member || cluster == 0 || cluster == o.st.Cluster || !o.asks(addr) {
 		return
 	}
-	t := twin{Twin: Twin{cluster, birth, addr}, again: o.now + twinAgain, at: o.now, met: met}
+	t := twin{Duplicate: Duplicate{cluster, birth, addr}, again: o.now + twinAgain, at: o.now, met: met}
 	i := slices.IndexFunc(o.twins, func(o twin) bool { return o.Via == addr })
 	switch {
 	case i < 0:
@@ -148,8 +149,8 @@ func (o *others) otherCluster(addr peer.Addr, cluster, birth uint64, met bool) {
 	default:
 		o.twins[i] = t
 	}
-	o.tell(Event{Kind: TwinCluster, Twin: &t.Twin, Detail: fmt.Sprintf("cluster %016x, birth %d, at %s; this is "+
-		"cluster %016x, birth %d", cluster, birth, addr, o.st.Cluster, o.st.Birth) + o.lower(birth)})
+	o.tell(Event{Kind: DuplicateCluster, Duplicate: &t.Duplicate, Detail: fmt.Sprintf("cluster %016x, birth %d, at %s; "+
+		"this is cluster %016x, birth %d", cluster, birth, addr, o.st.Cluster, o.st.Birth) + o.lower(birth)})
 	o.yield()
 	if o.phase == member && o.cfg.SeedCheckInterval > 0 && len(o.elders()) > 0 {
 		o.in(timerSeedCheck, min(o.cfg.SeedCheckInterval, o.cfg.ProbeInterval))
@@ -211,8 +212,8 @@ func (o *others) yield() {
 	}
 	i := slices.IndexFunc(o.twins, func(t twin) bool { return t.Via == met[0] })
 	older, birth := o.twins[i].ClusterID, o.st.Birth
-	o.end(EndTwin, o.self, fmt.Sprintf("an older cluster of this name, %016x, birth %d, was met at %d addresses; this is "+
-		"cluster %016x, birth %d, of %d", older, o.twins[i].Birth, len(met), o.st.Cluster, birth, own))
+	o.end(EndDuplicate, o.self, fmt.Sprintf("an older cluster of this name, %016x, birth %d, was met at %d addresses; "+
+		"this is cluster %016x, birth %d, of %d", older, o.twins[i].Birth, len(met), o.st.Cluster, birth, own))
 	o.over.Record = &Record{ClusterID: older, Birth: o.twins[i].Birth, Highest: birth,
 		Others: met[:min(len(met), MaxRemembered)]}
 }

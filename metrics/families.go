@@ -42,8 +42,8 @@ func (s *snapshot) outageLeft() (left time.Duration) {
 
 // twins counts the addresses at which other clusters were met, or other sides of this one.
 func (s *snapshot) twins(sides bool) (n int) {
-	for i := range s.health.Twins {
-		if (s.health.Twins[i].ClusterID == s.view.ClusterID) == sides {
+	for i := range s.health.Duplicates {
+		if (s.health.Duplicates[i].ClusterID == s.view.ClusterID) == sides {
 			n++
 		}
 	}

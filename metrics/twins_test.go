@@ -13,7 +13,7 @@ import (
 // A cluster has its id as a label, and other clusters are told apart from other sides of this one.
 func TestTwinsAreSeen(t *testing.T) {
 	s := &snapshot{view: &kith.View{ClusterID: 0xab, Birth: 7}, health: kith.Health{
-		Twins: []kith.Twin{{ClusterID: 1}, {ClusterID: 0xab, Birth: 7}, {ClusterID: 1}}}}
+		Duplicates: []kith.Duplicate{{ClusterID: 1}, {ClusterID: 0xab, Birth: 7}, {ClusterID: 1}}}}
 	got := map[string]float64{}
 	for _, f := range ofNode {
 		switch f.name {

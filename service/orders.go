@@ -57,7 +57,7 @@ func goesOver(ctx context.Context, node *kith.Node, o order) (*kith.Node, error)
 // has ended otherwise, or there is none.
 func goesBack(ctx context.Context, node *kith.Node, log *slog.Logger) *kith.Node {
 	e := (*kith.EndedError)(nil)
-	if !errors.As(node.Err(), &e) || e.Kind != kith.EndTwin || len(e.Seeds) == 0 {
+	if !errors.As(node.Err(), &e) || e.Kind != kith.EndDuplicate || len(e.Seeds) == 0 {
 		return nil
 	}
 	<-node.ShutdownDone()

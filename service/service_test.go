@@ -516,7 +516,7 @@ func TestExitCodes(t *testing.T) {
 		{errors.Join(&kith.EndedError{Kind: kith.EndLeft}, errBroken), kith.ExitFailed},
 		{errBroken, kith.ExitFailed}, {ends(kith.EndClosed), kith.ExitFailed},
 		{ends(kith.EndDowned), kith.ExitEnded}, {ends(kith.EndRemoved), kith.ExitEnded},
-		{ends(kith.EndIsolated), kith.ExitEnded}, {ends(kith.EndTwin), kith.ExitEnded},
+		{ends(kith.EndIsolated), kith.ExitEnded}, {ends(kith.EndDuplicate), kith.ExitEnded},
 		{ends(kith.EndJoinTimeout), kith.ExitNotAdmitted}, {ends(kith.EndJoinRefused), kith.ExitRefused},
 		{errors.Join(ends(kith.EndJoinTimeout), &bootstrap.TimeoutError{}), kith.ExitNoCluster},
 		{fmt.Errorf("leave: %w", errors.Join(&kith.AbandonedError{}, &kith.LostStatesError{})), kith.ExitStatesLost},

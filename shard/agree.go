@@ -1,9 +1,10 @@
 // Agreement on settings: under which settings a type is known to this node, and what becomes of others.
 //
-// Name, number of shards and role of a type are those of the reign that a member promised to, and that member's own
-// registration is compared with them at once. A coordinator stands on the oldest member of a role, so two roles make
-// two, and neither sees the other's registrations. That is why each asks all members, whatever their roles: one that
-// goes by other settings promises nothing and refuses the question, and the reign that asked ends before it is ready.
+// Name, number of shards and role of a type are those of the coordinator term that a member promised to, and that
+// member's own registration is compared with them at once. A coordinator stands on the oldest member of a role, so two
+// roles make two, and neither sees the other's registrations. That is why each asks all members, whatever their roles:
+// one that goes by other settings promises nothing and refuses the question, and the coordinator term that asked ends
+// before it is ready.
 //
 // What binds a member: a registration of its own under the settings that it promised to, for as long as it runs; else
 // its promise, for as long as the coordinator that it gave it to is a member, and a little longer, until a successor
@@ -58,8 +59,8 @@ func (m *Machine) stays(id peer.ID) bool {
 	return ok && (mb.Status.Working() || mb.Status == membership.Joining || mb.Status == membership.WeaklyUp)
 }
 
-// forsaken reports whether nothing is owned in a reign, and nobody who stays has registered the type under its
-// settings.
+// forsaken reports whether nothing is owned in a coordinator term, and nobody who stays has registered the type under
+// its settings.
 func (c *coordinator) forsaken() bool {
 	if r := c.t.region; !c.ready || c.owned > 0 || r != nil && r.refused == nil && r.settings == c.settings {
 		return false
@@ -72,8 +73,8 @@ func (c *coordinator) forsaken() bool {
 	return true
 }
 
-// giveWay ends a forsaken reign, and binds all who promised to it to other settings, so that they agree to a reign
-// under those.
+// giveWay ends a forsaken coordinator term, and binds all who promised to it to other settings, so that they agree to a
+// coordinator term under those.
 func (m *Machine) giveWay(t *typ, s Settings) {
 	h := m.head(t.id, t.coord.term)
 	m.endCoordinator(t)
@@ -98,7 +99,7 @@ const (
 // coordinator may change what it asked for itself, unless something lives here under it.
 func (m *Machine) bound(t *typ, from peer.ID) (Settings, bond) {
 	p, g := &t.promise, t.region
-	if g != nil && g.lives.Len() > 0 {
+	if g != nil && g.hosted.Len() > 0 {
 		return g.settings, firmly
 	}
 	if p.settings == (Settings{}) || from == p.to {
@@ -113,8 +114,8 @@ func (m *Machine) bound(t *typ, from peer.ID) (Settings, bond) {
 	return Settings{}, unbound
 }
 
-// agrees reports whether this node may promise to a reign under these settings. Otherwise its coordinator is refused
-// with both values, or, when what binds this node will pass in a moment, not answered yet.
+// agrees reports whether this node may promise to a coordinator term under these settings. Otherwise its coordinator is
+// refused with both values, or, when what binds this node will pass in a moment, not answered yet.
 func (m *Machine) agrees(t *typ, from peer.ID, w reportWanted) bool {
 	have, how := m.bound(t, from)
 	if how == unbound || have == w.Settings {
@@ -126,10 +127,10 @@ func (m *Machine) agrees(t *typ, from peer.ID, w reportWanted) bool {
 	return false
 }
 
-// contradicted ends a reign that one refused who goes by other settings. It was not ready and had found nothing that is
-// owned under its own, so it gave out nothing. Those who registered with it are told, as this node's own region is:
-// there may be no coordinator under the others to tell them. Where this node coordinates under the others too, it
-// begins anew with them.
+// contradicted ends a coordinator term that one refused who goes by other settings. It was not ready and had found
+// nothing that is owned under its own, so it gave out nothing. Those who registered with it are told, as this node's
+// own region is: there may be no coordinator under the others to tell them. Where this node coordinates under the
+// others too, it begins anew with them.
 func (m *Machine) contradicted(t *typ, n nak) {
 	c := t.coord
 	if c == nil || c.term != n.Term || c.settings != n.Got || c.ready || c.owned > 0 {
@@ -142,14 +143,14 @@ func (m *Machine) contradicted(t *typ, n nak) {
 	}
 	m.endCoordinator(t)
 	if t.rest = m.now + m.cfg.RetryMax; m.presides(t, n.Have.Role, n.Term) && n.Have.Name == n.Got.Name {
-		m.reign(t, n.Have, n.Term)
+		m.beginTerm(t, n.Have, n.Term)
 	}
 }
 
 // onSettingsNak takes the word of a coordinator about a registration, or of a member about a question.
 func (m *Machine) onSettingsNak(t *typ, n nak) {
 	m.contradicted(t, n)
-	if g := t.region; !g.idle() && g.lives.Len() == 0 && n.Got == g.settings && n.Term >= t.promise.term {
+	if g := t.region; !g.idle() && g.hosted.Len() == 0 && n.Got == g.settings && n.Term >= t.promise.term {
 		m.refuseType(t, n.Have)
 	}
 }

@@ -59,7 +59,7 @@ func refusedBoth(t *testing.T, err error) {
 }
 
 // TestRoleThatDiffersIsRefusedAtOnce: every member has heard the settings with the question, whatever its role, and
-// also one that joined after the reign began.
+// also one that joined after the coordinator term began.
 func TestRoleThatDiffersIsRefusedAtOnce(t *testing.T) {
 	for _, s := range [][2]Settings{{everywhere, inStore}, {inStore, everywhere}} {
 		w := roled(t, "", "store")
@@ -116,13 +116,13 @@ func TestRoleThatDiffersBesideAnOlderCoordinator(t *testing.T) {
 		w.publish()
 		w.promote()
 		late.see() // it is Up and begins before it is asked
-		require.NotNil(t, late.stats(inStore).Reign)
+		require.NotNil(t, late.stats(inStore).Leading)
 		w.publish()
 		late.want(inStore, all(inStore)...)
 		w.pass(3 * time.Second)
 		require.Len(t, late.refused, 1)
 		refusedBoth(t, late.refused[0].Err)
-		require.Nil(t, late.stats(inStore).Reign)
+		require.Nil(t, late.stats(inStore).Leading)
 		require.Empty(t, late.hosted)
 		for _, n := range w.nodes[:2] {
 			require.Empty(t, n.refused)
@@ -187,15 +187,16 @@ func TestReignWaitsForMembersOfOtherRoles(t *testing.T) {
 	require.NoError(t, store.register(inStore))
 	store.want(inStore, all(inStore)...)
 	w.pass(time.Minute)
-	require.Equal(t, peer.SetOf(silent.id, store.id), store.stats(inStore).Reign.Missing)
+	require.Equal(t, peer.SetOf(silent.id, store.id), store.stats(inStore).Leading.Missing)
 	require.Empty(t, store.hosted)
 	silent.cut[store.id] = false
 	w.pass(DefaultRetryMax + time.Second)
-	require.True(t, store.stats(inStore).Reign.Ready)
+	require.True(t, store.stats(inStore).Leading.Ready)
 	require.Len(t, store.hosted, 4)
 }
 
-// TestLostMemberOfAnotherRole: its role is none of the new reign's, and it may own under the old settings all the same.
+// TestLostMemberOfAnotherRole: its role is none of the new coordinator term's, and it may own under the old settings
+// all the same.
 func TestLostMemberOfAnotherRole(t *testing.T) {
 	w := roled(t, "")
 	lost := w.nodes[0]
@@ -271,8 +272,8 @@ func isRegistered(n *testNode) bool {
 	return typ != nil && typ.region != nil && typ.region.refused == nil
 }
 
-// TestOwnerRefusesAnotherReign: one in whom shards live refuses the question of a reign under other settings, whatever
-// its term, and promises nothing.
+// TestOwnerRefusesAnotherReign: one in whom shards live refuses the question of a coordinator term under other
+// settings, whatever its term, and promises nothing.
 func TestOwnerRefusesAnotherReign(t *testing.T) {
 	w := roled(t, "", "", "store")
 	for _, n := range w.nodes[:2] {
@@ -367,20 +368,21 @@ func TestTypesBeyondTheBound(t *testing.T) {
 		w.flow()
 		w.nodes[1].want(s, all(s)...)
 		w.pass(time.Second)
-		require.True(t, w.nodes[0].stats(s).Reign.Ready)
+		require.True(t, w.nodes[0].stats(s).Leading.Ready)
 		w.agree(s, all(s)...)
 	}
 	require.Equal(t, 2, small.m.Counters().Types)
 	require.Positive(t, small.m.Counters().Full)
 	require.ErrorIs(t, small.register(types[2]), ErrTooManyTypes)
 	require.NoError(t, small.register(types[0]), "what it has heard of has room")
-	w.remove(w.nodes[0]) // the next reign asks it as well
+	w.remove(w.nodes[0]) // the next term asks it as well
 	w.pass(DefaultTakeoverTime + time.Second)
-	require.True(t, w.nodes[1].stats(types[2]).Reign.Ready)
+	require.True(t, w.nodes[1].stats(types[2]).Leading.Ready)
 }
 
 // TestForsakenReignGivesWay: the coordinator has not registered the type itself, and the last member that had has left.
-// The reign goes on, and gives way to the first registration under other settings, which is taken when it is repeated.
+// The coordinator term goes on, and gives way to the first registration under other settings, which is taken when it is
+// repeated.
 func TestForsakenReignGivesWay(t *testing.T) {
 	for _, other := range []int{0, 2} { // on the coordinator's own node, and on one that has heard of its settings alone
 		w := roled(t, "", "", "store")
@@ -388,7 +390,7 @@ func TestForsakenReignGivesWay(t *testing.T) {
 		require.NoError(t, old.register(everywhere))
 		old.want(everywhere, all(everywhere)...)
 		w.pass(time.Second)
-		require.NotNil(t, w.nodes[0].stats(everywhere).Reign)
+		require.NotNil(t, w.nodes[0].stats(everywhere).Leading)
 		require.Len(t, old.hosted, 4)
 		refusedBoth(t, w.nodes[other].register(inStore))
 		old.do(LeaveCommand{Within: time.Minute})
@@ -459,15 +461,16 @@ func TestHigherTermOfAnotherRole(t *testing.T) {
 			}
 			w.pass(10 * time.Second)
 			w.agree(everywhere, all(everywhere)...)
-			require.NotNil(t, w.nodes[k.serves].stats(everywhere).Reign)
-			require.Equal(t, uint32(3), w.nodes[k.serves].stats(everywhere).Reign.Term)
-			require.Nil(t, w.nodes[0].stats(everywhere).Reign)
+			require.NotNil(t, w.nodes[k.serves].stats(everywhere).Leading)
+			require.Equal(t, uint32(3), w.nodes[k.serves].stats(everywhere).Leading.Term)
+			require.Nil(t, w.nodes[0].stats(everywhere).Leading)
 		})
 	}
 }
 
-// TestRegistrantsOfAContradictedReignAreTold: one runs with settings in whose role nobody is left. A reign under others
-// is contradicted by it, and who registered with that reign hears so: no coordinator would tell it (SHD-1).
+// TestRegistrantsOfAContradictedReignAreTold: one runs with settings in whose role nobody is left. A coordinator term
+// under others is contradicted by it, and who registered with that coordinator term hears so: no coordinator would tell
+// it (SHD-1).
 func TestRegistrantsOfAContradictedReignAreTold(t *testing.T) {
 	w := roled(t, "", "store", "", "")
 	require.NoError(t, w.nodes[0].register(inStore))

@@ -36,7 +36,7 @@ type placing struct {
 }
 
 // registered returns the strategy of the type as it is registered on this node, and false where the type is not, or
-// not under the settings of this reign.
+// not under the settings of this coordinator term.
 func (p *placing) registered() (s strategy.Strategy, ok bool) {
 	t := p.c.t
 	if t.region.idle() || t.region.settings != p.c.settings {
@@ -61,8 +61,8 @@ func (p *placing) guard() *strategy.Checked {
 }
 
 // regions is what a strategy is shown to allocate, but for moves: it costs nothing by the shard. Regions that own
-// nothing, and may be given nothing by their own word, are left out. One that has not promised to this reign may be
-// given nothing either.
+// nothing, and may be given nothing by their own word, are left out. One that has not promised to this coordinator term
+// may be given nothing either.
 func (p *placing) regions() *strategy.View {
 	c, m := p.c, p.c.m
 	v := &strategy.View{Now: m.now, Shards: c.settings.Shards, Limit: m.cfg.MaxMoves, Moved: p.moved, Hold: p.hold()}
@@ -185,7 +185,7 @@ func (p *placing) note(err error) bool {
 
 func anyEligible(r strategy.Region) bool { return r.Eligible() }
 
-// rounds are those of one reign.
+// rounds are those of one coordinator term.
 type rounds struct {
 	at      time.Duration   // when balance is looked at next; 0: not yet
 	plan    []strategy.Move // what is left of a round
@@ -243,7 +243,7 @@ func (rs *rounds) watch(c *coordinator, held bool) {
 	}
 	rs.calm = min(m.now+wait, rs.stirred+settleMost*wait)
 	rs.follows = false
-	if rs.at != 0 { // else this reign is not ready yet, or has not looked
+	if rs.at != 0 { // else this term is not ready yet, or has not looked
 		rs.at = inStep(max(rs.calm, rs.rest), wait)
 	}
 }

@@ -127,7 +127,7 @@ func TestReadiness(t *testing.T) {
 	require.Len(t, late.hosted, 10, "it keeps what it has")
 	require.ErrorIs(t, late.m.Do(w.now, ReadyCommand{99, true}), ErrUnknownType)
 
-	// The next reign hears of it in the report.
+	// The next coordinator term hears of it in the report.
 	boss.do(LeaveCommand{})
 	w.pass(5 * time.Second)
 	require.True(t, boss.drained)

@@ -227,9 +227,9 @@ func (w *world) heal(s Settings) {
 		st := n.stats(s)
 		require.True(w.t, st.Joined)
 		require.Zero(w.t, st.Wanted)
-		if st.Reign != nil {
-			require.True(w.t, st.Reign.Ready)
-			require.Zero(w.t, st.Reign.Orphans+st.Reign.Unacked+st.Reign.Waiting)
+		if st.Leading != nil {
+			require.True(w.t, st.Leading.Ready)
+			require.Zero(w.t, st.Leading.Orphans+st.Leading.Unacked+st.Leading.Waiting)
 		}
 	}
 }

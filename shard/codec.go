@@ -60,7 +60,7 @@ func (s signal) append(b []byte) []byte { return s.head.append(b) }
 type leaveNotice struct {
 	Kind  wire.Kind
 	Birth uint64
-	Past  past // only of a LeaveNotice
+	Past  recentlyLost // only of a LeaveNotice
 }
 
 func (f leaveNotice) kind() wire.Kind { return f.Kind }

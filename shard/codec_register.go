@@ -25,8 +25,8 @@ type register struct {
 	Mask     uint64 // Owned is complete for the parts of the shard space whose bits are set, see partShift
 	Owned    []held
 	HasPast  bool
-	Past     past // what the sender remembers of lost members
-	NotReady bool // though it hosts, it is given none for now; only to who speaks version 5, others are told not Hosts
+	Past     recentlyLost // what the sender remembers of lost members
+	NotReady bool         // though it hosts, it is given none for now; sent in version 5; older versions get Hosts unset
 
 	// Of a report to a coordinator that knows moves.
 	Stopping []route.ShardID // of Owned: the stop call has gone out, nobody is to be told of them
@@ -35,11 +35,11 @@ type register struct {
 	Gave     []home          // under which fence, and to which of Holders
 }
 
-// past is a node's memory of members lost within the takeover time, and whom it holds to be members now.
-type past struct {
-	Whole bool // no loss within the takeover time can be missing
-	Lost  []loss
-	Roll  peer.Set
+// recentlyLost is a node's memory of members lost within the takeover time, and whom it holds to be members now.
+type recentlyLost struct {
+	Complete bool // no loss within the takeover time can be missing
+	Lost     []loss
+	Roll     peer.Set
 }
 
 // loss is one member seen Down or removed this long ago; Settled means that it confirmed to host nothing.
@@ -176,8 +176,8 @@ func readSettings(r *wire.Reader, id route.TypeID) Settings {
 	return s
 }
 
-func appendPast(b []byte, p past) []byte {
-	b = wire.AppendUvarint(wire.AppendBool(b, p.Whole), uint64(len(p.Lost)))
+func appendPast(b []byte, p recentlyLost) []byte {
+	b = wire.AppendUvarint(wire.AppendBool(b, p.Complete), uint64(len(p.Lost)))
 	for _, l := range p.Lost {
 		b = wire.AppendUvarint(peer.AppendID(b, l.ID), uint64(l.Age/time.Millisecond))
 		b = wire.AppendBool(b, l.Settled)
@@ -186,8 +186,8 @@ func appendPast(b []byte, p past) []byte {
 }
 
 // readPast reads two lists of at most so many members each.
-func readPast(r *wire.Reader, most int) past {
-	p := past{Whole: r.Bool()}
+func readPast(r *wire.Reader, most int) recentlyLost {
+	p := recentlyLost{Complete: r.Bool()}
 	n := r.Count(peer.MinIDSize+2, most)
 	p.Lost = make([]loss, 0, n)
 	for range n {
@@ -201,7 +201,7 @@ func readPast(r *wire.Reader, most int) past {
 			r.Fail(wire.ErrBadOrder)
 		}
 		if r.Err() != nil {
-			return past{}
+			return recentlyLost{}
 		}
 		p.Lost = append(p.Lost, l)
 	}

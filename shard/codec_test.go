@@ -35,7 +35,7 @@ func samples() map[string]message {
 		"report": register{head: at(3), Settings: orders, Hosts: true, Knows: true, Report: true, Floor: 9, Mask: 1,
 			Owned: list},
 		"report-past": register{head: at(3), Settings: orders, Report: true, Floor: 9, Mask: ^uint64(0), Owned: []held{},
-			HasPast: true, Past: past{Whole: true, Lost: []loss{{a, 1500 * time.Millisecond, false}, {c, 0, true}},
+			HasPast: true, Past: recentlyLost{Complete: true, Lost: []loss{{a, 1500 * time.Millisecond, false}, {c, 0, true}},
 				Roll: peer.SetOf(a, b)}},
 		"report-wanted": reportWanted{head: at(3), Settings: other, Floor: 9, WantPast: true},
 		"nak-term":      nak{head: at(4), Reason: nakTerm, Coordinator: b},
@@ -43,8 +43,8 @@ func samples() map[string]message {
 		"ask-homes":     ask{at(3), []route.ShardID{0, 2, 29}},
 		"homes": homes{head: at(3), Peers: peer.SetOf(a, b), Entries: []home{{list[0], 1}, {list[1], 0},
 			{list[2], 1}}},
-		"leave-notice": leaveNotice{wire.KindLeaveNotice, testBirth, past{Lost: []loss{}, Roll: peer.Set{}}},
-		"leave-notice-past": leaveNotice{wire.KindLeaveNotice, testBirth, past{Whole: true, Roll: peer.SetOf(a, b),
+		"leave-notice": leaveNotice{wire.KindLeaveNotice, testBirth, recentlyLost{Lost: []loss{}, Roll: peer.Set{}}},
+		"leave-notice-past": leaveNotice{wire.KindLeaveNotice, testBirth, recentlyLost{Complete: true, Roll: peer.SetOf(a, b),
 			Lost: []loss{{a, 19_999 * time.Millisecond, false}, {c, 0, true}}}},
 		"confirm-owner":    confirmOwner{head: at(3), Nonce: 77, Entries: list},
 		"confirm-member":   confirmOwner{head: head{Birth: testBirth}, Nonce: 77, Entries: []held{}},
@@ -117,7 +117,7 @@ func TestCodecRoundTripAndTruncation(t *testing.T) {
 		require.ErrorIs(t, err, wire.ErrTrailing, name)
 	}
 	for k := range 256 {
-		if k := wire.Kind(k); k.Room() == "shard" {
+		if k := wire.Kind(k); k.Owner() == wire.OwnerShard {
 			require.True(t, kinds[k], "no sample of %s", k)
 		}
 	}
@@ -213,14 +213,14 @@ func TestCodecRefusesBadValues(t *testing.T) {
 		"nak of no one":         {nak{head: at(1), Reason: nakTerm}, wire.ErrBadValue},
 		"question of zero":      {reportWanted{head: at(1), Settings: orders}, wire.ErrBadValue},
 		"leave notice of none":  {leaveNotice{Kind: wire.KindLeaveNotice}, wire.ErrBadValue},
-		"leave notice with losses out of order": {leaveNotice{wire.KindLeaveNotice, testBirth, past{Lost: append(losses(1, 0),
-			losses(1, 0)...)}}, wire.ErrBadOrder},
-		"leave notice with an age beyond all": {leaveNotice{wire.KindLeaveNotice, testBirth, past{Lost: losses(1, 1<<62)}},
-			wire.ErrBadValue},
-		"leave notice with too long a list": {leaveNotice{wire.KindLeaveNotice, testBirth, past{Lost: losses(maxTold+1,
-			0)}}, wire.ErrTooLarge},
+		"leave notice with losses out of order": {leaveNotice{wire.KindLeaveNotice, testBirth,
+			recentlyLost{Lost: append(losses(1, 0), losses(1, 0)...)}}, wire.ErrBadOrder},
+		"leave notice with an age beyond all": {leaveNotice{wire.KindLeaveNotice, testBirth,
+			recentlyLost{Lost: losses(1, 1<<62)}}, wire.ErrBadValue},
+		"leave notice with too long a list": {leaveNotice{wire.KindLeaveNotice, testBirth,
+			recentlyLost{Lost: losses(maxTold+1, 0)}}, wire.ErrTooLarge},
 		"leave notice with too much in two lists": {leaveNotice{wire.KindLeaveNotice, testBirth,
-			past{Lost: losses(maxTold, 0),
+			recentlyLost{Lost: losses(maxTold, 0),
 				Roll: peer.SetOf(losses(1, 0)[0].ID)}}, wire.ErrTooLarge},
 	} {
 		_, err := readMessage(c.l.kind(), c.l.append(nil))
@@ -250,7 +250,8 @@ func TestCodecAllocationIsBounded(t *testing.T) {
 	require.Less(t, testing.AllocsPerRun(20, func() { _, _ = readMessage(wire.KindLeaveNotice, body) }), 8.0)
 	_, err := readMessage(wire.KindLeaveNotice, body)
 	require.ErrorIs(t, err, wire.ErrTruncated)
-	most := leaveNotice{wire.KindLeaveNotice, testBirth, past{Whole: true, Lost: losses(maxTold, DefaultTakeoverTime)}}
+	most := leaveNotice{wire.KindLeaveNotice, testBirth,
+		recentlyLost{Complete: true, Lost: losses(maxTold, DefaultTakeoverTime)}}
 	require.Less(t, len(most.append(nil)), 1<<13)
 }
 

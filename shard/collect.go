@@ -2,15 +2,16 @@
 //
 // It waits for every member of its view, whatever its status, and for every member that it remembers as lost; not for
 // those of the role alone, because a member may have registered the type with another role. Each is settled by one of:
-// a complete report of this reign; a leave notice; removal, and the takeover time since this node first saw the loss. A
-// node that joined too lately to know of every loss, and was not told by a leave notice, asks everyone for what they
-// remember; if nobody can tell, it waits for the takeover time since its up-number (memory.go).
+// a complete report of this coordinator term; a leave notice; removal, and the takeover time since this node first saw
+// the loss. A node that joined too lately to know of every loss, and was not told by a leave notice, asks everyone for
+// what they remember; if nobody can tell, it waits for the takeover time since its up-number (memory.go).
 //
 // Why no order of events gives two live owners: an owner X of shard s got it from some coordinator C. Either X is in
 // this coordinator's view or memory, and reports s, or confirmed to have nothing, or is so long removed that it has
-// stopped by itself; or X was lost before this node's time, and a member that saw the loss tells it. Afterwards
-// no order of C reaches an owner: every member that may host has promised this reign's floor, which is above every
-// fence that C can give, since C has a lower term, or is this very node in an earlier reign, whose epochs are lower.
+// stopped by itself; or X was lost before this node's time, and a member that saw the loss tells it. Afterwards no
+// order of C reaches an owner: every member that may host has promised this coordinator term's floor, which is above
+// every fence that C can give, since C has a lower term, or is this very node when it coordinated before, whose
+// epochs are lower.
 //
 // The question is not sent while an older member of the role is Down and not removed yet: if this node fell before its
 // view spread, the older one would stay the oldest and find everybody promised to a higher term. Removal needs
@@ -44,10 +45,10 @@ func (c *coordinator) collect() {
 	c.questions()
 }
 
-// questions asks those whose report is missing: before a reign is ready first the oldest member of all, and this node
-// last. Of two reigns under different settings, with different roles and so on different nodes, both would be promised
-// to by some and refused by others; so the oldest member promises to one of them, and the other ends before it has a
-// promise of anybody, its own node's included.
+// questions asks those whose report is missing: before a coordinator term is ready first the oldest member of all, and
+// this node last. Of two coordinator terms under different settings, with different roles and so on different nodes,
+// both would be promised to by some and refused by others; so the oldest member promises to one of them, and the other
+// ends before it has a promise of anybody, its own node's included.
 func (c *coordinator) questions() {
 	if c.early() {
 		return
@@ -73,7 +74,7 @@ func (c *coordinator) questions() {
 	}
 }
 
-// first returns the oldest member of all while its report is missing to a reign that is not ready.
+// first returns the oldest member of all while its report is missing to a coordinator term that is not ready.
 func (c *coordinator) first() *client {
 	oldest, ok := c.m.past.oldest(c.m.view, "")
 	if c.ready || !ok {
@@ -128,7 +129,7 @@ func (c *coordinator) collected() bool {
 	return true
 }
 
-// missing lists the members that this reign still has to account for.
+// missing lists the members that this coordinator term still has to account for.
 func (c *coordinator) missing() peer.Set {
 	var ids peer.Set
 	for id := range c.unaccounted {
@@ -182,16 +183,16 @@ func (c *coordinator) onRegister(from peer.ID, g register) {
 	}
 }
 
-// reconcile deals with settings that differ from this reign's and reports whether the message may be used at all. The
-// coordinator's settings stand, except against an owner's while nothing is owned under this coordinator's: owners hold
-// the truth, so it begins a new reign under theirs, and refuses its own region if need be.
+// reconcile deals with settings that differ from this coordinator term's and reports whether the message may be used at
+// all. The coordinator's settings stand, except against an owner's while nothing is owned under this coordinator's:
+// owners hold the truth, so it begins a new coordinator term under theirs, and refuses its own region if need be.
 func (c *coordinator) reconcile(p *client, g register, reports bool) bool {
 	if !g.Knows {
-		return false // echoes the question of an earlier reign
+		return false // echoes the question of an earlier term
 	}
 	if reports && len(g.Owned) > 0 && c.owned == 0 && !c.ready {
 		if c.m.endCoordinator(c.t); c.m.presides(c.t, g.Settings.Role, c.term) {
-			c.m.reign(c.t, g.Settings, c.term)
+			c.m.beginTerm(c.t, g.Settings, c.term)
 		}
 		return false
 	}
@@ -285,8 +286,8 @@ func (c *coordinator) astray(p *client, e held) {
 	}
 }
 
-// onAsk answers with the homes that are confirmed and remembers the rest. A home reported to this reign is true before
-// the others have reported.
+// onAsk answers with the homes that are confirmed and remembers the rest. A home reported to this coordinator term is
+// true before the others have reported.
 func (c *coordinator) onAsk(from peer.ID, a ask) {
 	p := c.client(from)
 	for _, s := range a.Shards {
@@ -321,7 +322,7 @@ func (c *coordinator) serve() {
 }
 
 // tellWaits tells of each lost member whose shards, or what it may have had, must wait for its takeover time: once in a
-// reign.
+// coordinator term.
 func tellWaits(c *coordinator) {
 	c.said = slices.DeleteFunc(c.said, func(id peer.ID) bool { return c.m.past.lost(id) == nil })
 	for _, l := range c.m.past.losses {

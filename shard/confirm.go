@@ -21,8 +21,8 @@
 // other for ever.
 //
 // A node that coordinates itself cannot be told by its coordinator that a shard is another's. It asks some members
-// about that in its own name: who has promised to a higher term says so, its reign ends by that, and its shards are
-// asked about at the successor.
+// about that in its own name: who has promised to a higher term says so, that ends its own, and its
+// shards are asked about at the successor.
 
 package shard
 
@@ -92,7 +92,7 @@ func (m *Machine) tickConfirm() {
 func (m *Machine) askConfirmation() {
 	for _, id := range m.agenda.order {
 		t := m.types[id]
-		if t.region == nil || t.region.lives.Len() == 0 || t.region.to == m.self || t.region.to.IsZero() {
+		if t.region == nil || t.region.hosted.Len() == 0 || t.region.to == m.self || t.region.to.IsZero() {
 			continue
 		}
 		for _, list := range m.unanswered(t) {
@@ -135,10 +135,10 @@ func (m *Machine) askMembers() {
 func (m *Machine) askForTerms(to peer.ID) {
 	for _, id := range m.agenda.order {
 		t := m.types[id]
-		if t.region == nil || t.region.lives.Len() == 0 || t.region.to != m.self {
+		if t.region == nil || t.region.hosted.Len() == 0 || t.region.to != m.self {
 			continue
 		}
-		for s := range t.region.lives.All {
+		for s := range t.region.hosted.All {
 			m.post(to, confirmOwner{head: m.head(t.id, t.region.term), Nonce: m.confirm.nonce,
 				Entries: []held{{s, t.region.peek(s).fence}}})
 			break
@@ -156,7 +156,7 @@ func (m *Machine) unanswered(t *typ) (messages [][]held) {
 		}
 		list = nil
 	}
-	for s := range t.region.lives.All {
+	for s := range t.region.hosted.All {
 		if list = append(list, held{s, t.region.peek(s).fence}); len(list) == maxEntries {
 			flush()
 		}
@@ -236,17 +236,17 @@ func (m *Machine) onOwnerConfirmed(from peer.ID, a ownerConfirmed) {
 
 // giveUp ends an ownership that the coordinator does not know, without a call into its handlers.
 func (m *Machine) giveUp(t *typ, e held) {
-	if s := t.region.peek(e.Shard); s.living == notHere || s.fence != e.Fence {
+	if s := t.region.peek(e.Shard); s.host == notHosted || s.fence != e.Fence {
 		return
 	}
 	s := t.region.slot(e.Shard)
 	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: e.Shard, Fence: e.Fence, Stop: true, Abandon: true})
 	t.region.hand.lose(e.Shard)
-	if s.living == here || s.state == RouteMoving {
+	if s.host == hosted || s.state == RouteMoving {
 		m.forget(t, e.Shard)
 	}
-	s.living, s.ended, s.fence, s.ending = notHere, maxFence(s.ended, e.Fence), route.Fence{}, true
-	t.region.lives.Remove(e.Shard)
+	s.host, s.ended, s.fence, s.ending = notHosted, maxFence(s.ended, e.Fence), route.Fence{}, true
+	t.region.hosted.Remove(e.Shard)
 }
 
 // checkConfirm tells the node when enough has been answered.
@@ -264,7 +264,7 @@ func (m *Machine) checkConfirm() {
 	}
 	for _, id := range m.agenda.order { // last: it looks at every shard that lives here
 		t := m.types[id]
-		if t.region == nil || t.region.lives.Len() == 0 || t.region.to == m.self {
+		if t.region == nil || t.region.hosted.Len() == 0 || t.region.to == m.self {
 			continue
 		}
 		if t.region.to.IsZero() || len(m.unanswered(t)) > 0 {

@@ -137,7 +137,7 @@ func TestShardsThatAreNotOursAreGivenUp(t *testing.T) {
 	n := w.nodes[2]
 	id := orders.ID()
 	var lost route.ShardID
-	for s := range n.m.types[id].region.lives.All {
+	for s := range n.m.types[id].region.hosted.All {
 		lost = s
 		break
 	}
@@ -149,7 +149,7 @@ func TestShardsThatAreNotOursAreGivenUp(t *testing.T) {
 	require.Equal(t, 1, n.confirmed)
 	require.NotContains(t, n.hosted, key(id, lost))
 	require.Len(t, n.hosted, before-1)
-	require.Equal(t, notHere, n.m.types[id].region.peek(lost).living)
+	require.Equal(t, notHosted, n.m.types[id].region.peek(lost).host)
 }
 
 // TestNothingStartsWhileSuspended: neither where the shard would live, nor by the word of a suspended coordinator.

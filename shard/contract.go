@@ -360,9 +360,9 @@ type Event struct {
 	Home  peer.ID
 	Fence route.Fence
 
-	// Of ShardsWait: how many shards the lost member has, zero when this reign has not heard that from it, so that no
-	// shard without a home gets one before; and when its takeover time is over, on this node's clock. It must have been
-	// removed by then, too.
+	// Of ShardsWait: how many shards the lost member has, zero when this coordinator term has not heard that from it, so
+	// that no shard without a home gets one before; and when its takeover time is over, on this node's clock. It must have
+	// been removed by then, too.
 	Shards int
 	Until  time.Duration
 

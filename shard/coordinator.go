@@ -1,11 +1,11 @@
 // Coordinator: decides where the shards of one type live, on the oldest member of the type's role.
 //
 // Owners hold the truth. A new coordinator knows nothing: it asks every member of the role what it owns and allocates
-// nothing before each has answered, promising by its answer to refuse every fence below the floor of this reign, or is
-// known to own nothing (collect.go). From then on this node alone decides, because every order that another coordinator
-// may still have under way is refused wherever it arrives. A shard is in one place at a time: it is given to another
-// owner only when the last one confirmed its stop, refused to start it, sent its leave notice, or was removed and the
-// takeover time has passed. No time limit alone ever frees it.
+// nothing before each has answered, promising by its answer to refuse every fence below the floor of this coordinator
+// term, or is known to own nothing (collect.go). From then on this node alone decides, because every order that another
+// coordinator may still have under way is refused wherever it arrives. A shard is in one place at a time: it is given
+// to another owner only when the last one confirmed its stop, refused to start it, sent its leave notice, or was
+// removed and the takeover time has passed. No time limit alone ever frees it.
 
 package shard
 
@@ -20,13 +20,13 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// coordinator is one reign over one type: from the moment this node is the oldest until it is not.
+// coordinator is one coordinator term over one type: from the moment this node is the oldest until it is not.
 type coordinator struct {
 	m        *Machine
 	t        *typ
 	settings Settings
 	term     uint32
-	floor    uint32 // epoch of the reign's floor; every fence given later is above it
+	floor    uint32 // epoch of the term's floor; every fence given later is above it
 	ready    bool   // every report is in
 	records  sparse.Table[record]
 	owned    int        // records with a home
@@ -61,7 +61,7 @@ type record struct {
 // client is one member as the coordinator deals with it: as owner, as asker, or both.
 type client struct {
 	id      peer.ID
-	mask    uint64        // parts of the shard space that it has reported in this reign
+	mask    uint64        // parts of the shard space that it has reported in this term
 	hosts   bool          // may be given shards, as it says
 	unready bool          // though not for now
 	drains  bool          // gives back its shards, since it leaves
@@ -71,11 +71,11 @@ type client struct {
 	open    sparse.Set    // of these starting, halting or moving: an answer is due
 	starts  int           // of these starting
 	page    loads.Page    // what they cost
-	told    sparse.Set    // homes disclosed to it in this reign
+	told    sparse.Set    // homes disclosed to it in this term
 	wants   sparse.Set    // homes it waits for
 	gone    map[route.ShardID]route.Fence
-	knows   bool     // has registered the type under this reign's settings
-	other   Settings // under which it has registered the type, while this reign is not ready; zero when they are the same
+	knows   bool     // has registered the type under this term's settings
+	other   Settings // under which it has registered the type, while this term is not ready; zero when they are the same
 
 	outHost, outStop, outHomes, outGone, outMove []route.ShardID
 	asked                                        bool // a report is due
@@ -90,7 +90,7 @@ type stray struct {
 	held
 }
 
-// maxStrays bounds the list of strays; what does not fit is found by the next reign.
+// maxStrays bounds the list of strays; what does not fit is found by the next coordinator term.
 const maxStrays = 1 << 16
 
 // onRegister takes a registration or report. The first one about a type makes the coordinator, if this is its place.
@@ -116,8 +116,8 @@ func (m *Machine) onRegister(from peer.ID, g register) {
 	c.onRegister(from, g)
 }
 
-// beginCoordinator starts a reign if this node is the oldest of the role and has not promised a higher term away, nor
-// anything to a reign under other settings.
+// beginCoordinator makes this node coordinator if this node is the oldest of the role and has not promised a higher
+// term away, nor anything to a coordinator term under other settings.
 func (m *Machine) beginCoordinator(t *typ, from peer.ID, g register) {
 	s := g.Settings
 	if r := t.region; r != nil && r.refused == nil && m.presides(t, r.settings.Role, g.Term) {
@@ -137,7 +137,7 @@ func (m *Machine) beginCoordinator(t *typ, from peer.ID, g register) {
 	if !g.Knows || !m.stays(from) || !m.presides(t, s.Role, g.Term) || t.promise.term > g.Term || m.now < t.rest {
 		return // a leaver needs no new coordinator, and the settings of one that is the last go with it
 	}
-	m.reign(t, s, g.Term)
+	m.beginTerm(t, s, g.Term)
 }
 
 func (m *Machine) presides(t *typ, role string, term uint32) bool {
@@ -162,10 +162,10 @@ func (m *Machine) follows(t *typ, role string) (next membership.Member, ok bool)
 	return next, ok
 }
 
-func (m *Machine) reign(t *typ, s Settings, term uint32) {
+func (m *Machine) beginTerm(t *typ, s Settings, term uint32) {
 	t.epoch++
 	if t.moves > 0 && t.moves < 1<<32-1 {
-		t.moves++ // homes of this reign are newer than moves of the one before
+		t.moves++ // homes of this term are newer than moves of the one before
 	}
 	c := &coordinator{m: m, t: t, settings: s, term: term, floor: t.epoch, records: sparse.NewTable[record](s.Shards)}
 	c.moves = newMoves(c)
@@ -209,8 +209,8 @@ func (c *coordinator) client(id peer.ID) *client {
 }
 
 // onView follows the members: a coordinator that has lost its office ends its term; shards of lost members wait. An
-// older member that appears later is none that this reign has to give way to: all that were older had gone when it
-// began.
+// older member that appears later is none that this coordinator term has to give way to: all that were older had gone
+// when it began.
 func (c *coordinator) onView() {
 	if !c.m.inOffice() {
 		c.m.endCoordinator(c.t)

@@ -33,9 +33,9 @@ func TestProvenDeathOfTheCoordinator(t *testing.T) {
 	}
 	next.want(orders, all(orders)...)
 	w.flow()
-	require.NotNil(t, next.stats(orders).Reign)
-	require.True(t, next.stats(orders).Reign.Ready)
-	require.Empty(t, next.stats(orders).Reign.Missing)
+	require.NotNil(t, next.stats(orders).Leading)
+	require.True(t, next.stats(orders).Leading.Ready)
+	require.Empty(t, next.stats(orders).Leading.Missing)
 	for _, n := range w.nodes[1:] {
 		n.want(orders, all(orders)...)
 	}
@@ -63,8 +63,8 @@ func TestDeathThatOnlyTheSuccessorKnows(t *testing.T) {
 	next.do(DeathCommand{dead.id})
 	next.want(orders, all(orders)...)
 	w.pass(2 * DefaultRetryMax)
-	require.Contains(t, next.stats(orders).Reign.Missing, mute.id)
-	require.NotContains(t, next.stats(orders).Reign.Missing, dead.id)
+	require.Contains(t, next.stats(orders).Leading.Missing, mute.id)
+	require.NotContains(t, next.stats(orders).Leading.Missing, dead.id)
 	require.Zero(t, count(next.events, CoordinatorReady), "one that lives has not reported")
 	w.set(dead.id, membership.Down) // the routes of the others to the dead one end with it
 	w.publish()
@@ -111,8 +111,8 @@ func TestLeaveNoticeEndsNoReign(t *testing.T) {
 	w.set(w.nodes[2].id, membership.Leaving) // all look for the coordinator again
 	w.publish()
 	w.flow()
-	require.Nil(t, next.stats(orders).Reign)
-	require.NotNil(t, first.stats(orders).Reign)
+	require.Nil(t, next.stats(orders).Leading)
+	require.NotNil(t, first.stats(orders).Leading)
 	require.Equal(t, first.id, next.stats(orders).Coordinator)
 }
 
@@ -136,11 +136,11 @@ func TestDeadAreNotAsked(t *testing.T) {
 		next.do(DeathCommand{dead.id})
 	}
 	w.pass(DefaultRetryMax)
-	require.NotNil(t, next.stats(typ).Reign)
-	require.Contains(t, next.stats(typ).Reign.Missing, last.id, "not asked before the oldest has answered")
+	require.NotNil(t, next.stats(typ).Leading)
+	require.Contains(t, next.stats(typ).Leading.Missing, last.id, "not asked before the oldest has answered")
 	oldest.cut[next.id], next.cut[oldest.id] = false, false
 	w.pass(4 * DefaultRetryMax)
-	require.True(t, next.stats(typ).Reign.Ready)
+	require.True(t, next.stats(typ).Leading.Ready)
 }
 
 // Who was promised to and is dead is followed no more, also where the role has older members of lower numbers.

@@ -69,13 +69,13 @@ func (m *Machine) beginLeave(c LeaveCommand) {
 // drainRegion asks the type's coordinator to take back what lives here.
 func (m *Machine) drainRegion(t *typ) {
 	g := t.region
-	if m.away && g != nil && g.joined && g.lives.Len() > 0 {
+	if m.away && g != nil && g.joined && g.hosted.Len() > 0 {
 		g.drain.start(m) // says again that this node hosts no more
 	}
 	if !m.leave.begun || g == nil || !g.joined || g.drainDone {
 		return
 	}
-	if g.lives.Len() == 0 {
+	if g.hosted.Len() == 0 {
 		m.announce(t) // says that it hosts no more; a shard on its way here is refused
 		return
 	}
@@ -85,7 +85,7 @@ func (m *Machine) drainRegion(t *typ) {
 
 func (m *Machine) askDrain(t *typ) {
 	g := t.region
-	if m.leave.done || g.drainDone || !g.joined || !m.leave.begun && (!m.away || g.lives.Len() == 0) {
+	if m.leave.done || g.drainDone || !g.joined || !m.leave.begun && (!m.away || g.hosted.Len() == 0) {
 		g.drain.stop()
 		return
 	}
@@ -218,7 +218,7 @@ func someoneTakes(m *Machine) error {
 func Draining(m *Machine) (on bool, hosted int) {
 	for _, id := range m.agenda.order {
 		if g := m.types[id].region; g != nil {
-			hosted += g.lives.Len()
+			hosted += g.hosted.Len()
 		}
 	}
 	return m.away, hosted
@@ -253,7 +253,7 @@ func (m *Machine) checkLeave() {
 			continue
 		}
 		waiting := g.drain.at != 0 && !g.drainDone && !l.late
-		if g.lives.Len() > 0 || waiting || len(g.hand.kept) > 0 && !l.late {
+		if g.hosted.Len() > 0 || waiting || len(g.hand.kept) > 0 && !l.late {
 			return
 		}
 	}
@@ -323,7 +323,7 @@ func stopLate(m *Machine) {
 	l.late = true
 	for t := range eachType(m) {
 		if t.region != nil {
-			for s := range t.region.lives.All {
+			for s := range t.region.hosted.All {
 				m.stop(t, s)
 			}
 		}

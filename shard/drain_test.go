@@ -48,7 +48,7 @@ func TestDrainMovesEverythingAway(t *testing.T) {
 			require.Empty(t, n.hosted)
 			require.Equal(t, 10, count(boss.events, MoveDone), "all of them by moves")
 			require.Equal(t, membership.Up, w.status(n))
-			require.NotNil(t, boss.stats(orders).Reign)
+			require.NotNil(t, boss.stats(orders).Leading)
 			w.balances(10 * time.Second)
 			w.pass(time.Minute)
 			for _, n := range w.nodes {
@@ -79,7 +79,7 @@ func TestDrainOutlivesItsCoordinator(t *testing.T) {
 	w.promote()
 	w.publish()
 	w.pass(time.Minute)
-	require.NotNil(t, w.nodes[1].stats(orders).Reign)
+	require.NotNil(t, w.nodes[1].stats(orders).Leading)
 	n.want(orders, all(orders)...)
 	w.pass(time.Minute)
 	require.Empty(t, n.hosted)

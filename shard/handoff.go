@@ -22,17 +22,17 @@ import (
 )
 
 // ended ends an ownership whose handlers have all stopped.
-func (h *handing) ended(s route.ShardID) {
+func (h *handoffs) ended(s route.ShardID) {
 	m, t, e := h.m, h.t, h.t.region.slot(s)
 	h.forget(s)
-	t.region.lives.Remove(s)
-	e.living, e.ended = notHere, maxFence(e.ended, e.fence)
+	t.region.hosted.Remove(s)
+	e.host, e.ended = notHosted, maxFence(e.ended, e.fence)
 	e.fence = route.Fence{}
 	m.forget(t, s)
 }
 
 // park parks, and marks.
-func (h *handing) park(l placement) {
+func (h *handoffs) park(l placement) {
 	m, t, g := h.m, h.t, h.t.region
 	for _, e := range l.Entries {
 		if uint32(e.Shard) >= g.slots.Shards() {
@@ -40,15 +40,15 @@ func (h *handing) park(l placement) {
 		}
 		at, s, n := l.Peers[e.At], g.peek(e.Shard), Number{l.Term, e.Seq}
 		h.elsewhere(e.Shard, e.Fence)
-		if s.living != notHere || at == m.self || !m.met(at) || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
+		if s.host != notHosted || at == m.self || !m.met(at) || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
 			(s.state == RouteRemote || s.state == RouteMoving) && e.Fence.Compare(s.fence) < 0 || n.Compare(s.moved) <= 0 {
 			continue
 		}
-		o := passing{number: n, fence: e.Fence, at: g.homeAt(at), next: g.homeAt(l.Peers[e.To])}
-		switch stands := h.bystands(e.Shard); {
-		case stands && n.Compare(h.passing[e.Shard].number) <= 0:
+		o := observedMove{number: n, fence: e.Fence, at: g.homeAt(at), next: g.homeAt(l.Peers[e.To])}
+		switch stands := h.isBystander(e.Shard); {
+		case stands && n.Compare(h.observed[e.Shard].number) <= 0:
 			continue
-		case stands && h.letPass(e.Shard, o):
+		case stands && h.recordMove(e.Shard, o):
 		default:
 			h.parkAt(e.Shard, o)
 		}
@@ -68,8 +68,8 @@ func markAgain(m *Machine, to peer.ID) {
 				m.out.Marks = append(m.out.Marks, Mark{Type: id, Shard: i, Number: s.moved, To: to})
 			}
 		}
-		for _, i := range slices.Sorted(maps.Keys(g.hand.passing)) {
-			if o := g.hand.passing[i]; *o.at == to {
+		for _, i := range slices.Sorted(maps.Keys(g.hand.observed)) {
+			if o := g.hand.observed[i]; *o.at == to {
 				m.out.Marks = append(m.out.Marks, Mark{Type: id, Shard: i, Number: o.number, To: to})
 			}
 		}
@@ -77,7 +77,7 @@ func markAgain(m *Machine, to peer.ID) {
 }
 
 // begin begins to hand a shard over. Every way out is safe to repeat.
-func (h *handing) begin(from peer.ID, l moveShard) {
+func (h *handoffs) begin(from peer.ID, l moveShard) {
 	m, t, g := h.m, h.t, h.t.region
 	if !m.obeys(t, from, l.head) {
 		return
@@ -85,14 +85,14 @@ func (h *handing) begin(from peer.ID, l moveShard) {
 	n := Number{l.Term, l.Seq}
 	s, o := g.slot(l.Shard), h.out[l.Shard]
 	switch {
-	case s.living == notHere || s.fence != l.Fence:
-		if f, is := h.gave[l.Shard]; is && f.held == l.held {
+	case s.host == notHosted || s.fence != l.Fence:
+		if f, is := h.handedOff[l.Shard]; is && f.held == l.held {
 			h.tellMoved(f)
-		} else if s.living == notHere || s.fence.Compare(l.Fence) > 0 {
+		} else if s.host == notHosted || s.fence.Compare(l.Fence) > 0 {
 			s.ended = maxFence(s.ended, l.Fence)
 			g.stopped = append(g.stopped, l.held)
 		}
-	case s.living == stopping || o != nil && o.number == n:
+	case s.host == stopping || o != nil && o.number == n:
 		// It is under way: the answer follows.
 	case n.Compare(s.moved) <= 0:
 		h.tellAborted(l.held, n)
@@ -119,7 +119,7 @@ func marked(m *Machine, c MarkedCommand) {
 	g := t.region
 	s, o := g.peek(c.Shard), g.hand.out[c.Shard]
 	switch {
-	case s.living != here:
+	case s.host != hosted:
 	case o != nil && o.number == c.Number:
 		o.got.Add(c.From)
 		g.hand.check(c.Shard)
@@ -136,7 +136,7 @@ func marked(m *Machine, c MarkedCommand) {
 }
 
 // check orders the stop when nobody sends to a shard any more.
-func (h *handing) check(s route.ShardID) {
+func (h *handoffs) check(s route.ShardID) {
 	m, t, g := h.m, h.t, h.t.region
 	o, e := h.out[s], g.slot(s)
 	if o == nil || o.stops || m.confirm.held {
@@ -147,7 +147,7 @@ func (h *handing) check(s route.ShardID) {
 			return
 		}
 	}
-	o.stops, e.living = true, stopping
+	o.stops, e.host = true, stopping
 	order := HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true, Moves: true, Within: m.cfg.DrainTime,
 		Leaving: m.leave.begun}
 	if takesStates(m, o.to) {
@@ -159,7 +159,7 @@ func (h *handing) check(s route.ShardID) {
 }
 
 // stay gives up the leaving of a shard whose stop is not ordered: its own callers go on.
-func (h *handing) stay(s route.ShardID) {
+func (h *handoffs) stay(s route.ShardID) {
 	m, t, g := h.m, h.t, h.t.region
 	o, e := h.out[s], g.slot(s)
 	if o == nil || o.stops {
@@ -172,7 +172,7 @@ func (h *handing) stay(s route.ShardID) {
 		Fence: e.fence})
 }
 
-// stayAll gives up every move that has not reached its stop call: another reign begins.
+// stayAll gives up every move that has not reached its stop call: another coordinator term begins.
 func stayAll(t *typ) {
 	if t.region == nil {
 		return
@@ -182,7 +182,7 @@ func stayAll(t *typ) {
 	}
 }
 
-func (h *handing) tellAborted(e held, n Number) {
+func (h *handoffs) tellAborted(e held, n Number) {
 	m, t := h.m, h.t
 	l := placement{Kind: wire.KindMoveAborted, head: m.head(t.id, n.Term),
 		Entries: []placed{{home: home{held: e}, Seq: n.Seq}}}
@@ -190,7 +190,7 @@ func (h *handing) tellAborted(e held, n Number) {
 	h.tell(l)
 }
 
-func (h *handing) tellMoved(f gift) {
+func (h *handoffs) tellMoved(f handedOff) {
 	m, t := h.m, h.t
 	l := placement{Kind: wire.KindShardsMoved, head: m.head(t.id, t.promise.term),
 		Entries: []placed{{home: home{held: f.held}, Seq: f.seq}}}
@@ -199,7 +199,7 @@ func (h *handing) tellMoved(f gift) {
 }
 
 // tell sends to the coordinator that holds the promise.
-func (h *handing) tell(l placement) {
+func (h *handoffs) tell(l placement) {
 	m, t := h.m, h.t
 	if l.Term == t.promise.term && m.live(t.promise.to) {
 		m.post(t.promise.to, l)
@@ -207,7 +207,7 @@ func (h *handing) tell(l placement) {
 }
 
 // tick gives up moves whose markers are late, and repeats what was not acknowledged.
-func (h *handing) tick() {
+func (h *handoffs) tick() {
 	m, g, again := h.m, h.t.region, false
 	for _, s := range h.leaving() {
 		o := h.out[s]
@@ -226,7 +226,7 @@ func (h *handing) tick() {
 }
 
 // review follows a view: a removed member writes no marker, takes nothing, and sends no further parts.
-func (h *handing) review() {
+func (h *handoffs) review() {
 	for s, c := range h.coming { // deletes only: the order does not show
 		if h.takesNothing(c.from) != "" {
 			h.dropParts(s)
@@ -243,7 +243,7 @@ func (h *handing) review() {
 }
 
 // takesNothing says why the next owner of a shard will never have what is handed over to it; nothing where it may.
-func (h *handing) takesNothing(to peer.ID) string {
+func (h *handoffs) takesNothing(to peer.ID) string {
 	switch {
 	case to == h.m.self:
 		return "it is this node"
@@ -272,7 +272,7 @@ func handedOver(m *Machine, c HandOverCommand) error {
 	}
 	g := t.region
 	o, s := g.hand.out[c.Shard], g.peek(c.Shard)
-	if s.living != stopping || s.fence != c.Fence || o == nil || !o.stops || o.left != nil || len(c.Left) == 0 {
+	if s.host != stopping || s.fence != c.Fence || o == nil || !o.stops || o.left != nil || len(c.Left) == 0 {
 		if len(c.Left) > 0 {
 			m.out.Untaken = append(m.out.Untaken, Untaken{Type: c.Type, Shard: c.Shard, Left: c.Left})
 		}
@@ -291,7 +291,7 @@ func handedOver(m *Machine, c HandOverCommand) error {
 }
 
 // keepHere has the shard come back to this node, with what was left, and says why.
-func (h *handing) keepHere(s route.ShardID, why string) {
+func (h *handoffs) keepHere(s route.ShardID, why string) {
 	m, g := h.m, h.t.region
 	o, f := h.out[s], g.peek(s).fence
 	m.event(Event{Kind: MoveUntaken, Type: h.t.id, Shard: s, Term: o.number.Term, Home: m.self, Fence: f, To: o.to,
@@ -301,11 +301,11 @@ func (h *handing) keepHere(s route.ShardID, why string) {
 }
 
 // give ends an ownership whose rest somebody has, and says who.
-func (h *handing) give(s route.ShardID, to peer.ID) {
+func (h *handoffs) give(s route.ShardID, to peer.ID) {
 	g := h.t.region
 	e := g.peek(s)
-	f := gift{held: held{s, e.fence}, seq: h.out[s].number.Seq, to: to}
-	h.gave[s] = f
+	f := handedOff{held: held{s, e.fence}, seq: h.out[s].number.Seq, to: to}
+	h.handedOff[s] = f
 	h.ended(s)
 	h.tellMoved(f)
 }

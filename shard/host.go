@@ -22,7 +22,7 @@ func (m *Machine) onReportWanted(t *typ, from peer.ID, w reportWanted) {
 	t.promise.settings = w.Settings
 	g := t.region
 	if g != nil && g.refused == nil && (before.term != t.promise.term || before.floor != t.promise.floor) {
-		// A new reign: what was registered and asked before is not known to it. The report registers again.
+		// A new coordinator term: what was registered and asked before is not known to it. The report registers again.
 		m.retarget(t)
 		if g.to == from {
 			g.joined = false
@@ -71,7 +71,7 @@ func (m *Machine) report(t *typ, to peer.ID, w reportWanted) {
 			l.Mask = parts(first, part)
 			m.post(to, l)
 			l.Owned, l.Stopping, l.Kept, l.Holders, l.Gave = nil, nil, nil, nil, nil
-			l.HasPast, l.Past, first = false, past{}, part
+			l.HasPast, l.Past, first = false, recentlyLost{}, part
 		}
 		l.Owned, l.Stopping = append(l.Owned, owned...), g.halting(owned, l.Stopping, all)
 		l.add(rest)
@@ -92,7 +92,7 @@ func parts(first, end int) uint64 {
 // owned lists the shards of one part that live here, stopping ones included.
 func (g *region) owned(part int) []held {
 	var list []held
-	for s := range g.lives.From(route.ShardID(part) << partShift) {
+	for s := range g.hosted.From(route.ShardID(part) << partShift) {
 		if int(s)>>partShift != part {
 			break
 		}
@@ -122,11 +122,11 @@ func (m *Machine) onHost(t *typ, from peer.ID, h head, list []resumed) {
 	for _, e := range list {
 		s := g.slot(e.Shard)
 		switch {
-		case s.living == here && s.fence == e.Fence:
+		case s.host == hosted && s.fence == e.Fence:
 			g.started = append(g.started, e.held)
-		case e.Fence.Compare(t.promise.floor) < 0, s.living != notHere && e.Fence != s.fence:
+		case e.Fence.Compare(t.promise.floor) < 0, s.host != notHosted && e.Fence != s.fence:
 			m.refuse(t.id, h.Term, from, e.Shard, e.Fence)
-		case s.living == stopping, s.ending:
+		case s.host == stopping, s.ending:
 			// The answer follows when the runtime has stopped it; of what was given up the order is repeated until then.
 		case e.Fence.Compare(s.ended) <= 0, g.hand.outdates(e.held), !hosts && (m.leave.done || !g.hand.keeps(e)):
 			s.ended = maxFence(s.ended, e.Fence)
@@ -141,8 +141,8 @@ func (m *Machine) onHost(t *typ, from peer.ID, h head, list []resumed) {
 
 func (m *Machine) host(t *typ, e resumed) {
 	s := t.region.slot(e.Shard)
-	s.state, s.living, s.home, s.fence = RouteLocal, here, nil, e.Fence
-	t.region.lives.Add(e.Shard)
+	s.state, s.host, s.home, s.fence = RouteLocal, hosted, nil, e.Fence
+	t.region.hosted.Add(e.Shard)
 	t.region.unwant(e.Shard)
 	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: e.Shard, Fence: e.Fence,
 		Left: t.region.hand.take(e)})
@@ -159,18 +159,18 @@ func (m *Machine) onStop(t *typ, from peer.ID, l ownership) {
 	for _, e := range l.Entries {
 		s := g.slot(e.Shard)
 		switch {
-		case s.living != notHere && s.fence == e.Fence:
+		case s.host != notHosted && s.fence == e.Fence:
 			m.stop(t, e.Shard)
 		default:
-			if s.living == notHere {
+			if s.host == notHosted {
 				s.ended = maxFence(s.ended, e.Fence)
 				if s.home != nil && s.fence.Compare(s.ended) <= 0 {
 					m.forget(t, e.Shard)
 				}
 			}
-			if f, is := g.hand.gave[e.Shard]; is && f.held == e {
+			if f, is := g.hand.handedOff[e.Shard]; is && f.held == e {
 				t.region.hand.tellMoved(f)
-			} else if s.living == notHere || s.fence.Compare(e.Fence) > 0 {
+			} else if s.host == notHosted || s.fence.Compare(e.Fence) > 0 {
 				g.stopped = append(g.stopped, e)
 			}
 		}
@@ -179,11 +179,11 @@ func (m *Machine) onStop(t *typ, from peer.ID, l ownership) {
 
 // stop tells the runtime to stop a shard that lives here. From now on messages for it are parked.
 func (m *Machine) stop(t *typ, s route.ShardID) {
-	if t.region.peek(s).living != here {
+	if t.region.peek(s).host != hosted {
 		return
 	}
 	e := t.region.slot(s)
-	e.living = stopping
+	e.host = stopping
 	t.region.hand.forget(s)
 	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true, Leaving: m.leave.begun})
 	m.forget(t, s)
@@ -200,7 +200,7 @@ func (m *Machine) stopped(c StoppedCommand) error {
 		e.ending = false
 		return nil
 	}
-	if e.living != stopping || e.fence != c.Fence {
+	if e.host != stopping || e.fence != c.Fence {
 		return nil
 	}
 	if o := t.region.hand.out[c.Shard]; o != nil && o.stops && o.left == nil {
@@ -223,9 +223,9 @@ func (m *Machine) abandon() {
 			continue
 		}
 		for s, e := range g.slots.All {
-			if e.living != notHere {
+			if e.host != notHosted {
 				m.abandonShard(HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true, Abandon: true})
-				e.living = notHere
+				e.host = notHosted
 			}
 			m.forget(t, s)
 		}
@@ -234,7 +234,7 @@ func (m *Machine) abandon() {
 		}
 		g.hand.dropAll()
 		*g = region{settings: g.settings, refused: g.refused, slots: g.slots, late: g.late, homes: map[peer.ID]*peer.ID{},
-			hand: newHanding(m, t)}
+			hand: newHandoffs(m, t)}
 	}
 	m.local = nil
 }

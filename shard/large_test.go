@@ -95,13 +95,13 @@ func TestWhatOthersNameCostsNothing(t *testing.T) {
 	for i := range route.ShardID(1000) { // moves that end in either way
 		e := held{s + i, fence(1, 5000)}
 		require.NoError(t, w.inject(boss, proxy, leaves(h, e, 9+uint32(i), member, boss)))
-		require.Len(t, g.hand.passing, 1)
+		require.Len(t, g.hand.observed, 1)
 		var over message = ownership{Kind: wire.KindHomesGone, head: h, Entries: []held{e}}
 		if i%2 == 0 {
 			over = homes{head: h, Since: 9 + uint32(i), Peers: peer.Set{boss.id}, Entries: []home{{held: e}}}
 		}
 		require.NoError(t, w.inject(boss, proxy, over))
-		require.Empty(t, g.hand.passing)
+		require.Empty(t, g.hand.observed)
 	}
 	require.Equal(t, 1000, w.marks(proxy, member))
 	require.Equal(t, 100, g.slots.Made())
@@ -121,7 +121,7 @@ func TestMovesThatPassByAreBounded(t *testing.T) {
 			require.NoError(t, w.inject(boss, proxy, l))
 		}
 	}
-	require.Len(t, g.hand.passing, most)
+	require.Len(t, g.hand.observed, most)
 	require.Equal(t, 100+more, g.slots.Made())
 	require.Equal(t, most+more, w.marks(proxy, member), "each once")
 }

@@ -34,7 +34,7 @@ func (w *world) remove(n *testNode) {
 }
 
 // leaveNotices returns what the leave notices under way to a node tell.
-func (w *world) leaveNotices(to *testNode) (list []past) {
+func (w *world) leaveNotices(to *testNode) (list []recentlyLost) {
 	for _, p := range w.queue {
 		if p.kind == wire.KindLeaveNotice && p.to == to.id {
 			l, err := readMessage(p.kind, p.body)
@@ -63,7 +63,7 @@ func TestCoordinatorLeavesFreshCluster(t *testing.T) {
 	w.nodes[2].want(orders, all(orders)...)
 	w.pass(time.Second)
 	require.Less(t, w.now, DefaultTakeoverTime)
-	require.True(t, next.stats(orders).Reign.Ready)
+	require.True(t, next.stats(orders).Leading.Ready)
 	w.agree(orders, all(orders)...)
 }
 
@@ -134,7 +134,7 @@ func TestLeaveNoticeIsWrittenAnewEachTime(t *testing.T) {
 	w.tickAt(w.now + time.Second)
 	second := w.leaveNotices(next)
 	require.Len(t, second, 1)
-	require.True(t, second[0].Whole)
+	require.True(t, second[0].Complete)
 	require.Equal(t, []loss{{ID: lost.id, Age: time.Second}}, second[0].Lost)
 	w.queue = nil
 	w.set(old.id, membership.Leaving)
@@ -150,8 +150,8 @@ func TestLeaveNoticeIsWrittenAnewEachTime(t *testing.T) {
 	require.Len(t, third, 1)
 	require.Equal(t, []loss{{ID: lost.id, Age: 2 * time.Second}}, third[0].Lost)
 	require.True(t, third[0].Roll.Has(young.id))
-	require.Equal(t, past{}, old.m.tell(young.id, maxTold))
-	require.True(t, old.m.tell(next.id, maxTold).Whole)
+	require.Equal(t, recentlyLost{}, old.m.tell(young.id, maxTold))
+	require.True(t, old.m.tell(next.id, maxTold).Complete)
 }
 
 // Who may miss a loss itself tells nothing, and one that is still joining is told nothing: it may yet miss one that the
@@ -161,11 +161,11 @@ func TestLeaveNoticeThatTellsNothing(t *testing.T) {
 	joiner := w.join()
 	w.publish()
 	w.nodes[1].do(LeaveCommand{})
-	require.False(t, w.leaveNotices(w.nodes[0])[0].Whole, "the leaver is blind")
+	require.False(t, w.leaveNotices(w.nodes[0])[0].Complete, "the leaver is blind")
 	w.queue = nil
 	w.nodes[0].do(LeaveCommand{})
-	require.True(t, w.leaveNotices(w.nodes[1])[0].Whole)
-	require.False(t, w.leaveNotices(joiner)[0].Whole, "the receiver is joining")
+	require.True(t, w.leaveNotices(w.nodes[1])[0].Complete)
+	require.False(t, w.leaveNotices(joiner)[0].Complete, "the receiver is joining")
 	w.flow()
 	require.True(t, w.nodes[1].m.past.whole(w.now))
 	require.False(t, joiner.m.past.whole(w.now))
@@ -175,10 +175,10 @@ func TestLeaveNoticeThatTellsNothing(t *testing.T) {
 	for _, l := range losses(maxTold-2, 0) {
 		w.nodes[0].m.past.add(lostMember{id: l.ID, since: w.now, removed: true}, DefaultTakeoverTime)
 	}
-	require.True(t, w.nodes[0].m.tell(w.nodes[1].id, maxTold).Whole)
+	require.True(t, w.nodes[0].m.tell(w.nodes[1].id, maxTold).Complete)
 	w.nodes[0].m.past.add(lostMember{id: w.nodes[1].id, since: w.now}, DefaultTakeoverTime)
-	require.Equal(t, past{}, w.nodes[0].m.tell(w.nodes[1].id, maxTold), "too much for one message")
-	require.True(t, w.nodes[0].m.tell(w.nodes[1].id, maxPeers).Whole)
+	require.Equal(t, recentlyLost{}, w.nodes[0].m.tell(w.nodes[1].id, maxTold), "too much for one message")
+	require.True(t, w.nodes[0].m.tell(w.nodes[1].id, maxPeers).Complete)
 }
 
 // Blindness is counted from the up-number: a member that is joining does not see everyone who comes and goes.

@@ -59,7 +59,7 @@ type typ struct {
 	moves   uint32        // last sequence of a move begun here; kept likewise
 	region  *region       // nil while the type is not registered here
 	coord   *coordinator  // nil while another node coordinates
-	rest    time.Duration // no reign begins before: the last one was contradicted
+	rest    time.Duration // no term begins before: the last one was contradicted
 
 	strategy strategy.Strategy // as the type was registered here
 	guard    *strategy.Checked // around it, once it is asked
@@ -81,7 +81,7 @@ type promise struct {
 	term     uint32
 	to       peer.ID
 	floor    route.Fence
-	settings Settings      // of the reign that was promised to; zero when only its term is known
+	settings Settings      // of the term that was promised to; zero when only its term is known
 	gone     time.Duration // when to was first seen to be no member any more; 0 while it is one
 }
 

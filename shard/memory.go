@@ -40,15 +40,15 @@ const maxLost = 4096
 
 // memory holds the losses, sorted by identity, and the members that confirmed to host nothing ever again.
 type memory struct {
-	seen         bool   // a view with this node in it has come
-	sure         bool   // it formed the cluster, or was told: nothing before its up-number is missing
-	number       uint32 // highest up-number in the views in which this node was a voter
-	losses       []lostMember
-	leaveNotices peer.Set
-	dead         peer.Set // of these, whose process is proven gone: they coordinate nothing either
-	population   population
-	blindUntil   time.Duration // losses before the up-number may be missing
-	forgotUntil  time.Duration // losses that did not fit are missing
+	seen            bool   // a view with this node in it has come
+	complete        bool   // it formed the cluster, or was told: nothing before its up-number is missing
+	number          uint32 // highest up-number in the views in which this node was a voter
+	losses          []lostMember
+	leaveNotices    peer.Set
+	dead            peer.Set // of these, whose process is proven gone: they coordinate nothing either
+	population      population
+	incompleteUntil time.Duration // losses before the up-number may be missing
+	forgotUntil     time.Duration // losses that did not fit are missing
 }
 
 type lostMember struct {
@@ -88,10 +88,10 @@ func (p *memory) add(l lostMember, takeover time.Duration) {
 // them.
 func (p *memory) note(now, takeover, blind time.Duration, old, v *membership.View) (lost bool) {
 	if !p.seen {
-		p.seen, p.sure = true, len(v.Members) == 1
+		p.seen, p.complete = true, len(v.Members) == 1
 	}
-	if p.number == 0 && !p.sure {
-		p.blindUntil = now + blind
+	if p.number == 0 && !p.complete {
+		p.incompleteUntil = now + blind
 	}
 	if self, _ := v.SelfMember(); self.UpNumber != 0 && self.Status != membership.Exiting {
 		for i := range v.Members {
@@ -146,7 +146,7 @@ func (p *memory) age(now time.Duration) (changed bool) {
 		}
 		return old
 	})
-	for _, until := range []*time.Duration{&p.blindUntil, &p.forgotUntil} {
+	for _, until := range []*time.Duration{&p.incompleteUntil, &p.forgotUntil} {
 		if *until != 0 && now >= *until {
 			*until = 0
 			changed = true
@@ -157,7 +157,7 @@ func (p *memory) age(now time.Duration) (changed bool) {
 
 func (p *memory) next() time.Duration {
 	var d least
-	d.add(p.blindUntil)
+	d.add(p.incompleteUntil)
 	d.add(p.forgotUntil)
 	for i := range p.losses {
 		if l := &p.losses[i]; l.removed {
@@ -168,7 +168,9 @@ func (p *memory) next() time.Duration {
 }
 
 // whole reports whether no loss within the takeover time can be missing.
-func (p *memory) whole(now time.Duration) bool { return now >= p.blindUntil && now >= p.forgotUntil }
+func (p *memory) whole(now time.Duration) bool {
+	return now >= p.incompleteUntil && now >= p.forgotUntil
+}
 
 // oldest returns the oldest member of a role in a view that may coordinate. A process that is proven dead never will
 // again, whatever the view says of it.
@@ -200,13 +202,13 @@ func (m *Machine) owes(id peer.ID) bool {
 
 // tell writes down what this node remembers, for one that may be blind. It is empty when this node may miss something
 // itself, or may not speak to the receiver (see above), or would have to name more members than limit: the other waits.
-func (m *Machine) tell(to peer.ID, limit int) past {
+func (m *Machine) tell(to peer.ID, limit int) recentlyLost {
 	mb, _ := m.view.Member(to)
 	speaks := mb.UpNumber != 0 && mb.UpNumber <= m.past.number
 	if !m.past.whole(m.now) || !speaks || len(m.past.losses)+len(m.view.Members) > limit {
-		return past{}
+		return recentlyLost{}
 	}
-	p := past{Whole: true}
+	p := recentlyLost{Complete: true}
 	for _, l := range m.past.losses {
 		age := (m.now - l.since).Truncate(time.Millisecond)
 		p.Lost = append(p.Lost, loss{ID: l.id, Age: age, Settled: m.past.leaveNotices.Has(l.id)})
@@ -222,12 +224,12 @@ func (m *Machine) tell(to peer.ID, limit int) past {
 // learn takes over what a member that is not blind remembers. A member on its roll that is none here was removed in a
 // view that it had not seen yet: for this node it is lost from now on. One that joined so lately that this node's view
 // lacks it is taken for lost until the view has it, which costs waiting, never safety.
-func (m *Machine) learn(p past) {
-	if m.past.whole(m.now) || !p.Whole {
+func (m *Machine) learn(p recentlyLost) {
+	if m.past.whole(m.now) || !p.Complete {
 		return
 	}
-	m.past.sure = true
-	m.past.blindUntil = 0
+	m.past.complete = true
+	m.past.incompleteUntil = 0
 	m.learnCrowd(p)
 	takeover := m.takeover()
 	for _, l := range p.Lost {
@@ -252,7 +254,7 @@ func (m *Machine) learn(p past) {
 
 // learnCrowd counts those who are named and are no members here as gone lately. So nobody who was a member when the
 // told losses were seen is missing: all that have gone since are told with them, or are known here.
-func (m *Machine) learnCrowd(p past) {
+func (m *Machine) learnCrowd(p recentlyLost) {
 	unknown := func(id peer.ID) bool {
 		_, in := m.view.Member(id)
 		return !in && m.past.lost(id) == nil

@@ -23,7 +23,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// moves are those of one reign.
+// moves are those of one coordinator term.
 type moves struct {
 	c     *coordinator
 	under map[route.ShardID]*move
@@ -51,7 +51,7 @@ type heir struct {
 	keeps bool        // it has what the last owner did not work off, or may have it
 	fence route.Fence // of that owner
 	given route.Fence // under which it was given the shard
-	seq   uint32      // of the move, if this reign began it
+	seq   uint32      // of the move, if this term began it
 	from  peer.ID
 	to    peer.ID       // likewise: whom it was for
 	began time.Duration // likewise
@@ -96,7 +96,8 @@ func (mv *moves) begin(s route.ShardID, to peer.ID) {
 	n := &move{seq: c.t.moves, to: to, began: c.m.now, bytes: mv.expected()}
 	c.m.pace.under += n.bytes
 	for _, p := range c.clients {
-		// Under a new reign every member counts as told, but one that had not registered the type when it reported.
+		// Under a new coordinator term every member counts as told, but one that had not registered the type when it
+		// reported.
 		knew := r.inherited && (p.knows || !p.full() || p.other != (Settings{}))
 		if p != r.home && (!c.m.met(p.id) || !knew && !p.told.Has(s)) {
 			continue

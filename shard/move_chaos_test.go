@@ -33,7 +33,7 @@ func (x *traffic) play(t *rapid.T, s Settings) {
 			}
 		}
 	default:
-		n := w.pick(t, func(n *testNode) bool { return n.well() && n.stats(s).Reign != nil })
+		n := w.pick(t, func(n *testNode) bool { return n.well() && n.stats(s).Leading != nil })
 		to := w.pick(t, (*testNode).well)
 		if n != nil && to != nil {
 			_ = n.m.Do(w.now, MoveCommand{s.ID(), route.ShardID(rapid.IntRange(0, int(s.Shards)-1).Draw(t, "moves")), to.id})

@@ -31,8 +31,8 @@ const (
 
 	playNewcomer = "newcomer" // has never sent to the shard, and knows no home
 
-	// No node, but who coordinates: nobody else of these, in a second reign, in which everybody counts as told. The
-	// newcomer may not host the type then.
+	// No node, but who coordinates: nobody else of these, in a second coordinator term, in which everybody counts as told.
+	// The newcomer may not host the type then.
 	playLater = "nobody, later"
 )
 

@@ -124,7 +124,7 @@ func TestMoveStepByStep(t *testing.T) {
 	require.Equal(t, 1, count(boss.events, MoveDone))
 	require.Equal(t, 1, count(owner.events, MoveMarked))
 	require.Equal(t, 1, count(owner.events, MoveHandedOver))
-	require.Zero(t, boss.stats(orders).Reign.Moves)
+	require.Zero(t, boss.stats(orders).Leading.Moves)
 	for _, p := range late {
 		w.hand(p)
 	}
@@ -173,8 +173,8 @@ func TestPhasesOfAMoveAreCounted(t *testing.T) {
 	require.Zero(t, Took{}.Mean())
 }
 
-// Under a new reign every member counts as told, for anyone may know a home from before; one that had not registered
-// the type is not.
+// Under a new coordinator term every member counts as told, for anyone may know a home from before; one that had not
+// registered the type is not.
 func TestEverybodyCountsAsToldAfterATakeover(t *testing.T) {
 	w := movable(t, 4)
 	boss, second, owner, other := w.nodes[0], w.nodes[1], w.nodes[2], w.nodes[3]
@@ -186,7 +186,7 @@ func TestEverybodyCountsAsToldAfterATakeover(t *testing.T) {
 		w.publish()
 		w.pass(100 * time.Millisecond)
 	}
-	require.True(t, second.stats(orders).Reign.Ready)
+	require.True(t, second.stats(orders).Leading.Ready)
 	require.NoError(t, second.move(s, second))
 	require.Equal(t, peer.SetOf(second.id, other.id), second.m.types[orders.ID()].coord.moves.under[s].told)
 	w.pass(time.Second)
@@ -194,8 +194,8 @@ func TestEverybodyCountsAsToldAfterATakeover(t *testing.T) {
 	w.agree(orders, s)
 }
 
-// A reign that begins anew under the same term goes on with the numbers of its moves: those who parked before would
-// take them for old ones (SHD-12).
+// A coordinator that begins anew under the same term goes on with the numbers of its moves: those who parked
+// before would take them for old ones (SHD-12).
 func TestMoveNumbersSurviveAReign(t *testing.T) {
 	w := movable(t, 3)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
@@ -208,7 +208,7 @@ func TestMoveNumbersSurviveAReign(t *testing.T) {
 		c := typ.coord
 		boss.m.begin(w.now)
 		boss.m.endCoordinator(typ)
-		boss.m.reign(typ, c.settings, c.term)
+		boss.m.beginTerm(typ, c.settings, c.term)
 		boss.m.end()
 		boss.collect()
 		w.pass(time.Second)
@@ -362,10 +362,10 @@ func TestMoveUnderAnotherCoordinator(t *testing.T) {
 			other.want(orders, s)
 			w.pass(time.Second)
 			require.Equal(t, RouteRemote, other.route(orders, s).State)
-			require.Equal(t, f, other.route(orders, s).Fence, "the same home, under the new reign")
+			require.Equal(t, f, other.route(orders, s).Fence, "the same home, under the new term")
 			continue
 		}
-		require.True(t, owner.stats(orders).Reign.Ready)
+		require.True(t, owner.stats(orders).Leading.Ready)
 		other.want(orders, s)
 		w.pass(time.Second)
 		require.NotEqual(t, RouteRemote, other.route(orders, s).State, "a shard that stops is not told")
@@ -451,8 +451,8 @@ func TestLeaverMovesItsShards(t *testing.T) {
 	w.agree(orders, all(orders)...)
 }
 
-// The shards of a member that leaves while another reign begins go on until that is ready, and move then: nothing that
-// is on its way to them is refused (SHD-9).
+// The shards of a member that leaves while another coordinator term begins go on until that is ready, and move then:
+// nothing that is on its way to them is refused (SHD-9).
 func TestLeaverWaitsForTheNextReign(t *testing.T) {
 	w := movable(t, 4)
 	boss, next, leaver := w.nodes[0], w.nodes[1], w.nodes[3]

@@ -222,8 +222,8 @@ func TestEagerTypeOfARunningClusterWaitsForNobody(t *testing.T) {
 	require.Len(t, w.nodes[0].hosted, 10+had/2)
 }
 
-// A reign that ends amid the rounds leaves nothing behind: the next one goes on with what it finds, and each shard
-// moves once in both together (SHD-6).
+// A coordinator term that ends amid the rounds leaves nothing behind: the next one goes on with what it finds, and each
+// shard moves once in both together (SHD-6).
 func TestNextReignGoesOnWithTheRounds(t *testing.T) {
 	w := balancing(t, 4, 4)
 	boss, next := w.nodes[0], w.nodes[1]

@@ -33,7 +33,7 @@ type parcel struct {
 }
 
 // under returns the transfer, nil when it is over.
-func (p parcel) under(m *Machine) (*handing, *handoff) {
+func (p parcel) under(m *Machine) (*handoffs, *handoff) {
 	t := typeOf(m, p.typ)
 	if t == nil || t.region == nil {
 		return nil, nil
@@ -69,7 +69,7 @@ func sendOn(m *Machine) {
 
 // sendParts sends up to room bytes of a transfer and returns how many, or keeps all here when the next owner is no
 // longer a member.
-func (h *handing) sendParts(s route.ShardID, room int) (sent int) {
+func (h *handoffs) sendParts(s route.ShardID, room int) (sent int) {
 	m, t, g := h.m, h.t, h.t.region
 	o, e := h.out[s], g.peek(s)
 	why := h.takesNothing(o.to)
@@ -103,7 +103,7 @@ func (h *handing) sendParts(s route.ShardID, room int) (sent int) {
 }
 
 // onPart takes a part of what the last owner of a shard did not work off.
-func (h *handing) onPart(from peer.ID, p transfer) {
+func (h *handoffs) onPart(from peer.ID, p transfer) {
 	m, g := h.m, h.t.region
 	s := g.peek(p.Shard)
 	a := transferAck{head: p.head, held: p.held, Seq: p.Seq}
@@ -113,7 +113,7 @@ func (h *handing) onPart(from peer.ID, p transfer) {
 		a.Have = p.Total
 		m.post(from, a)
 		return
-	case s.living != notHere || s.ending || p.Fence.Compare(s.ended) < 0 || had && k.fence.Compare(p.Fence) > 0,
+	case s.host != notHosted || s.ending || p.Fence.Compare(s.ended) < 0 || had && k.fence.Compare(p.Fence) > 0,
 		s.home != nil && p.Fence.Compare(s.fence) < 0:
 		return // late, or before an end that this node has not told: it is repeated
 	}
@@ -144,7 +144,7 @@ func (h *handing) onPart(from peer.ID, p transfer) {
 }
 
 // onAck goes on with a transfer, or ends it.
-func (h *handing) onAck(from peer.ID, a transferAck) {
+func (h *handoffs) onAck(from peer.ID, a transferAck) {
 	m, t, g := h.m, h.t, h.t.region
 	o, s := h.out[a.Shard], g.peek(a.Shard)
 	if o == nil || o.left == nil || o.to != from || s.fence != a.Fence || o.number != (Number{a.Term, a.Seq}) {
@@ -284,7 +284,7 @@ func (mv *moves) cost(from peer.ID, l moveCost) {
 	m.pace.follow(n, m.now, int(l.Bytes), time.Duration(l.Took)*time.Millisecond, 2*m.cfg.MaxHandOver)
 }
 
-// leave gives back the bytes of all moves: this reign is over.
+// leave gives back the bytes of all moves: this coordinator term is over.
 func (mv *moves) leave() {
 	for _, n := range mv.under { // a sum: the order does not show
 		mv.c.m.pace.release(n.bytes)
@@ -292,7 +292,7 @@ func (mv *moves) leave() {
 }
 
 // tellCost tells the coordinator what the move of a shard handed over since that began; before its stop is confirmed.
-func (h *handing) tellCost(s route.ShardID, bytes int, began time.Duration) {
+func (h *handoffs) tellCost(s route.ShardID, bytes int, began time.Duration) {
 	m, t, o := h.m, h.t, h.out[s]
 	if o.number.Term != t.promise.term || !m.live(t.promise.to) || !speaksCosts(m, t.promise.to) {
 		return

@@ -73,7 +73,7 @@ func TestTransfersGoOneAfterTheOther(t *testing.T) {
 	w := movable(t, 3)
 	w.slowStop = true
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
-	shards := slices.Collect(owner.m.types[orders.ID()].region.lives.All)[:2]
+	shards := slices.Collect(owner.m.types[orders.ID()].region.hosted.All)[:2]
 	for _, s := range shards {
 		require.NoError(t, boss.move(s, next))
 	}
@@ -106,7 +106,7 @@ func TestLargeStatesMoveOnce(t *testing.T) {
 	most := 0
 	for steps := 0; boss.m.Counters().Moves.Done < uint64(lived); steps++ {
 		require.Less(t, steps, 10_000)
-		most = max(most, boss.stats(orders).Reign.Moves*size)
+		most = max(most, boss.stats(orders).Leading.Moves*size)
 		w.handsOver(size)
 		if len(w.queue) == 0 {
 			w.tickAt(w.now + 100*time.Millisecond)
@@ -130,9 +130,9 @@ func TestOthersAreServedMeanwhile(t *testing.T) {
 	boss.m.pace = pace{guess: firstPace}
 	owner.do(DrainCommand{On: true})
 	w.flow()
-	require.Equal(t, 1, boss.stats(orders).Reign.Moves)
+	require.Equal(t, 1, boss.stats(orders).Leading.Moves)
 	served := 0
-	for s := range owner.m.types[orders.ID()].region.lives.All {
+	for s := range owner.m.types[orders.ID()].region.hosted.All {
 		if owner.route(orders, s).State == RouteLocal {
 			served++
 		}
@@ -143,12 +143,12 @@ func TestOthersAreServedMeanwhile(t *testing.T) {
 	w.now += 2 * slowTransfer
 	w.flow()
 	require.Equal(t, firstPace/2, boss.m.pace.window)
-	require.Equal(t, 1, boss.stats(orders).Reign.Moves, "the next one")
+	require.Equal(t, 1, boss.stats(orders).Leading.Moves, "the next one")
 	for range 3 {
 		w.handsOver(firstPace)
 		w.flow()
 	}
-	require.Greater(t, boss.stats(orders).Reign.Moves, 1)
+	require.Greater(t, boss.stats(orders).Leading.Moves, 1)
 }
 
 // What finds no room waits for it: its owner asks with little, again and again, and hands it over as soon as there is
@@ -163,7 +163,7 @@ func TestTransferWaitsForRoom(t *testing.T) {
 		if old {
 			next.m.cfg.Costs = nil
 		}
-		shards := slices.Collect(owner.m.types[orders.ID()].region.lives.All)[:5]
+		shards := slices.Collect(owner.m.types[orders.ID()].region.hosted.All)[:5]
 		for _, s := range shards {
 			require.NoError(t, boss.move(s, next))
 		}

@@ -87,13 +87,13 @@ func TestBlindTakeover(t *testing.T) {
 	v := numberedView(0, 7)
 	m.past.population.note(nil, v)
 	m.past.note(m.now, m.takeover(), m.blindTakeover(), nil, v)
-	require.Equal(t, 71*time.Second, m.past.blindUntil)
+	require.Equal(t, 71*time.Second, m.past.incompleteUntil)
 
 	m.view = v
 	gone := func(n int) peer.ID { return peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.1.%d:1", n)), Inc: 1} }
-	m.learn(past{Whole: true, Lost: []loss{{ID: gone(1), Age: 0}, {ID: gone(2), Age: 0, Settled: true}},
+	m.learn(recentlyLost{Complete: true, Lost: []loss{{ID: gone(1), Age: 0}, {ID: gone(2), Age: 0, Settled: true}},
 		Roll: peer.SetOf(v.Members[1].ID)})
-	require.Zero(t, m.past.blindUntil)
+	require.Zero(t, m.past.incompleteUntil)
 	require.Equal(t, 30*time.Second, m.takeover(), "those it is told of count")
 	require.Equal(t, 31*time.Second, m.past.losses[0].until)
 }

@@ -98,14 +98,14 @@ func TestCoordinatorOfItsOwnAsksForHigherTerms(t *testing.T) {
 	w.nodes[1].cut[sleeper.id] = true // only the third answers
 	sleeper.do(SuspendCommand{On: true})
 	w.flow()
-	require.Nil(t, sleeper.stats(orders).Reign)
+	require.Nil(t, sleeper.stats(orders).Leading)
 	require.Equal(t, next.id, sleeper.stats(orders).Coordinator)
 	require.Zero(t, sleeper.confirmed, "the successor has not confirmed its shards")
 	require.Len(t, sleeper.hosted, mine)
 }
 
-// TestOlderMemberThatAppearsEndsNoReign: all that were older had gone when the reign began. One that is there again is
-// none to give way to, and regions follow their promise (SHD-9).
+// TestOlderMemberThatAppearsEndsNoReign: all that were older had gone when the coordinator term began. One that is
+// there again is none to give way to, and regions follow their promise (SHD-9).
 func TestOlderMemberThatAppearsEndsNoReign(t *testing.T) {
 	w := owning(t, 3)
 	old, next := w.nodes[0], w.nodes[1]
@@ -117,13 +117,13 @@ func TestOlderMemberThatAppearsEndsNoReign(t *testing.T) {
 	w.promote()
 	w.publish()
 	w.pass(DefaultTakeoverTime + time.Second)
-	require.True(t, next.stats(orders).Reign.Ready)
+	require.True(t, next.stats(orders).Leading.Ready)
 	w.commit(append(w.state(), before))
 	w.publish()
 	w.pass(time.Second)
-	reign := next.stats(orders).Reign
-	require.NotNil(t, reign)
-	require.True(t, reign.Ready)
+	leading := next.stats(orders).Leading
+	require.NotNil(t, leading)
+	require.True(t, leading.Ready)
 	w.mails = map[wire.Kind]int{}
 	for _, n := range w.nodes[1:] {
 		n.want(orders, all(orders)...)
@@ -141,7 +141,7 @@ func TestGivenUpShardEndsBeforeItLivesAgain(t *testing.T) {
 	w.slowStop = true
 	typ := n.m.types[orders.ID()]
 	for s, e := range typ.region.slots.All {
-		if e.living == here {
+		if e.host == hosted {
 			sc.m.types[orders.ID()].coord.release(route.ShardID(s))
 			n.do(SuspendCommand{On: true})
 			w.pass(DefaultRetryMax)

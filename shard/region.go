@@ -19,7 +19,7 @@ type region struct {
 	eager    eager // every home that is not known is wanted
 	slots    sparse.Table[slot]
 	homes    map[peer.ID]*peer.ID // one copy of each home's identity, shared by the slots
-	lives    sparse.Set           // shards that live here or are stopping here
+	hosted   sparse.Set           // shards that live here or are stopping here
 	late     route.Fence          // beside what slots say: no order or home under it or a lower one is taken any more
 
 	to     peer.ID // the coordinator as this node believes; zero when there is none
@@ -33,7 +33,7 @@ type region struct {
 	batchAt time.Duration // earliest next question for unsent ones
 
 	started, stopped []held // answers to the coordinator that gather during a verb
-	hand             *handing
+	hand             *handoffs
 	drain            timer
 	drainDone        bool
 	unready          bool               // takes no shards for now, as the application declares
@@ -51,7 +51,7 @@ type eager struct {
 // or RouteMoving, that of its home.
 type slot struct {
 	state  RouteState
-	living living
+	host   hostState
 	ending bool // given up, and a handler may still run: nothing starts here before the runtime says that it ended
 	home   *peer.ID
 	fence  route.Fence
@@ -74,13 +74,13 @@ func (g *region) peek(s route.ShardID) slot {
 	return e
 }
 
-// living says whether a shard lives on this node.
-type living uint8
+// hostState says whether a shard lives on this node.
+type hostState uint8
 
 const (
-	notHere  living = 0
-	here     living = 1
-	stopping living = 2 // the runtime was told to stop it and has not confirmed yet
+	notHosted hostState = 0
+	hosted    hostState = 1
+	stopping  hostState = 2 // the runtime was told to stop it and has not confirmed yet
 )
 
 // timer is a deadline that doubles its pause each time it is set again. Zero is none. set is when it was set last.
@@ -153,7 +153,7 @@ func (m *Machine) register(c RegisterCommand) error {
 		return fmt.Errorf("%w: %d", ErrTooManyTypes, len(m.types))
 	}
 	g := &region{settings: s, slots: sparse.NewTable[slot](s.Shards), homes: map[peer.ID]*peer.ID{},
-		hand: newHanding(m, t)}
+		hand: newHandoffs(m, t)}
 	if t.region != nil {
 		g.outlive(t.region)
 	}
@@ -210,7 +210,7 @@ func (m *Machine) refuseType(t *typ, have Settings) {
 }
 
 // idle reports whether a region has no part in the type: not registered here, or refused and hosting nothing.
-func (g *region) idle() bool { return g == nil || (g.refused != nil && g.lives.Len() == 0) }
+func (g *region) idle() bool { return g == nil || (g.refused != nil && g.hosted.Len() == 0) }
 
 // hosts reports whether this node's region may be given shards.
 func (m *Machine) hosts(t *typ) bool {

@@ -77,7 +77,7 @@ func TestReportsNameTheHolder(t *testing.T) {
 	w.flow()
 	require.Contains(t, next.m.types[orders.ID()].region.hand.kept, s)
 	require.NotContains(t, owner.hosted, k)
-	second.m.types[orders.ID()].region.hand.gave[s] = gift{held{s, fence(1, 1)}, 1, boss.id}
+	second.m.types[orders.ID()].region.hand.handedOff[s] = handedOff{held{s, fence(1, 1)}, 1, boss.id}
 	second.m.types[orders.ID()].coord.moves.inherit(second.m.types[orders.ID()].coord.client(second.id), s,
 		heir{id: boss.id, keeps: true, fence: fence(1, 1)})
 	w.hand(late[0])
@@ -86,7 +86,7 @@ func TestReportsNameTheHolder(t *testing.T) {
 	require.Empty(t, next.untaken)
 	owner.want(orders, s)
 	w.pass(time.Second)
-	require.NotContains(t, owner.m.types[orders.ID()].region.hand.gave, s, "it has heard of a later home")
+	require.NotContains(t, owner.m.types[orders.ID()].region.hand.handedOff, s, "it has heard of a later home")
 }
 
 // A transfer under a fence that is over is ignored, and one that waits here is dropped when a later home is heard of,
@@ -108,8 +108,8 @@ func TestLateAndStaleTransfers(t *testing.T) {
 	require.Equal(t, []string{"older"}, next.untaken)
 }
 
-// A reign that begins anew under its term counts the moves on, so homes that it tells are newer than those that the one
-// before told during its moves: who parked goes on (sequences-survive).
+// A coordinator that begins anew under its term counts the moves on, so homes that it tells are newer than those
+// that the one before told during its moves: who parked goes on (sequences-survive).
 func TestHomesOfANewReignUnderTheSameTerm(t *testing.T) {
 	w := movable(t, 3)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
@@ -120,7 +120,7 @@ func TestHomesOfANewReignUnderTheSameTerm(t *testing.T) {
 	w.queue = nil
 	typ := boss.m.types[orders.ID()]
 	boss.m.endCoordinator(typ)
-	boss.m.reign(typ, orders, n.Term)
+	boss.m.beginTerm(typ, orders, n.Term)
 	boss.do(RegisterCommand{Settings: Settings{Name: "other", Shards: 1}}) // ends the verb
 	next.want(orders, s)
 	w.pass(5 * time.Second)
@@ -129,7 +129,7 @@ func TestHomesOfANewReignUnderTheSameTerm(t *testing.T) {
 	w.agree(orders, s)
 }
 
-// One that has promised nothing to a reign yet hears its moves all the same (proxies-follow).
+// One that has promised nothing to a coordinator term yet hears its moves all the same (proxies-follow).
 func TestMovesAreHeardBeforeAPromise(t *testing.T) {
 	w := movable(t, 3)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]

@@ -30,9 +30,9 @@ func (m *Machine) regionView(t *typ, lost bool) {
 				delete(g.homes, id)
 			}
 		}
-		for s, o := range g.hand.passing { // deletes only: the order does not show
+		for s, o := range g.hand.observed { // deletes only: the order does not show
 			if m.gone(*o.at) {
-				delete(g.hand.passing, s)
+				delete(g.hand.observed, s)
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func (m *Machine) forget(t *typ, s route.ShardID) {
 	}
 	e := t.region.slot(s)
 	e.state, e.home = RouteUnknown, nil
-	if e.living == notHere {
+	if e.host == notHosted {
 		e.fence = route.Fence{}
 	}
 	m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: s, State: RouteUnknown})
@@ -140,7 +140,7 @@ func (m *Machine) onHomes(t *typ, l homes) {
 	for _, e := range l.Entries {
 		at, s := l.Peers[e.At], g.peek(e.Shard)
 		g.hand.elsewhere(e.Shard, e.Fence)
-		if g.hand.passes(e.Shard, e.Fence, since) || s.living != notHere || at == m.self || !m.met(at) || m.gone(at) ||
+		if g.hand.passes(e.Shard, e.Fence, since) || s.host != notHosted || at == m.self || !m.met(at) || m.gone(at) ||
 			e.Fence.Compare(s.ended) <= 0 ||
 			(s.state == RouteRemote || s.state == RouteMoving) && e.Fence.Compare(s.fence) < 0 ||
 			s.state == RouteMoving && e.Fence == s.fence && since.Compare(s.moved) < 0 {
@@ -167,7 +167,7 @@ func (m *Machine) onGone(t *typ, from peer.ID, l ownership) {
 			continue
 		}
 		s := t.region.slot(e.Shard)
-		if s.living == notHere {
+		if s.host == notHosted {
 			s.ended = maxFence(s.ended, e.Fence)
 			if s.home != nil && s.fence.Compare(e.Fence) <= 0 {
 				m.forget(t, e.Shard)
@@ -209,7 +209,7 @@ func unanswered(m *Machine, t *typ) {
 	g := t.region
 	for _, nonce := range slices.Sorted(maps.Keys(g.asked)) {
 		m.out.Answers = append(m.out.Answers, MoveAnswer{t.id, nonce, fmt.Errorf(
-			"%w: another reign begins, and nobody knows whether the move has begun", ErrNotCoordinator)})
+			"%w: another coordinator begins, and nobody knows whether the move has begun", ErrNotCoordinator)})
 	}
 	g.asked = nil
 }
@@ -218,7 +218,7 @@ func unanswered(m *Machine, t *typ) {
 // loads, something lives here, and the coordinator understands. Zero is never.
 func measureAt(m *Machine, t *typ) time.Duration {
 	g, wait := t.region, m.cfg.RebalanceInterval
-	if wait < 0 || !g.joined || g.lives.Len() == 0 || !strategy.ReadsLoads(t.strategy) || !speaksMoves(m, g.to) {
+	if wait < 0 || !g.joined || g.hosted.Len() == 0 || !strategy.ReadsLoads(t.strategy) || !speaksMoves(m, g.to) {
 		return 0
 	}
 	return max(t.measured+wait, 1)

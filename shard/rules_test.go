@@ -50,8 +50,8 @@ func TestLowerTermIsRefused(t *testing.T) {
 	require.Equal(t, old.id, w.queue[0].to)
 	require.Positive(t, count(owner.events, StaleRefused))
 	w.flow()
-	require.Nil(t, old.stats(orders).Reign, "an old coordinator learns of its successor by the refusal or the question")
-	require.True(t, next.stats(orders).Reign.Ready)
+	require.Nil(t, old.stats(orders).Leading, "an old coordinator learns of its successor by the refusal or the question")
+	require.True(t, next.stats(orders).Leading.Ready)
 	old.want(orders, 4)
 	w.pass(3 * time.Second)
 	require.Equal(t, next.id, old.stats(orders).Coordinator, "a promise overtakes the view")
@@ -83,7 +83,7 @@ func TestOrderWithoutPromiseIsRefused(t *testing.T) {
 	require.Positive(t, count(w.nodes[1].events, StaleRefused))
 }
 
-// Orders below the floor of a reign, of an ended fence, or repeated, never start a shard a second time.
+// Orders below the floor of a coordinator term, of an ended fence, or repeated, never start a shard a second time.
 func TestStaleOrdersOfTheSameTerm(t *testing.T) {
 	w := startWorld(t, 2)
 	w.registerAll(orders)
@@ -105,7 +105,7 @@ func TestStaleOrdersOfTheSameTerm(t *testing.T) {
 	require.NoError(t, w.inject(sc, n, one(wire.KindHostShards, 1, 4, fence(1, floor.Epoch()+5))), "ended: stopped again")
 	require.Empty(t, n.hosted)
 	require.Equal(t, wire.KindShardsStopped, w.queue[1].kind)
-	// A new reign of the same node: what an earlier one had under way is below its floor.
+	// A new coordinator term of the same node: what an earlier one had under way is below its floor.
 	require.NoError(t, w.inject(sc, n, reportWanted{head: at(1), Settings: orders, Floor: floor.Epoch() + 100}))
 	require.NoError(t, w.inject(sc, n, one(wire.KindHostShards, 1, 6, fence(1, floor.Epoch()+50))))
 	require.Empty(t, n.hosted)
@@ -207,14 +207,16 @@ func TestCoordinatorWithOtherSettingsGivesWayToOwners(t *testing.T) {
 	w.publish()
 	w.pass(DefaultTakeoverTime + 5*time.Second)
 	require.Len(t, w.nodes[1].refused, 1)
-	require.Equal(t, orders, w.nodes[1].stats(orders).Reign.Settings(w.nodes[1]))
+	require.Equal(t, orders, w.nodes[1].stats(orders).Leading.Settings(w.nodes[1]))
 	w.nodes[2].want(orders, all(orders)...)
 	w.pass(time.Second)
 	require.Len(t, w.nodes[2].hosted, 30)
 }
 
-// Settings is what the reign on n goes by.
-func (r *Reign) Settings(n *testNode) Settings { return n.m.types[orders.ID()].coord.settings }
+// Settings is what the coordinator term on n goes by.
+func (r *CoordinatorStats) Settings(n *testNode) Settings {
+	return n.m.types[orders.ID()].coord.settings
+}
 
 func TestRegisterErrors(t *testing.T) {
 	w := startWorld(t, 1)
@@ -229,7 +231,7 @@ func TestRegisterErrors(t *testing.T) {
 	require.ErrorIs(t, m.Do(w.now, WantCommand{orders.ID(), []route.ShardID{30}}), ErrBadCommand)
 	require.ErrorIs(t, m.Do(w.now, nil), ErrBadCommand)
 	m.types[route.TypeOf("other")] = &typ{id: route.TypeOf("other"), region: &region{settings: Settings{Name: "x"},
-		hand: &handing{}}}
+		hand: &handoffs{}}}
 	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings: Settings{Name: "other", Shards: 1}}), ErrHashCollision)
 	m.cfg.MaxTypes = 2
 	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings: Settings{Name: "third", Shards: 1}}), ErrTooManyTypes)
@@ -280,9 +282,9 @@ func TestGracefulLeave(t *testing.T) {
 			fresh.want(orders, all(orders)...)
 			w.pass(3 * time.Second)
 			w.agree(orders, all(orders)...)
-			reign := w.nodes[1].stats(orders).Reign
+			leading := w.nodes[1].stats(orders).Leading
 			if leaver == 0 {
-				require.True(t, reign.Ready, "the leave notice spares the takeover time")
+				require.True(t, leading.Ready, "the leave notice spares the takeover time")
 			}
 		})
 	}
@@ -423,7 +425,7 @@ func TestCoordinatorThatJoinedLately(t *testing.T) {
 		late.do(RegisterCommand{Settings: s})
 		late.want(s, all(s)...)
 		w.pass(from + DefaultTakeoverTime - w.now - time.Millisecond)
-		require.NotNil(t, late.stats(s).Reign)
+		require.NotNil(t, late.stats(s).Leading)
 		require.Empty(t, late.hosted)
 		w.pass(4 * time.Second)
 		require.Len(t, late.hosted, 8, "told %v", told)
@@ -448,7 +450,7 @@ func TestLateJoinerPromisesBeforeItHosts(t *testing.T) {
 	require.Len(t, joiner.hosted, 3)
 }
 
-// A report counts for the reign whose floor it promises, and for no other.
+// A report counts for the coordinator term whose floor it promises, and for no other.
 func TestReportOfAnotherReignDoesNotCount(t *testing.T) {
 	w := startWorld(t, 3)
 	for _, n := range w.nodes {
@@ -509,9 +511,9 @@ func TestLargeReport(t *testing.T) {
 	w.mails = map[wire.Kind]int{}
 	w.pass(3 * time.Second)
 	require.GreaterOrEqual(t, w.mails[wire.KindRegister], 3)
-	reign := w.nodes[1].stats(s).Reign
-	require.True(t, reign.Ready)
-	require.Equal(t, []NodeShards{{w.nodes[0].id, 40_000}}, reign.Nodes)
+	leading := w.nodes[1].stats(s).Leading
+	require.True(t, leading.Ready)
+	require.Equal(t, []NodeShards{{w.nodes[0].id, 40_000}}, leading.Nodes)
 	w.nodes[1].want(s, all(s)...)
 	w.pass(time.Second)
 	require.Equal(t, []NodeShards{{w.nodes[0].id, 40_000}}, w.nodes[1].stats(s).Routes)
@@ -526,7 +528,7 @@ func TestMemoryOverflow(t *testing.T) {
 	require.Len(t, p.losses, maxLost)
 	require.False(t, p.whole(104))
 	m := &Machine{past: p, now: 104}
-	m.learn(past{Whole: true})
+	m.learn(recentlyLost{Complete: true})
 	require.False(t, m.past.whole(104), "nobody brings back what was forgotten")
 	require.True(t, p.age(105))
 	require.True(t, p.whole(105))
@@ -542,11 +544,11 @@ func TestLearning(t *testing.T) {
 	require.False(t, n.m.past.whole(w.now))
 	a := peer.ID{Addr: peer.MustAddr("10.1.0.1:1"), Inc: 1}
 	b := peer.ID{Addr: peer.MustAddr("10.1.0.2:1"), Inc: 2}
-	n.m.learn(past{Lost: []loss{{ID: a}}})
+	n.m.learn(recentlyLost{Lost: []loss{{ID: a}}})
 	require.False(t, n.m.past.whole(w.now), "the blind do not lead the blind")
 	w.now += 15 * time.Second
 	n.m.Tick(w.now)
-	n.m.learn(past{Whole: true, Lost: []loss{{ID: a, Age: 8 * time.Second}}, Roll: peer.SetOf(b, n.id)})
+	n.m.learn(recentlyLost{Complete: true, Lost: []loss{{ID: a, Age: 8 * time.Second}}, Roll: peer.SetOf(b, n.id)})
 	require.True(t, n.m.past.whole(w.now))
 	require.True(t, n.m.owes(a) && n.m.owes(b))
 	w.tickAt(w.now + 12*time.Second)

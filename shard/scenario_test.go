@@ -186,14 +186,14 @@ func TestNewCoordinatorWaitsForEveryReport(t *testing.T) {
 	w.nodes[2].want(orders, all(orders)[20:]...)
 	w.pass(5 * time.Second)
 	st := w.nodes[1].stats(orders)
-	require.NotNil(t, st.Reign)
-	require.False(t, st.Reign.Ready)
-	require.Equal(t, peer.SetOf(w.nodes[3].id), st.Reign.Missing)
+	require.NotNil(t, st.Leading)
+	require.False(t, st.Leading.Ready)
+	require.Equal(t, peer.SetOf(w.nodes[3].id), st.Leading.Missing)
 	require.Equal(t, RouteUnknown, w.nodes[2].route(orders, 25).State)
 	// What has been reported is told already.
 	w.nodes[1].cut = map[peer.ID]bool{}
 	w.pass(5 * time.Second)
-	require.True(t, w.nodes[1].stats(orders).Reign.Ready)
+	require.True(t, w.nodes[1].stats(orders).Leading.Ready)
 	require.Equal(t, owned, min(owned, len(w.nodes[3].hosted)), "an owner keeps what it reported")
 	w.promote()
 	w.publish()
@@ -220,10 +220,10 @@ func TestJoinerWhileCollectingCounts(t *testing.T) {
 		n.cut[joiner.id] = true
 	}
 	w.pass(DefaultTakeoverTime + 5*time.Second)
-	require.Equal(t, peer.SetOf(joiner.id), w.nodes[1].stats(orders).Reign.Missing)
+	require.Equal(t, peer.SetOf(joiner.id), w.nodes[1].stats(orders).Leading.Missing)
 	w.nodes[1].cut = map[peer.ID]bool{}
 	w.pass(5 * time.Second)
-	require.True(t, w.nodes[1].stats(orders).Reign.Ready)
+	require.True(t, w.nodes[1].stats(orders).Leading.Ready)
 	require.Nil(t, joiner.m.types[orders.ID()].region)
 	require.Equal(t, uint32(2), joiner.m.types[orders.ID()].promise.term)
 }
@@ -276,11 +276,11 @@ func TestDownWithoutRemovalFreesNothing(t *testing.T) {
 		w.nodes[0].want(orders, s)
 	}
 	w.pass(2 * DefaultTakeoverTime)
-	require.Equal(t, 1, w.nodes[0].stats(orders).Reign.Orphans)
+	require.Equal(t, 1, w.nodes[0].stats(orders).Leading.Orphans)
 	w.promote()
 	w.publish()
 	w.pass(time.Second)
-	require.Equal(t, 0, w.nodes[0].stats(orders).Reign.Orphans)
+	require.Equal(t, 0, w.nodes[0].stats(orders).Leading.Orphans)
 	w.pass(3 * time.Second)
 	for s := range route.ShardID(3) {
 		require.NotEqual(t, RouteUnknown, w.nodes[0].route(orders, s).State)
@@ -305,12 +305,12 @@ func TestCoordinatorCrashMidAllocation(t *testing.T) {
 	w.promote()
 	w.publish()
 	w.pass(5 * time.Second)
-	require.False(t, w.nodes[1].stats(orders).Reign.Ready)
+	require.False(t, w.nodes[1].stats(orders).Leading.Ready)
 	r := w.nodes[2].route(orders, 1)
 	require.Equal(t, RouteRemote, r.State, "what is reported is told while others are waited for")
 	require.Equal(t, f, r.Fence, "a fence changes with the owner only")
 	w.pass(DefaultTakeoverTime)
-	require.True(t, w.nodes[1].stats(orders).Reign.Ready)
+	require.True(t, w.nodes[1].stats(orders).Leading.Ready)
 	w.nodes[2].want(orders, 0)
 	w.pass(time.Second)
 	require.Equal(t, uint32(2), w.nodes[2].route(orders, 0).Fence.Term())

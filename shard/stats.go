@@ -25,7 +25,7 @@ type Stats struct {
 	Hosted      int     // shards that live here or are stopping here
 	Wanted      int     // shards whose home this node waits for
 	Routes      []NodeShards
-	Reign       *Reign // nil while another node coordinates
+	Leading     *CoordinatorStats // nil while another node coordinates
 }
 
 // NodeShards is how many shards of a type live at a node.
@@ -34,8 +34,8 @@ type NodeShards struct {
 	Shards int
 }
 
-// Reign is what the coordinator on this node knows.
-type Reign struct {
+// Leading is what the coordinator on this node knows.
+type CoordinatorStats struct {
 	Term      uint32
 	Ready     bool          // it allocates
 	Missing   peer.Set      // members it still waits for before it may allocate
@@ -76,12 +76,12 @@ func (m *Machine) Stats(id route.TypeID) (s Stats, ok bool) {
 	if g := t.region; g != nil {
 		s.Settings, s.Registered, s.Refused = g.settings, true, g.refused
 		s.Coordinator, s.Term, s.Joined = g.to, g.term, g.joined
-		s.Hosted, s.Wanted = g.lives.Len(), g.wanted.Len()
+		s.Hosted, s.Wanted = g.hosted.Len(), g.wanted.Len()
 		s.Routes = g.routes(m.self)
 	}
 	if c := t.coord; c != nil {
 		s.Settings = c.settings
-		s.Reign = c.stats()
+		s.Leading = c.stats()
 	}
 	return s, true
 }
@@ -108,8 +108,8 @@ func (g *region) routes(self peer.ID) []NodeShards {
 	return list
 }
 
-func (c *coordinator) stats() *Reign {
-	r := &Reign{Term: c.term, Ready: c.ready, Waiting: c.pending.Len(), Moves: len(c.moves.under),
+func (c *coordinator) stats() *CoordinatorStats {
+	r := &CoordinatorStats{Term: c.term, Ready: c.ready, Waiting: c.pending.Len(), Moves: len(c.moves.under),
 		Orphans: c.orphaned}
 	if !c.ready {
 		r.Missing = c.missing()
@@ -186,7 +186,7 @@ type MoveState struct {
 	Age    time.Duration // since it began; zero when an earlier coordinator began it
 }
 
-// Moves lists the moves of a type that a node leads, by shard, and the term of its reign; zero when it does not
+// Moves lists the moves of a type that a node leads, by shard, and its term as coordinator; zero when it does not
 // coordinate the type.
 func Moves(m *Machine, id route.TypeID) (list []MoveState, term uint32) {
 	t := m.types[id]

@@ -285,7 +285,7 @@ func TestStrategyOfTheCoordinatorCounts(t *testing.T) {
 	w.flow()
 	w.nodes[1].want(orders, 0, 1)
 	w.pass(time.Second)
-	require.NotNil(t, w.nodes[0].stats(orders).Reign)
+	require.NotNil(t, w.nodes[0].stats(orders).Leading)
 	require.Zero(t, s.asked)
 	w.nodes[0].do(RegisterCommand{Settings: orders, Strategy: s})
 	w.nodes[1].want(orders, 2, 3, 4)
@@ -312,8 +312,8 @@ func TestBalanceIsHeld(t *testing.T) {
 		t.Helper()
 		w.pass(25 * time.Second)
 		require.Zero(t, s.rounds)
-		require.Equal(t, h, boss.stats(orders).Reign.Held)
-		require.Zero(t, boss.stats(orders).Reign.Misplaced)
+		require.Equal(t, h, boss.stats(orders).Leading.Held)
+		require.Zero(t, boss.stats(orders).Leading.Misplaced)
 	}
 	w.metadata = []cluster.Metadata{{Key: PauseKey, Value: []byte("by me")}}
 	change(func([]membership.Member) {})
@@ -329,7 +329,7 @@ func TestBalanceIsHeld(t *testing.T) {
 	w.pass(2 * time.Minute)
 	require.Positive(t, s.rounds)
 	require.Len(t, w.nodes[1].hosted, 15)
-	require.Zero(t, boss.stats(orders).Reign.Held)
+	require.Zero(t, boss.stats(orders).Leading.Held)
 }
 
 // Shards without a home go to the newest version of the application (SHD-6).
@@ -361,5 +361,5 @@ func TestManyShardsAreAllocatedByStrategy(t *testing.T) {
 	for _, n := range w.nodes {
 		require.InDelta(t, 33_333, len(n.hosted), 1)
 	}
-	require.Zero(t, w.nodes[0].stats(s).Reign.Misplaced)
+	require.Zero(t, w.nodes[0].stats(s).Leading.Misplaced)
 }

@@ -13,24 +13,25 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// handing is what a region knows of moves.
-type handing struct {
-	m      *Machine
-	t      *typ
-	closed bool                       // nothing is to be hosted here any more
-	out    map[route.ShardID]*handoff // shards that leave
-	early  map[route.ShardID]*marks   // of shards that live here: markers of a move that is not heard of yet
-	coming map[route.ShardID]*coming  // parts that have come
-	kept   map[route.ShardID]kept     // what is to be handled here when the shard comes
-	size   int                        // bytes of coming and kept
-	gave   map[route.ShardID]gift     // of what was handed over last: the answer to an order that is repeated
+// handoffs is what a region knows of moves.
+type handoffs struct {
+	m         *Machine
+	t         *typ
+	closed    bool                        // nothing is to be hosted here any more
+	out       map[route.ShardID]*handoff  // shards that leave
+	early     map[route.ShardID]*marks    // of shards that live here: markers of a move that is not heard of yet
+	coming    map[route.ShardID]*coming   // parts that have come
+	kept      map[route.ShardID]kept      // what is to be handled here when the shard comes
+	size      int                         // bytes of coming and kept
+	handedOff map[route.ShardID]handedOff // of what was handed over last: the answer to an order that is repeated
 
-	passing map[route.ShardID]passing // moves of shards that are none of this region's; at most 4 * MaxMoves
-	newest  Number                    // of those, and of the homes that were passed over: an older home is late
+	observed map[route.ShardID]observedMove // moves of shards that are none of this region's; at most 4 * MaxMoves
+	newest   Number                         // of those, and of the homes that were passed over: an older home is late
 }
 
-// passing is a move of a shard that this region has no place for: it has marked, and not heard that the move is over.
-type passing struct {
+// observedMove is a move of a shard that this region has no place for: it has marked, and not heard that the move is
+// over.
+type observedMove struct {
 	number   Number
 	fence    route.Fence // of the home that the shard leaves
 	at, next *peer.ID
@@ -72,22 +73,22 @@ type kept struct {
 	bytes []byte
 }
 
-// gift says who got what was left of an ownership. It is remembered until a later home is heard of: the next
+// handedOff says who got what was left of an ownership. It is remembered until a later home is heard of: the next
 // coordinator may hear of it from nobody else.
-type gift struct {
+type handedOff struct {
 	held
 	seq uint32
 	to  peer.ID
 }
 
-func newHanding(m *Machine, t *typ) *handing {
-	return &handing{m: m, t: t, out: map[route.ShardID]*handoff{}, early: map[route.ShardID]*marks{},
-		coming: map[route.ShardID]*coming{}, kept: map[route.ShardID]kept{}, gave: map[route.ShardID]gift{},
-		passing: map[route.ShardID]passing{}}
+func newHandoffs(m *Machine, t *typ) *handoffs {
+	return &handoffs{m: m, t: t, out: map[route.ShardID]*handoff{}, early: map[route.ShardID]*marks{},
+		coming: map[route.ShardID]*coming{}, kept: map[route.ShardID]kept{}, handedOff: map[route.ShardID]handedOff{},
+		observed: map[route.ShardID]observedMove{}}
 }
 
 // next returns the earliest deadline of a move.
-func (h *handing) next() time.Duration {
+func (h *handoffs) next() time.Duration {
 	var d least
 	for _, o := range h.out { // the least of all: the order does not show
 		if !o.stops {
@@ -99,7 +100,7 @@ func (h *handing) next() time.Duration {
 }
 
 // leaving returns the shards that leave, rising.
-func (h *handing) leaving() []route.ShardID {
+func (h *handoffs) leaving() []route.ShardID {
 	if len(h.out) == 0 {
 		return nil
 	}
@@ -108,7 +109,7 @@ func (h *handing) leaving() []route.ShardID {
 
 // lose gives up what has not been handed over of a shard that is lost. Once all of it was sent nobody here knows
 // whether the next owner has it.
-func (h *handing) lose(s route.ShardID) {
+func (h *handoffs) lose(s route.ShardID) {
 	if o := h.out[s]; o != nil && o.left != nil {
 		h.m.out.Untaken = append(h.m.out.Untaken, Untaken{Type: h.t.id, Shard: s, Left: o.left,
 			Unsure: o.sent == len(o.left)})
@@ -129,13 +130,13 @@ func endHanding(m *Machine) {
 }
 
 // forget ends what is known of a shard's leaving: it is stopped in another way, or lost.
-func (h *handing) forget(s route.ShardID) {
+func (h *handoffs) forget(s route.ShardID) {
 	delete(h.out, s)
 	delete(h.early, s)
 }
 
 // put keeps a transfer until the shard comes.
-func (h *handing) put(s route.ShardID, k kept) {
+func (h *handoffs) put(s route.ShardID, k kept) {
 	h.drop(s)
 	h.size += len(k.bytes)
 	h.kept[s] = k
@@ -143,7 +144,7 @@ func (h *handing) put(s route.ShardID, k kept) {
 
 // drop gives up what is kept of a shard: it is not handled here. Who handed it over may have done so, if it was not
 // told that it came.
-func (h *handing) drop(s route.ShardID) {
+func (h *handoffs) drop(s route.ShardID) {
 	m, t := h.m, h.t
 	if k, is := h.kept[s]; is {
 		m.out.Untaken = append(m.out.Untaken, Untaken{Type: t.id, Shard: s, Left: k.bytes, Unsure: true})
@@ -154,7 +155,7 @@ func (h *handing) drop(s route.ShardID) {
 }
 
 // dropAll has everything refused that is kept: nothing is to be hosted here any more.
-func (h *handing) dropAll() {
+func (h *handoffs) dropAll() {
 	h.closed = true
 	for _, s := range slices.Sorted(maps.Keys(h.kept)) {
 		h.drop(s)
@@ -165,7 +166,7 @@ func (h *handing) dropAll() {
 }
 
 // dropParts forgets the parts that have come of a transfer.
-func (h *handing) dropParts(s route.ShardID) {
+func (h *handoffs) dropParts(s route.ShardID) {
 	if c := h.coming[s]; c != nil {
 		h.size -= c.total
 		delete(h.coming, s)
@@ -173,79 +174,80 @@ func (h *handing) dropParts(s route.ShardID) {
 }
 
 // elsewhere follows the news that a shard lives elsewhere under a fence: what is kept for it comes too late.
-func (h *handing) elsewhere(s route.ShardID, f route.Fence) {
+func (h *handoffs) elsewhere(s route.ShardID, f route.Fence) {
 	if k, is := h.kept[s]; is && k.fence.Compare(f) < 0 {
 		h.drop(s)
 	}
 	if c := h.coming[s]; c != nil && c.fence.Compare(f) < 0 {
 		h.dropParts(s)
 	}
-	if o, is := h.gave[s]; is && o.Fence.Compare(f) < 0 {
-		delete(h.gave, s)
+	if o, is := h.handedOff[s]; is && o.Fence.Compare(f) < 0 {
+		delete(h.handedOff, s)
 	}
 }
 
 // parkAt parks what is sent to a shard until its move is over.
-func (h *handing) parkAt(s route.ShardID, o passing) {
+func (h *handoffs) parkAt(s route.ShardID, o observedMove) {
 	e := h.t.region.slot(s)
 	e.state, e.home, e.fence, e.moved = RouteMoving, o.at, o.fence, o.number
 	h.m.out.Routes = append(h.m.out.Routes, RouteChange{Type: h.t.id, Shard: s, State: RouteMoving, Home: *o.at,
 		Fence: o.fence, Next: *o.next})
 }
 
-// bystands reports whether a shard is none of this region's: nothing is known of it, its home is not wanted, and this
-// node may not host it. A node that may host keeps what it hears of homes: so it tells a late transfer from the last
-// rest.
-func (h *handing) bystands(s route.ShardID) bool {
+// isBystander reports whether a shard is none of this region's: nothing is known of it, its home is not wanted, and
+// this node may not host it. A node that may host keeps what it hears of homes: so it tells a late transfer from the
+// last rest.
+func (h *handoffs) isBystander(s route.ShardID) bool {
 	g := h.t.region
 	self, in := h.m.view.SelfMember()
 	return in && !self.HasRole(g.settings.Role) && !g.wanted.Has(s) && g.peek(s) == slot{ended: g.late}
 }
 
-// letPass takes a move of a shard that is none of this region's without a place for it, if there is room: its marker is
-// true already, for nothing was ever sent there.
-func (h *handing) letPass(s route.ShardID, o passing) bool {
+// recordMove takes a move of a shard that is none of this region's without a place for it, if there is room: its marker
+// is true already, for nothing was ever sent there.
+func (h *handoffs) recordMove(s route.ShardID, o observedMove) bool {
 	h.heard(o.number)
-	if _, is := h.passing[s]; !is && len(h.passing) >= 4*h.m.cfg.MaxMoves {
+	if _, is := h.observed[s]; !is && len(h.observed) >= 4*h.m.cfg.MaxMoves {
 		return false
 	}
-	h.passing[s] = o
+	h.observed[s] = o
 	return true
 }
 
 // passes reports whether a home, of a shard of which nothing is known here, is to be passed over: it is none of this
 // region's, or older than a move that this region has marked for one like it.
-func (h *handing) passes(s route.ShardID, f route.Fence, since Number) bool {
+func (h *handoffs) passes(s route.ShardID, f route.Fence, since Number) bool {
 	g := h.t.region
 	if g.peek(s) != (slot{ended: g.late}) {
 		return false
 	}
-	if !h.bystands(s) {
+	if !h.isBystander(s) {
 		return since.Compare(h.newest) < 0
 	}
 	h.heard(since)
-	if o, is := h.passing[s]; is && (since.Compare(o.number) >= 0 || f.Compare(o.fence) > 0) {
-		delete(h.passing, s)
+	if o, is := h.observed[s]; is && (since.Compare(o.number) >= 0 || f.Compare(o.fence) > 0) {
+		delete(h.observed, s)
 	}
 	return true
 }
 
 // passesGone is passes for a home that no longer holds.
-func (h *handing) passesGone(s route.ShardID, f route.Fence, term uint32) bool {
-	if !h.bystands(s) {
+func (h *handoffs) passesGone(s route.ShardID, f route.Fence, term uint32) bool {
+	if !h.isBystander(s) {
 		return false
 	}
 	h.heard(Number{term, 0})
-	if o, is := h.passing[s]; is && f.Compare(o.fence) >= 0 {
-		delete(h.passing, s)
+	if o, is := h.observed[s]; is && f.Compare(o.fence) >= 0 {
+		delete(h.observed, s)
 	}
 	return true
 }
 
-// heard notes the newest number. Moves of an earlier reign are over, or their owner gives them up when it promises.
-func (h *handing) heard(n Number) {
+// heard notes the newest number. Moves of an earlier coordinator term are over, or their owner gives them up when it
+// promises.
+func (h *handoffs) heard(n Number) {
 	if n.Term > h.newest.Term {
-		clear(h.passing)
+		clear(h.observed)
 	}
 	if n.Compare(h.newest) > 0 {
 		h.newest = n
@@ -253,34 +255,34 @@ func (h *handing) heard(n Number) {
 }
 
 // joins gives a shard that is wanted from now on its place in a move that would have passed by.
-func (h *handing) joins(s route.ShardID) {
-	if o, is := h.passing[s]; is {
-		delete(h.passing, s)
+func (h *handoffs) joins(s route.ShardID) {
+	if o, is := h.observed[s]; is {
+		delete(h.observed, s)
 		h.parkAt(s, o)
 	}
 }
 
 // take hands over what is kept for a shard that begins to live here, if it is the rest that its order names. Another
 // lies here since the shard went on without it.
-func (h *handing) take(e resumed) (left []byte) {
+func (h *handoffs) take(e resumed) (left []byte) {
 	if h.keeps(e) {
 		left = h.kept[e.Shard].bytes
 		h.size -= len(left)
 		delete(h.kept, e.Shard)
 	}
 	h.drop(e.Shard)
-	delete(h.gave, e.Shard)
+	delete(h.handedOff, e.Shard)
 	return left
 }
 
 // keeps reports whether the rest is kept here that an order to host names.
-func (h *handing) keeps(e resumed) bool {
+func (h *handoffs) keeps(e resumed) bool {
 	k, is := h.kept[e.Shard]
 	return is && k.fence == e.Rest
 }
 
 // outdates reports whether an order to host is late: what is kept here is of a later owner.
-func (h *handing) outdates(e held) bool {
+func (h *handoffs) outdates(e held) bool {
 	k, is := h.kept[e.Shard]
 	return is && k.fence.Compare(e.Fence) >= 0
 }
@@ -288,19 +290,19 @@ func (h *handing) outdates(e held) bool {
 // rests is what a report says of one part of the shard space: what is kept here, and who got what was handed over.
 type rests struct {
 	kept []held
-	gave []gift
+	gave []handedOff
 }
 
 // restsOf lists it, rising.
-func (h *handing) restsOf(part int) (r rests) {
+func (h *handoffs) restsOf(part int) (r rests) {
 	for _, s := range slices.Sorted(maps.Keys(h.kept)) {
 		if int(s)>>partShift == part {
 			r.kept = append(r.kept, held{s, h.kept[s].fence})
 		}
 	}
-	for _, s := range slices.Sorted(maps.Keys(h.gave)) {
-		if int(s)>>partShift == part && h.gave[s].to != h.m.self {
-			r.gave = append(r.gave, h.gave[s])
+	for _, s := range slices.Sorted(maps.Keys(h.handedOff)) {
+		if int(s)>>partShift == part && h.handedOff[s].to != h.m.self {
+			r.gave = append(r.gave, h.handedOff[s])
 		}
 	}
 	return r
@@ -329,7 +331,7 @@ func (g *register) add(r rests) {
 // who does not understand them, and others if the one who is told is known to.
 func (g *region) halting(owned []held, list []route.ShardID, all bool) []route.ShardID {
 	for _, e := range owned {
-		if g.peek(e.Shard).living == stopping && (all || g.hand.out[e.Shard] != nil) {
+		if g.peek(e.Shard).host == stopping && (all || g.hand.out[e.Shard] != nil) {
 			list = append(list, e.Shard)
 		}
 	}

@@ -21,14 +21,14 @@ type EndedError struct {
 	At     time.Time        // when it was learnt here
 	Reason string           // the evidence in words
 	Cause  membership.Cause // of the Down; membership.CauseNone when the node was not marked down
-	Seeds  []string         // of EndTwin: where the older cluster was met, host:port; seeds for the next node
+	Seeds  []string         // of EndDuplicate: where the older cluster was met, host:port; seeds for the next node
 }
 
 var endNames = map[membership.EndKind]string{
 	membership.EndLeft: "left", membership.EndDowned: "was marked down", membership.EndRemoved: "was removed",
 	membership.EndJoinRefused: "was refused", membership.EndJoinTimeout: "was not admitted in time",
 	membership.EndIsolated: "was cut off from the cluster", membership.EndRejoin: "left for another cluster",
-	membership.EndTwin: "ended as the younger of two clusters", EndClosed: "was closed",
+	membership.EndDuplicate: "ended as the younger of two clusters", EndClosed: "was closed",
 }
 
 // Error says what happened, which node said so and why.

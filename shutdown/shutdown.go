@@ -66,5 +66,5 @@ const (
 	ReasonJoinUnsuccessful Reason = "join-unsuccessful" // not admitted in time
 	ReasonRejoin           Reason = "rejoin"            // goes over to another cluster
 	ReasonIncompatible     Reason = "incompatible"      // the cluster refused this node for good
-	ReasonTwin             Reason = "twin"              // its cluster was the younger of two of one name
+	ReasonDuplicate        Reason = "twin"              // its cluster was the younger of two of one name
 )

@@ -92,7 +92,7 @@ const (
 	KindTransferStates Kind = 93 // transfer of what has states of entities in it; since version 6
 	KindMoveCost       Kind = 94 // owner to coordinator: what a move handed over, and how long that took; since version 7
 
-	// Courier: what carries the letters of sharding between two incarnations.
+	// Courier: reliable delivery of control messages between two incarnations.
 	KindSegment    Kind = 96 // one numbered message, with an acknowledgement
 	KindSegmentAck Kind = 97 // an acknowledgement alone
 
@@ -237,28 +237,56 @@ func (k Kind) Known() bool { return kinds[k].name != "" }
 // Lane returns the lane on which frames of kind k travel. An unknown kind travels on none; the caller checks Known.
 func (k Kind) Lane() Lane { return kinds[k].lane }
 
-// Room says which room owns the meaning of k: "connection", "data", "membership", "shard", "courier",
-// "survey", "replica", "watch" or "".
-func (k Kind) Room() string {
+// Owner names the part of a node that gives a kind its meaning.
+type Owner uint8
+
+// Who owns a kind.
+const (
+	OwnerNone       Owner = iota // nobody: the kind is not known
+	OwnerConnection              // the transport: hello, heartbeats, credit
+	OwnerData                    // messages of users and what is said about them
+	OwnerMembership
+	OwnerShard
+	OwnerCourier // reliable delivery of control messages
+	OwnerSurvey
+	OwnerReplica
+	OwnerWatch
+)
+
+var ownerNames = []string{OwnerNone: "none", OwnerConnection: "connection", OwnerData: "data",
+	OwnerMembership: "membership", OwnerShard: "shard", OwnerCourier: "courier", OwnerSurvey: "survey",
+	OwnerReplica: "replica", OwnerWatch: "watch"}
+
+// String names the owner, such as membership.
+func (o Owner) String() string { return enum.Name(ownerNames, o, "owner") }
+
+// MarshalText gives the name.
+func (o Owner) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads what MarshalText gives.
+func (o *Owner) UnmarshalText(text []byte) error { return enum.Parse(o, text) }
+
+// Owner returns who gives k its meaning, by the block of numbers that k lies in; OwnerNone when k is not known.
+func (k Kind) Owner() Owner {
 	switch {
 	case !k.Known():
-		return ""
+		return OwnerNone
 	case k < 16:
-		return "connection"
+		return OwnerConnection
 	case k < 32:
-		return "data"
+		return OwnerData
 	case k < 64:
-		return "membership"
+		return OwnerMembership
 	case k < 96:
-		return "shard"
+		return OwnerShard
 	case k < 112:
-		return "courier"
+		return OwnerCourier
 	case k < 128:
-		return "survey"
+		return OwnerSurvey
 	case k < 144:
-		return "replica"
+		return OwnerReplica
 	}
-	return "watch"
+	return OwnerWatch
 }
 
 // MaxBody returns the largest body of a frame of kind k in bytes, 0 when k is not known; the limit of its connection

@@ -39,7 +39,7 @@ func TestKindsFrozen(t *testing.T) {
 		if !k.Known() {
 			require.NotContains(t, frozenKinds, k)
 			require.Zero(t, k.MaxBody())
-			require.Empty(t, k.Room())
+			require.Zero(t, k.Owner())
 			require.Regexp(t, `^kind-\d+$`, k.String())
 			continue
 		}
@@ -47,25 +47,25 @@ func TestKindsFrozen(t *testing.T) {
 		names[k.String()] = k
 		require.Positive(t, k.MaxBody(), k)
 		require.LessOrEqual(t, k.MaxBody(), MaxFrameLimit, k)
-		want := "survey"
+		want := OwnerSurvey
 		switch {
 		case k < 16:
-			want = "connection"
+			want = OwnerConnection
 		case k < 32:
-			want = "data"
+			want = OwnerData
 		case k < 64:
-			want = "membership"
+			want = OwnerMembership
 		case k < 96:
-			want = "shard"
+			want = OwnerShard
 		case k < 112:
-			want = "courier"
+			want = OwnerCourier
 		case k >= 144:
-			want = "watch"
+			want = OwnerWatch
 		case k >= 128:
-			want = "replica"
+			want = OwnerReplica
 		}
-		require.Equal(t, want, k.Room())
-		require.Equal(t, want == "data" && k != KindTaken, k.Lane() != LaneControl, "lane of %s", k) // which goes in segments
+		require.Equal(t, want, k.Owner())
+		require.Equal(t, want == OwnerData && k != KindTaken, k.Lane() != LaneControl, "lane of %s", k)
 		require.Equal(t, k >= KindBulkBegin && k <= KindBulkOver, k.Lane() == LaneBulk, "lane of %s", k)
 	}
 	require.GreaterOrEqual(t, len(names), len(frozenKinds))

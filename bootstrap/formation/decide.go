@@ -145,7 +145,7 @@ func existing(info *Info) (Decision, bool) {
 	}
 	switch {
 	case twin && !known:
-		return wait(HoldTwin, "there are two clusters of this name, %016x and another: neither is joined", ids[0]), true
+		return wait(HoldDuplicate, "there are two clusters of this name, %016x and another: neither is joined", ids[0]), true
 	case len(seeds) > 0:
 		return Decision{Action: JoinCluster, Seeds: seeds}, true
 	case foreign:

@@ -203,7 +203,7 @@ const (
 	HoldNeverForm                // this node may not form a cluster
 	HoldNotListed                // look-ups do not show this node itself
 	HoldForming                  // another node is about to form the cluster
-	HoldTwin                     // there are two clusters of this name
+	HoldDuplicate                // there are two clusters of this name
 	HoldIncompatible             // the cluster's nodes speak no wire version that this one does
 	HoldPromised                 // this node has promised itself to another that wants to form the cluster
 	HoldClaiming                 // this node wants to form the cluster, and waits for promises

@@ -217,10 +217,10 @@ func TestTwinClusters(t *testing.T) {
 		case kith.Snapshot:
 			other := start(t, nil, kith.Config{Listen: seed, Seeds: []string{a.Addr().String()}})
 			require.Equal(t, seed, other.Addr().String())
-		case kith.TwinCluster:
-			require.Equal(t, a.View().ClusterID, ev.Twin.ClusterID)
-			require.Equal(t, a.View().Birth, ev.Twin.Birth)
-			require.Equal(t, seed, ev.Twin.Via.String())
+		case kith.DuplicateCluster:
+			require.Equal(t, a.View().ClusterID, ev.Duplicate.ClusterID)
+			require.Equal(t, a.View().Birth, ev.Duplicate.Birth)
+			require.Equal(t, seed, ev.Duplicate.Via.String())
 			told = true
 		}
 	}
@@ -232,5 +232,5 @@ func TestTwinClusters(t *testing.T) {
 	}
 	var end *kith.EndedError
 	require.ErrorAs(t, twin.Err(), &end, "it is alone, and the younger one")
-	require.Equal(t, kith.EndTwin, end.Kind)
+	require.Equal(t, kith.EndDuplicate, end.Kind)
 }

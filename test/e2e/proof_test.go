@@ -106,7 +106,7 @@ func TestYoungerTwinEndsAndJoinsTheOlder(t *testing.T) {
 	}
 	var end *kith.EndedError
 	require.ErrorAs(t, twin.Err(), &end)
-	require.Equal(t, kith.EndTwin, end.Kind, end.Reason)
+	require.Equal(t, kith.EndDuplicate, end.Kind, end.Reason)
 	cfg.MinBirth = 0
 	next, err := kith.Start(ctx, cfg)
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func loner(addr string) {
 			}
 			<-n.Done()
 			e := (*kith.EndedError)(nil)
-			if !errors.As(n.Err(), &e) || e.Kind != kith.EndTwin {
+			if !errors.As(n.Err(), &e) || e.Kind != kith.EndDuplicate {
 				panic(n.Err())
 			}
 			if n, err = n.JoinCluster(context.Background(), e.Seeds); err != nil {

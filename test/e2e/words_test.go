@@ -99,6 +99,7 @@ var enumerations = map[string]func(*testing.T){
 	"gossip.Verdict": spelled[gossip.Verdict](256), "strategy.Fault": spelled[strategy.Fault](256),
 	"sqlfence.Dialect": spelled[sqlfence.Dialect](256),
 	"wire.Kind":        spelled[wire.Kind](256), "wire.Lane": spelled[wire.Lane](256),
+	"wire.Owner": spelled[wire.Owner](256),
 }
 
 // TestAPIEnumerationsAreWords: every exported kind of number of which there are constants is marshalled as a word, and

@@ -45,8 +45,8 @@ type segmentAck struct {
 // of sharding but the questions of a suspended node, whose answers count for nothing unless they are fresh. So do
 // watches and notices.
 func Carries(k wire.Kind) bool {
-	return k.Room() == "shard" && k != wire.KindConfirmOwner && k != wire.KindConfirmAck || k == wire.KindWatches ||
-		Notice(k)
+	return k.Owner() == wire.OwnerShard && k != wire.KindConfirmOwner && k != wire.KindConfirmAck ||
+		k == wire.KindWatches || Notice(k)
 }
 
 // Notice reports whether messages of kind k are told by one runtime to another, past the machines: what was

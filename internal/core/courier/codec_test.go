@@ -122,7 +122,7 @@ func TestBadValues(t *testing.T) {
 func TestCarries(t *testing.T) {
 	for n := range 256 {
 		k := wire.Kind(n)
-		want := k.Room() == "shard" && k != wire.KindConfirmOwner && k != wire.KindConfirmAck ||
+		want := k.Owner() == wire.OwnerShard && k != wire.KindConfirmOwner && k != wire.KindConfirmAck ||
 			k == wire.KindRefusals || k == wire.KindTaken || k == wire.KindWatches
 		require.Equal(t, want, Carries(k), k)
 	}

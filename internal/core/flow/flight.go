@@ -1,4 +1,5 @@
-// Flights: tells that were sent on data connections which are over, until their receiver says how many of them it took.
+// InFlight: tells that were sent on data connections which are over, until their receiver says how many of them it
+// took.
 
 package flow
 
@@ -60,9 +61,9 @@ type Flown struct {
 	Read bool
 }
 
-// Flights is what a node does not know of the tells that it sent to one peer. Both ends of a connection that breaks
+// InFlight is what a node does not know of the tells that it sent to one peer. Both ends of a connection that breaks
 // hear of it in any order, so what comes first waits for the other. The zero value is empty.
-type Flights struct {
+type InFlight struct {
 	flown []Flown // of which the peer has not said yet what it took
 	taken []Taken // of connections whose end is not known here yet
 }
@@ -70,7 +71,7 @@ type Flights struct {
 // Over notes a connection that is over, and returns how many tells are lost for sure now: exactly those that the peer
 // was not delivered, when it has said so; all that is not known of an older connection, when too many are remembered.
 // Then one goes of which all was taken as far as is known, if there is one.
-func (f *Flights) Over(c Flown) (lost uint64) {
+func (f *InFlight) Over(c Flown) (lost uint64) {
 	if i := slices.IndexFunc(f.taken, func(t Taken) bool {
 		return t.Number == c.Number && t.Generation == c.Generation
 	}); i >= 0 {
@@ -88,7 +89,7 @@ func (f *Flights) Over(c Flown) (lost uint64) {
 }
 
 // Says takes the peer's word on a connection, and returns how many tells are lost for sure now.
-func (f *Flights) Says(t Taken) (lost uint64) {
+func (f *InFlight) Says(t Taken) (lost uint64) {
 	i := slices.IndexFunc(f.flown, func(c Flown) bool { return t.Number == c.Number && t.Generation == c.Generation })
 	if i < 0 {
 		if len(f.taken) >= MaxFlights {
@@ -104,42 +105,42 @@ func (f *Flights) Says(t Taken) (lost uint64) {
 
 // End says that the peer is gone for good: it returns of how many tells it will never be known whether they were
 // handled, and forgets everything.
-func (f *Flights) End() (unknown uint64) {
+func (f *InFlight) End() (unknown uint64) {
 	for i := range f.flown {
 		unknown += f.flown[i].Unknown
 	}
-	*f = Flights{}
+	*f = InFlight{}
 	return unknown
 }
 
 // Close says that this node ends, and hears of its peers no more: it returns of how many tells it will not be known
 // whether they were handled, and forgets everything. What a peer has read to the end it handles or tells: it lives, or
 // its own end accounts for it.
-func (f *Flights) Close() (unknown uint64) {
+func (f *InFlight) Close() (unknown uint64) {
 	for i := range f.flown {
 		if !f.flown[i].Read {
 			unknown += f.flown[i].Unknown
 		}
 	}
-	*f = Flights{}
+	*f = InFlight{}
 	return unknown
 }
 
 // less returns what was sent less what was taken; more than was sent is no count that anybody honest has.
 func (c *Flown) less(taken uint64) uint64 { return c.Sent - min(c.Sent, taken) }
 
-// Words is what a node has to say to one peer of the connections from it that are over, until it is said. The zero
-// value is empty.
-type Words struct{ list []Taken }
+// ConsumedCounts is what a node has to say to one peer of the connections from it that are over, until it is said. The
+// zero value is empty.
+type ConsumedCounts struct{ list []Taken }
 
 // Add notes one, and forgets the oldest when too many wait: a peer that misses the count takes the rest for lost.
-func (w *Words) Add(t ...Taken) {
+func (w *ConsumedCounts) Add(t ...Taken) {
 	w.list = append(w.list, t...)
 	w.list = slices.Delete(w.list, 0, max(0, len(w.list)-MaxFlights))
 }
 
 // Take returns what there is to say, at most MaxFlights, and starts anew. The list is the caller's.
-func (w *Words) Take() []Taken {
+func (w *ConsumedCounts) Take() []Taken {
 	list := w.list
 	w.list = nil
 	return list

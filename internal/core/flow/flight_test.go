@@ -50,7 +50,7 @@ func FuzzTaken(f *testing.F) {
 // (SHD-4).
 func TestFlightsInAnyOrder(t *testing.T) {
 	flown, taken := Flown{Number: 1, Generation: 3, Sent: 10, Unknown: 6}, Taken{1, 3, 8}
-	var f Flights
+	var f InFlight
 	require.Zero(t, f.Over(flown))
 	require.EqualValues(t, 2, f.Says(taken))
 	require.Zero(t, f.End())
@@ -73,7 +73,7 @@ func TestFlightsInAnyOrder(t *testing.T) {
 
 // Too many connections without a word are bounded, and no count is lost with them.
 func TestFlightsAreBounded(t *testing.T) {
-	var f Flights
+	var f InFlight
 	lost := uint64(0)
 	for i := range uint32(3 * MaxFlights) {
 		lost += f.Over(Flown{Generation: i, Sent: 5, Unknown: 2})
@@ -88,7 +88,7 @@ func TestFlightsAreBounded(t *testing.T) {
 	}
 	require.Len(t, f.flown, MaxFlights)
 	require.EqualValues(t, 2, f.End())
-	var w Words
+	var w ConsumedCounts
 	for i := range uint32(3 * MaxFlights) {
 		w.Add(Taken{0, i, 1})
 	}
@@ -180,7 +180,7 @@ func TestLinkCountsTells(t *testing.T) {
 // At its own end a node tells what peers have not said and not read: what they have read to the end they handle or
 // tell, unless their word says otherwise (SHD-4).
 func TestFlightsAtTheEnd(t *testing.T) {
-	var f Flights
+	var f InFlight
 	require.Zero(t, f.Over(Flown{Generation: 1, Sent: 10, Unknown: 6}))
 	require.Zero(t, f.Over(Flown{Generation: 2, Sent: 10, Unknown: 5, Read: true}))
 	require.Zero(t, f.Over(Flown{Generation: 3, Sent: 10, Unknown: 4, Read: true}))

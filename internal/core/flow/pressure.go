@@ -29,10 +29,10 @@ func FullEntity(t route.TypeID, n route.ShardID, hash uint64) wire.Full {
 // ErrBadPressure is returned for what no honest receiver says: more than MaxPressed entities, or a bound that is none.
 var ErrBadPressure = errors.New("flow: impossible pressure")
 
-// Pressing is the receiver's end: what is full of what the sender of one data connection waits for, and what of that
+// FullSet is the receiver's end: what is full of what the sender of one data connection waits for, and what of that
 // it has been told. Both are kept apart: however often an entity fills and empties before anything is written, at most
 // one frame is written of it. The zero value has nothing to say. It is not safe for concurrent use.
-type Pressing struct {
+type FullSet struct {
 	at      map[wire.Full]*pressing
 	changed []wire.Full
 }
@@ -46,7 +46,7 @@ type pressing struct {
 
 // Full notes that something is full whose bound is limit, and reports whether that is news: if so, the caller says Full
 // to the sender, and Room later. An entity beyond MaxPressed is no news; its next message says it again.
-func (p *Pressing) Full(f wire.Full, limit int) (news bool) {
+func (p *FullSet) Full(f wire.Full, limit int) (news bool) {
 	e := p.at[f]
 	switch {
 	case e != nil && e.full:
@@ -62,7 +62,7 @@ func (p *Pressing) Full(f wire.Full, limit int) (news bool) {
 }
 
 // Room notes that something has room again. What was not full stays as it is.
-func (p *Pressing) Room(f wire.Full) {
+func (p *FullSet) Room(f wire.Full) {
 	if e := p.at[f]; e == nil || !e.full {
 		return
 	}
@@ -72,7 +72,7 @@ func (p *Pressing) Room(f wire.Full) {
 	}
 }
 
-func (p *Pressing) turn(f wire.Full, limit int, full bool) {
+func (p *FullSet) turn(f wire.Full, limit int, full bool) {
 	e := p.at[f]
 	if e == nil {
 		if p.at == nil {
@@ -90,13 +90,13 @@ func (p *Pressing) turn(f wire.Full, limit int, full bool) {
 
 // Any reports whether something is full, or was said to be and its room is not said yet. While that is so credit must
 // not come to the sender before what Append has to say.
-func (p *Pressing) Any() bool { return len(p.at) > 0 }
+func (p *FullSet) Any() bool { return len(p.at) > 0 }
 
 // Waiting reports whether Append may have something to say.
-func (p *Pressing) Waiting() bool { return len(p.changed) > 0 }
+func (p *FullSet) Waiting() bool { return len(p.changed) > 0 }
 
 // Agrees reports whether a sender that has heard everything knows what is so.
-func (p *Pressing) Agrees(sender *Pressed) bool {
+func (p *FullSet) Agrees(sender *FullByPeer) bool {
 	full := 0
 	for f, e := range p.at { // in any order: it is counted
 		if e.full {
@@ -110,7 +110,7 @@ func (p *Pressing) Agrees(sender *Pressed) bool {
 }
 
 // Append appends the frames that tell the sender what it does not know, in the order in which it came about.
-func (p *Pressing) Append(dst []byte) []byte {
+func (p *FullSet) Append(dst []byte) []byte {
 	for _, f := range p.changed {
 		e := p.at[f]
 		e.listed = false
@@ -131,19 +131,19 @@ func (p *Pressing) Append(dst []byte) []byte {
 	return dst
 }
 
-// Pressed is the sender's end: what its receiver says is full. It is over with the connection. The zero value knows of
-// nothing. It is not safe for concurrent use.
-type Pressed struct {
+// FullByPeer is the sender's end: what its receiver says is full. It is over with the connection. The zero value knows
+// of nothing. It is not safe for concurrent use.
+type FullByPeer struct {
 	at   map[wire.Full]int
 	some [64]uint16 // what is full that concerns the shards of a number modulo 64; the whole node concerns all
 }
 
 // May reports whether an entity of a shard may be full, in a few instructions: who sends to others than those that are
 // full pays for nothing more, but for one shard in 64.
-func (p *Pressed) May(n route.ShardID) bool { return p.some[n%64] != 0 }
+func (p *FullByPeer) May(n route.ShardID) bool { return p.some[n%64] != 0 }
 
 // put notes that something is full or, which was, has room.
-func (p *Pressed) put(f wire.Full, limit int, full bool) {
+func (p *FullByPeer) put(f wire.Full, limit int, full bool) {
 	_, was := p.at[f]
 	if full {
 		if p.at == nil {
@@ -169,7 +169,7 @@ func (p *Pressed) put(f wire.Full, limit int, full bool) {
 
 // Take takes the body of a KindFull or KindRoom frame. room says that something which was full has room now. Errors
 // are *wire.Error and ErrBadPressure; nothing has changed then.
-func (p *Pressed) Take(kind wire.Kind, body []byte) (f wire.Full, room bool, err error) {
+func (p *FullByPeer) Take(kind wire.Kind, body []byte) (f wire.Full, room bool, err error) {
 	if kind == wire.KindRoom {
 		if f, err = wire.ParseRoom(body); err != nil || !honest(f) {
 			return f, false, orBad(err)
@@ -203,7 +203,7 @@ func honest(f wire.Full) bool {
 }
 
 // Find returns what leaves no room for an entity at the receiver, and the value of that bound; false when nothing does.
-func (p *Pressed) Find(entity wire.Full) (f wire.Full, limit int, full bool) {
+func (p *FullByPeer) Find(entity wire.Full) (f wire.Full, limit int, full bool) {
 	for _, f := range [...]wire.Full{entity, FullBudget, FullTable} {
 		if limit, full := p.at[f]; full {
 			return f, limit, true
@@ -213,8 +213,8 @@ func (p *Pressed) Find(entity wire.Full) (f wire.Full, limit int, full bool) {
 }
 
 // Clear forgets everything, because the connection is over, and reports whether there was something.
-func (p *Pressed) Clear() bool {
+func (p *FullByPeer) Clear() bool {
 	some := len(p.at) > 0
-	*p = Pressed{}
+	*p = FullByPeer{}
 	return some
 }

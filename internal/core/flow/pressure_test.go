@@ -26,8 +26,8 @@ func eachFrame(t require.TestingT, b []byte, f func(kind wire.Kind, body []byte)
 // nobody sends to one that is known to be full (FLOW-3).
 func TestPressureLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var receiver Pressing
-		var sender Pressed
+		var receiver FullSet
+		var sender FullByPeer
 		full := map[wire.Full]bool{}
 		var line []byte
 		arrive := func(frames int) {
@@ -58,7 +58,7 @@ func TestPressureLaw(t *testing.T) {
 			"write":  func(*rapid.T) { line = receiver.Append(line) },
 			"arrive": func(*rapid.T) { arrive(rapid.IntRange(1, 4).Draw(t, "frames")) },
 			"break": func(*rapid.T) {
-				receiver, line = Pressing{}, nil
+				receiver, line = FullSet{}, nil
 				sender.Clear()
 				clear(full) // the receiver's entities say it anew when the next message comes
 			},
@@ -88,8 +88,8 @@ func TestPressureLaw(t *testing.T) {
 	})
 }
 
-func (p *Pressing) clone() *Pressing {
-	c := &Pressing{at: map[wire.Full]*pressing{}, changed: append([]wire.Full(nil), p.changed...)}
+func (p *FullSet) clone() *FullSet {
+	c := &FullSet{at: map[wire.Full]*pressing{}, changed: append([]wire.Full(nil), p.changed...)}
 	for f, e := range p.at {
 		one := *e
 		c.at[f] = &one
@@ -100,8 +100,8 @@ func (p *Pressing) clone() *Pressing {
 // More entities than a connection names: the whole node is full to those who wait, until one of them has room; the
 // tables of both ends stay bounded.
 func TestPressureIsBounded(t *testing.T) {
-	var receiver Pressing
-	var sender Pressed
+	var receiver FullSet
+	var sender FullByPeer
 	pass := func() {
 		eachFrame(t, receiver.Append(nil), func(kind wire.Kind, body []byte) {
 			_, _, err := sender.Take(kind, body)
@@ -150,7 +150,7 @@ func TestPressureIsBounded(t *testing.T) {
 
 // What is no word of an honest receiver is refused, and changes nothing.
 func TestPressureRefusesNonsense(t *testing.T) {
-	var p Pressed
+	var p FullByPeer
 	for _, f := range []wire.Full{{}, {Reason: uint16(route.QueueFull)}, {Type: 1, Reason: uint16(route.BudgetFull)},
 		{Hash: 1, Reason: uint16(route.TableFull)}} {
 		_, _, err := p.Take(wire.KindFull, wire.AppendFull(nil, f, 1))
@@ -177,7 +177,7 @@ func FuzzPressed(f *testing.F) {
 	f.Add(false, wire.AppendRoom(nil, FullEntity(1, 2, 3)))
 	f.Add(true, []byte{})
 	f.Fuzz(func(t *testing.T, full bool, body []byte) {
-		var p Pressed
+		var p FullByPeer
 		kind := wire.KindRoom
 		if full {
 			kind = wire.KindFull

@@ -94,7 +94,7 @@ func (n *Node) receive(now, arrived time.Duration, from peer.ID, kind wire.Kind,
 			n.out.Notices = append(n.out.Notices, Received{from, d.Kind, d.Body})
 			continue
 		}
-		if d.Kind.Room() == "watch" {
+		if d.Kind.Owner() == wire.OwnerWatch {
 			err = errors.Join(err, n.watches.Handle(now, arrived, from, d.Kind, d.Body))
 			continue
 		}

@@ -44,7 +44,7 @@ func TestShardingSpeaksInSegments(t *testing.T) {
 	require.Equal(t, b.Courier().Posted, a.Courier().Delivered)
 	// Converged, and with all homes found, nothing of it is sent any more.
 	w.tap = func(m peer.Mail) bool {
-		require.NotEqual(t, "courier", m.Kind.Room())
+		require.NotEqual(t, wire.OwnerCourier, m.Kind.Owner())
 		return true
 	}
 	w.run(5*time.Second, func() bool { return false })
@@ -56,7 +56,7 @@ func TestPeerOfVersionOne(t *testing.T) {
 	_, b, w := pair(t)
 	bare := 0
 	w.tap = func(m peer.Mail) bool {
-		if m.Kind.Room() != "courier" {
+		if m.Kind.Owner() != wire.OwnerCourier {
 			if courier.Carries(m.Kind) {
 				bare++
 			}

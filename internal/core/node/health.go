@@ -66,8 +66,8 @@ func (n *Node) stands() membership.NodeState {
 // State says where this node stands, as of its last step.
 func (n *Node) State() membership.NodeState { return n.health.state }
 
-// Twins lists the other clusters of this one's name, and other sides of this one, that a node met lately.
-func Twins(n *Node) []membership.Twin { return membership.Twins(n.members) }
+// Duplicates lists the other clusters of this one's name, and other sides of this one, that a node met lately.
+func Duplicates(n *Node) []membership.Duplicate { return membership.Duplicates(n.members) }
 
 // Health says the same, since when, and why.
 func (n *Node) Health() membership.Health {

@@ -125,23 +125,23 @@ func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 }
 
 func (n *Node) handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
-	switch kind.Room() {
-	case "membership":
+	switch kind.Owner() {
+	case wire.OwnerMembership:
 		if (n.suspension.on || n.resolver.Stray(n.now)) &&
 			(kind == wire.KindJoinProbe || kind == wire.KindJoin || kind == wire.KindFormAsk) {
 			return nil // who does not know whether it is a member still, or what of, speaks for no cluster
 		}
 		return n.members.Handle(now, arrived, from, kind, body)
-	case "shard":
+	case wire.OwnerShard:
 		if courier.Carries(kind) {
 			if err := n.courier.Bare(from, kind); err != nil {
 				return err
 			}
 		}
 		return n.shards.Handle(now, arrived, from, kind, body)
-	case "courier":
+	case wire.OwnerCourier:
 		return n.receive(now, arrived, from, kind, body)
-	case "watch":
+	case wire.OwnerWatch:
 		if courier.Carries(kind) {
 			return fmt.Errorf("%w: %s of %s came without a segment", courier.ErrNonsense, kind, from)
 		}

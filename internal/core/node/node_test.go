@@ -130,9 +130,9 @@ func TestHandleRoutesByKind(t *testing.T) {
 	for k := range 256 {
 		kind := wire.Kind(k)
 		err := n.Handle(5*time.Second, 5*time.Second, other, kind, []byte{1, 2, 3})
-		switch room := kind.Room(); {
-		case room == "membership", room == "shard", room == "courier", room == "watch", kind == wire.KindHeartbeat,
-			kind == wire.KindHeartbeatAck:
+		switch owner := kind.Owner(); {
+		case owner == wire.OwnerMembership, owner == wire.OwnerShard, owner == wire.OwnerCourier, owner == wire.OwnerWatch,
+			kind == wire.KindHeartbeat, kind == wire.KindHeartbeatAck:
 			require.Error(t, err, "%s: three bytes are nonsense", kind)
 			require.NotErrorIs(t, err, ErrNotMine, "%s", kind)
 		default:

@@ -13,12 +13,12 @@ import (
 // The answers of whoever leaves, or was replaced, are waited for; not those of one that was given up (MEM-8).
 func TestParting(t *testing.T) {
 	for _, s := range []membership.Status{membership.Leaving, membership.Exiting} {
-		require.True(t, Parting(s, membership.CauseNone), s)
+		require.True(t, LeftGracefully(s, membership.CauseNone), s)
 	}
 	for _, s := range []membership.Status{membership.Joining, membership.WeaklyUp, membership.Up, membership.Down,
 		membership.PreparingForShutdown, membership.ReadyForShutdown, membership.Removed} {
-		require.False(t, Parting(s, membership.CauseNone), s)
-		require.Equal(t, s == membership.Down, Parting(s, membership.CauseReplaced), s)
+		require.False(t, LeftGracefully(s, membership.CauseNone), s)
+		require.Equal(t, s == membership.Down, LeftGracefully(s, membership.CauseReplaced), s)
 	}
-	require.False(t, Parting(membership.Down, membership.CauseOperator))
+	require.False(t, LeftGracefully(membership.Down, membership.CauseOperator))
 }

@@ -52,7 +52,7 @@ func (c Config) ExitLimit() time.Duration {
 // Takeover returns the takeover time by the number of members that there have been lately.
 func (n *Node) Takeover() time.Duration { return n.shards.Takeover() }
 
-// Moves lists the moves of a type that a node leads, and the term of its reign over it; zero when it has none.
+// Moves lists the moves of a type that a node leads, and its term as coordinator over it; zero when it has none.
 func Moves(n *Node, id route.TypeID) (list []shard.MoveState, term uint32) {
 	return shard.Moves(n.shards, id)
 }

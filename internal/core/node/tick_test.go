@@ -89,8 +89,8 @@ func TestWhoIsAdmittedInTheStepIsAskedFirst(t *testing.T) {
 	}
 	s, ok := b.n.shards.Stats(stored.ID())
 	require.True(t, ok)
-	require.NotNil(t, s.Reign)
-	require.False(t, s.Reign.Ready)
-	require.Equal(t, peer.SetOf(id("10.0.0.3"), id("10.0.0.4")), s.Reign.Missing,
+	require.NotNil(t, s.Leading)
+	require.False(t, s.Leading.Ready)
+	require.Equal(t, peer.SetOf(id("10.0.0.3"), id("10.0.0.4")), s.Leading.Missing,
 		"the takeover time is over, only the reports are missing")
 }

@@ -113,23 +113,23 @@ func Ran(why route.Reason, went bool, text []byte, err error) error {
 	return err
 }
 
-// Hearer says who hears that a message is not delivered.
-type Hearer uint8
+// NotifyTarget says who hears that a message is not delivered.
+type NotifyTarget uint8
 
 // Who hears it.
 const (
-	HearsReport   Hearer = iota // nobody waits: it is counted, and reported to the embedder of its sender
-	HearsAnswer                 // the asker, by the answer, which is all that is said of it
-	HearsTransfer               // the large message's own sender, who tells whom it concerns
+	NotifyEmbedder NotifyTarget = iota // nobody waits: it is counted, and reported to the embedder of its sender
+	NotifyAsker                        // the asker, by the answer, which is all that is said of it
+	NotifyTransfer                     // the large message's own sender, who tells whom it concerns
 )
 
-// HearerOf returns who hears it, by the flags of the message's envelope.
-func HearerOf(flags uint8) Hearer {
+// NotifyTargetOf returns who hears it, by the flags of the message's envelope.
+func NotifyTargetOf(flags uint8) NotifyTarget {
 	switch {
 	case flags&wire.FlagBulk != 0:
-		return HearsTransfer
+		return NotifyTransfer
 	case flags&wire.FlagAsk != 0:
-		return HearsAnswer
+		return NotifyAsker
 	}
-	return HearsReport
+	return NotifyEmbedder
 }

@@ -102,13 +102,13 @@ func TestRan(t *testing.T) {
 // Of a large message its transfer tells, of an ask its answer, and only of a tell the report: never two of them.
 func TestHearerOf(t *testing.T) {
 	for flags := range uint8(255) {
-		want := HearsReport
+		want := NotifyEmbedder
 		if flags&wire.FlagAsk != 0 {
-			want = HearsAnswer
+			want = NotifyAsker
 		}
 		if flags&wire.FlagBulk != 0 {
-			want = HearsTransfer
+			want = NotifyTransfer
 		}
-		require.Equal(t, want, HearerOf(flags), "%b", flags)
+		require.Equal(t, want, NotifyTargetOf(flags), "%b", flags)
 	}
 }

@@ -48,32 +48,32 @@ func Judged(suspended, untold bool) (g Gate) {
 	return g
 }
 
-// Treatment says what becomes of a frame of another node that meets a closed gate.
-type Treatment uint8
+// GateDecision says what becomes of a frame of another node that meets a closed gate.
+type GateDecision uint8
 
 // The treatments.
 const (
-	GoesOn  Treatment = iota // an answer to what was asked before, or an asker that gives up: it reaches no handler
-	Kept                     // waits, in order, and its credit with it: its sender runs out of it
-	NoPlace                  // refused as Suspended: as much is kept as may be
-	Unknown                  // no frame of the data lane
-	Left                     // nobody looks at it, and its credit stays away: its sender knows it as lost in flight
+	GatePass   GateDecision = iota // an answer to what was asked before, or an asker that gives up: it reaches no handler
+	GateQueue                      // waits, in order, and its credit with it: its sender runs out of it
+	GateReject                     // refused as Suspended: as much is kept as may be
+	Unknown                        // no frame of the data lane
+	GateLeave                      // nobody looks at it, and its credit stays away: its sender knows it as lost in flight
 )
 
 // AtGate says what becomes of a frame of so many bytes that comes while the gate is closed, or while frames that came
 // before it are kept. kept is how many bytes are, most how many may be.
-func (g Gate) AtGate(kind wire.Kind, size, kept, most int) Treatment {
+func (g Gate) AtGate(kind wire.Kind, size, kept, most int) GateDecision {
 	switch {
 	case g&GateEnded != 0:
-		return Left
+		return GateLeave
 	case kind == wire.KindReply, kind == wire.KindCancel:
-		return GoesOn
+		return GatePass
 	case kind != wire.KindEnvelope && kind != wire.KindMarker: // a marker stands behind envelopes that are kept
 		return Unknown
 	case size > most-kept:
-		return NoPlace
+		return GateReject
 	}
-	return Kept
+	return GateQueue
 }
 
 // Closed is why a node whose gate is closed takes no message of its own callers. ended: it has stopped for good.

@@ -34,18 +34,18 @@ func TestAtGate(t *testing.T) {
 	for kind := range wire.Kind(255) {
 		for _, c := range []struct {
 			kept int
-			want Treatment
-		}{{0, Kept}, {90, Kept}, {91, NoPlace}, {100, NoPlace}, {1 << 40, NoPlace}} {
+			want GateDecision
+		}{{0, GateQueue}, {90, GateQueue}, {91, GateReject}, {100, GateReject}, {1 << 40, GateReject}} {
 			want := Unknown
 			switch kind {
 			case wire.KindEnvelope, wire.KindMarker:
 				want = c.want
 			case wire.KindReply, wire.KindCancel:
-				want = GoesOn
+				want = GatePass
 			}
 			for _, g := range []Gate{0, GateOrdered, GateNoticed} {
 				require.Equal(t, want, g.AtGate(kind, 10, c.kept, 100), "%v, %d kept", kind, c.kept)
-				require.Equal(t, Left, (g|GateEnded).AtGate(kind, 10, c.kept, 100), "its sender is to know it as lost")
+				require.Equal(t, GateLeave, (g|GateEnded).AtGate(kind, 10, c.kept, 100), "its sender is to know it as lost")
 			}
 		}
 	}

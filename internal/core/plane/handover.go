@@ -178,35 +178,35 @@ func readUnhandled(kind uint8, r *wire.Reader) (l Unhandled, frame []byte) {
 	return l, frame
 }
 
-// MaxHeirs is how many moves of one shard a node remembers for asks that were sent before.
-const MaxHeirs = 4
+// MaxSuccessors is how many moves of one shard a node remembers for asks that were sent before.
+const MaxSuccessors = 4
 
-// Heirs says who may answer an ask that was sent to a shard's home, beside that home: those to whom the shard has moved
-// since, as this node's coordinators have told it. An owner is told whose markers to wait for, so each that asks knows
-// of the move before anything is handed over. The zero value, and nil: nobody.
-type Heirs struct {
-	list [MaxHeirs]heir
+// Successors says who may answer an ask that was sent to a shard's home, beside that home: those to whom the shard has
+// moved since, as this node's coordinators have told it. An owner is told whose markers to wait for, so each that asks
+// knows of the move before anything is handed over. The zero value, and nil: nobody.
+type Successors struct {
+	list [MaxSuccessors]successor
 	next int
 }
 
-type heir struct {
+type successor struct {
 	left route.Fence // of the owner that the shard leaves
 	to   peer.ID
 }
 
 // Add notes that a shard leaves its owner under a fence, and for whom.
-func (h *Heirs) Add(left route.Fence, to peer.ID) {
+func (h *Successors) Add(left route.Fence, to peer.ID) {
 	for _, e := range h.list {
-		if e == (heir{left, to}) {
+		if e == (successor{left, to}) {
 			return
 		}
 	}
-	h.list[h.next%MaxHeirs] = heir{left, to}
+	h.list[h.next%MaxSuccessors] = successor{left, to}
 	h.next++
 }
 
 // May reports whether a node may answer an ask that went to the owner under a fence.
-func (h *Heirs) May(from peer.ID, asked route.Fence) bool {
+func (h *Successors) May(from peer.ID, asked route.Fence) bool {
 	if h == nil {
 		return false
 	}
@@ -218,9 +218,9 @@ func (h *Heirs) May(from peer.ID, asked route.Fence) bool {
 	return false
 }
 
-// WentOn reports whether the shard of a slot has gone to another home since an ask was sent to one under a fence: then
-// the ask went with it, or has been answered.
-func WentOn(s *flow.Slot, asked route.Fence) bool {
+// HasMoved reports whether the shard of a slot has gone to another home since an ask was sent to one under a fence:
+// then the ask went with it, or has been answered.
+func HasMoved(s *flow.Slot, asked route.Fence) bool {
 	return s.State() >= flow.Local && s.Fence().Compare(asked) > 0
 }
 

@@ -236,7 +236,7 @@ func FuzzUnhandled(f *testing.F) {
 func TestWhoMayAnswer(t *testing.T) {
 	at := func(n uint64) peer.ID { return peer.ID{Addr: peer.MustAddr("10.0.0.9:1"), Inc: n} }
 	f := func(epoch uint32) route.Fence { return route.MakeFence(1, 1, epoch) }
-	var h Heirs
+	var h Successors
 	require.False(t, h.May(peer.ID{}, f(1)))
 	h.Add(f(5), at(2))
 	h.Add(f(5), at(2))
@@ -247,15 +247,15 @@ func TestWhoMayAnswer(t *testing.T) {
 	require.True(t, h.May(at(3), f(7)))
 	require.False(t, h.May(at(2), f(7)), "it had the shard before")
 	require.False(t, h.May(at(4), f(5)), "a stranger")
-	for i := range uint32(MaxHeirs) {
+	for i := range uint32(MaxSuccessors) {
 		h.Add(f(10+i), at(uint64(10+i)))
 	}
 	require.False(t, h.May(at(3), f(5)), "the oldest are forgotten")
 	require.True(t, h.May(at(13), f(5)))
 
 	s := flow.MakeSlot(flow.NewParking(0, 1<<20, time.Minute, nil))
-	require.False(t, WentOn(&s, f(5)))
+	require.False(t, HasMoved(&s, f(5)))
 	s.Resolve(false, at(2), f(6))
-	require.True(t, WentOn(&s, f(5)))
-	require.False(t, WentOn(&s, f(6)))
+	require.True(t, HasMoved(&s, f(5)))
+	require.False(t, HasMoved(&s, f(6)))
 }

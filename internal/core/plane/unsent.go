@@ -19,9 +19,9 @@ const (
 	UnsentTell                // counted, and reported as not delivered
 )
 
-// GiveUp parses a whole frame that goes nowhere any more into e, if it is an envelope, and says what it was. e is a
-// view of the frame.
-func GiveUp(frame []byte, e *wire.Envelope) Unsent {
+// ClassifyUnsent parses a whole frame that goes nowhere any more into e, if it is an envelope, and says what it was. e
+// is a view of the frame.
+func ClassifyUnsent(frame []byte, e *wire.Envelope) Unsent {
 	switch wire.KindOf(frame) {
 	case wire.KindReply:
 		return UnsentReply
@@ -32,10 +32,10 @@ func GiveUp(frame []byte, e *wire.Envelope) Unsent {
 	if wire.ParseEnvelope(frame, e) != nil {
 		return UnsentOther
 	}
-	switch HearerOf(e.Flags) {
-	case HearsTransfer:
+	switch NotifyTargetOf(e.Flags) {
+	case NotifyTransfer:
 		return UnsentLarge
-	case HearsAnswer:
+	case NotifyAsker:
 		return UnsentAsk
 	}
 	return UnsentTell

@@ -31,7 +31,7 @@ func TestGiveUp(t *testing.T) {
 		{reply, UnsentReply}, {marker, UnsentOther},
 	} {
 		var e wire.Envelope
-		require.Equal(t, c.want, GiveUp(c.frame, &e))
+		require.Equal(t, c.want, ClassifyUnsent(c.frame, &e))
 		if c.want >= UnsentLarge {
 			require.Equal(t, "a", string(e.ID))
 		}

@@ -35,7 +35,7 @@ type Answer struct {
 	List     []Shard
 	More     bool // there are shards behind those of List
 
-	Term  uint32 // of the reign over the type there; zero when it does not coordinate
+	Term  uint32 // of the term over the type there; zero when it does not coordinate
 	Moves []shard.MoveState
 }
 

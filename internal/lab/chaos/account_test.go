@@ -79,7 +79,7 @@ func TestCauses(t *testing.T) {
 	ended := func(at float64, over bool) *volume {
 		return &volume{life: &life{end: seconds(at)[0], over: over}}
 	}
-	b := &book{volumes: map[uint32]*volume{1: ended(0, false), 2: ended(50, true), 3: ended(50, false)}}
+	b := &journalSet{volumes: map[uint32]*volume{1: ended(0, false), 2: ended(50, true), 3: ended(50, false)}}
 	for _, c := range []struct {
 		sender uint32
 		owners []uint32

@@ -29,16 +29,16 @@ const (
 var stepNames = []stepName{stepUnreachable, stepDecided, stepDowned, stepRemoved, stepStarted, stepReady, stepAllocated,
 	stepAnswered}
 
-// sign is how the log of a node tells of a step: a record with that message for each of the things that of picks out of
-// the rest of the line; a member is one of the victims.
-type sign struct {
+// logPattern is how the log of a node tells of a step: a record with that message for each of the things that of picks
+// out of the rest of the line; a member is one of the victims.
+type logPattern struct {
 	step    stepName
 	message string
 	of      *regexp.Regexp
 	member  bool
 }
 
-var signs = []sign{
+var signs = []logPattern{
 	{stepUnreachable, "member unreachable", regexp.MustCompile(` member=([^#\s]+)#`), true},
 	{stepDecided, "resolver decided", regexp.MustCompile(`()`), false},
 	{stepDowned, "member downed", regexp.MustCompile(` member=([^#\s]+)#`), true},
@@ -52,11 +52,11 @@ var signs = []sign{
 // stepMoves is no step of a bill: its shard has a home that lives, and gets the next one for balance.
 const stepMoves stepName = "moves"
 
-// bill is when each step came, since the loss. What did not come is absent.
-type bill map[stepName]time.Duration
+// breakdown is when each step came, since the loss. What did not come is absent.
+type breakdown map[stepName]time.Duration
 
 // makeBill reads the steps off records of the survivors' logs. victims are addresses, at is the time of the loss.
-func makeBill(records []timed, victims []string, at time.Duration) bill {
+func makeBill(records []timed, victims []string, at time.Duration) breakdown {
 	first := map[stepName]map[string]time.Duration{}
 	for _, r := range records {
 		if r.at < at {
@@ -84,7 +84,7 @@ func makeBill(records []timed, victims []string, at time.Duration) bill {
 		}
 	}
 	delete(first, stepMoves)
-	b := bill{}
+	b := breakdown{}
 	for step, each := range first {
 		if len(each) == 0 {
 			continue
@@ -138,7 +138,7 @@ func (x *exclusive) ownedBy(processes []uint32, at time.Duration) (all []uint16)
 
 // firstAnswers returns for each entity that these processes owned when they were lost how long it took until somebody
 // else had an answer from it, by another process than these. Who had none is in none.
-func (b *book) firstAnswers(gone []uint32, at time.Duration) (took map[uint16]time.Duration, none []uint16) {
+func (b *journalSet) firstAnswers(gone []uint32, at time.Duration) (took map[uint16]time.Duration, none []uint16) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	type asked struct {
@@ -176,7 +176,7 @@ func (b *book) firstAnswers(gone []uint32, at time.Duration) (took map[uint16]ti
 }
 
 // lives calls f for the journals of all processes but these.
-func (b *book) lives(gone []uint32, f func(sender uint32, v *volume)) {
+func (b *journalSet) lives(gone []uint32, f func(sender uint32, v *volume)) {
 	for sender, v := range b.volumes { // what is made of them is a set or a minimum: the order does not show
 		if !slices.Contains(gone, sender) {
 			f(sender, v)
@@ -193,7 +193,7 @@ type gap struct {
 
 // gaps returns the gap of each entity that these processes owned at a moment, and the entities that nobody else has
 // handled since. A handler that its process took along has ended with it.
-func (b *book) gaps(gone []uint32, at time.Duration) (all []gap, none []uint16) {
+func (b *journalSet) gaps(gone []uint32, at time.Duration) (all []gap, none []uint16) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last, first := map[uint16]time.Duration{}, map[uint16]time.Duration{}

@@ -25,8 +25,8 @@ type answers struct {
 	latest time.Duration   // when the latest ask began that was answered
 }
 
-// book is all journals of a run.
-type book struct {
+// journalSet is all journals of a run.
+type journalSet struct {
 	dir  string
 	load Load
 
@@ -37,8 +37,9 @@ type book struct {
 	held    []handling  // not judged yet: others of the same time may still come
 }
 
-func newBook(dir string, nodes int, l Load) *book {
-	b := &book{dir: dir, load: l, volumes: map[uint32]*volume{}, rule: newExclusive(), series: make([][]answers, nodes)}
+func newBook(dir string, nodes int, l Load) *journalSet {
+	b := &journalSet{dir: dir, load: l, volumes: map[uint32]*volume{}, rule: newExclusive(),
+		series: make([][]answers, nodes)}
 	for i := range b.series {
 		b.series[i] = make([]answers, l.targets())
 	}
@@ -46,7 +47,7 @@ func newBook(dir string, nodes int, l Load) *book {
 }
 
 // open begins to read the journals of a process.
-func (b *book) open(l *life) (err error) {
+func (b *journalSet) open(l *life) (err error) {
 	v := &volume{life: l}
 	out, in := journals(b.dir, l.sender)
 	if v.sent, err = openJournal(out); err != nil {
@@ -65,7 +66,7 @@ func (b *book) open(l *life) (err error) {
 }
 
 // close unmaps the journals.
-func (b *book) close() {
+func (b *journalSet) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, v := range b.volumes {
@@ -81,7 +82,7 @@ const holdBack = time.Second
 
 // read takes what is new and returns a line for each handling that breaks the rule. Of what began after now less
 // holdBack nothing is judged yet, unless all is.
-func (b *book) read(now time.Duration, all bool) []string {
+func (b *journalSet) read(now time.Duration, all bool) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, v := range b.volumes {
@@ -101,7 +102,7 @@ func (b *book) read(now time.Duration, all bool) []string {
 	return b.rule.add(judge)
 }
 
-func (b *book) readSent(v *volume) {
+func (b *journalSet) readSent(v *volume) {
 	todo := v.sentLeft
 	v.sentLeft = nil
 	for ; v.sentTo < v.sent.begun(); v.sentTo++ {
@@ -152,7 +153,7 @@ func (v *volume) readHandled() (all []handling) {
 
 // answered reports whether every node of these slots has had an answer from every entity to an ask that it began
 // after t.
-func (b *book) answered(slots []int, t time.Duration) (waits string, ok bool) {
+func (b *journalSet) answered(slots []int, t time.Duration) (waits string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	missing := 0
@@ -175,7 +176,7 @@ type silence struct {
 }
 
 // silences returns the longest one of each node.
-func (b *book) silences(from, until time.Duration) []silence {
+func (b *journalSet) silences(from, until time.Duration) []silence {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := make([]silence, len(b.series))
@@ -192,7 +193,7 @@ func (b *book) silences(from, until time.Duration) []silence {
 }
 
 // pausedFrom notes that a process stands still from now on; the result ends that.
-func (b *book) pausedFrom(process uint32, at time.Duration) (over func(until time.Duration)) {
+func (b *journalSet) pausedFrom(process uint32, at time.Duration) (over func(until time.Duration)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := len(b.rule.pauses)
@@ -205,7 +206,7 @@ func (b *book) pausedFrom(process uint32, at time.Duration) (over func(until tim
 }
 
 // total makes the account of the whole run.
-func (b *book) total(rounds []past) (t sums) {
+func (b *journalSet) total(rounds []past) (t sums) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var missing []message
@@ -280,7 +281,7 @@ func within(rounds []past, at time.Duration) int {
 }
 
 // message describes a message that is missing.
-func (b *book) message(rounds []past, v *volume, s *sent) message {
+func (b *journalSet) message(rounds []past, v *volume, s *sent) message {
 	var owners []int
 	processes := b.rule.owners(s.target, s.from)
 	for _, p := range processes {
@@ -301,7 +302,7 @@ func (b *book) message(rounds []past, v *volume, s *sent) message {
 }
 
 // cause returns what took a message that a fault explains: the end of a process, or only the way.
-func (b *book) cause(sender *life, m *message) cause {
+func (b *journalSet) cause(sender *life, m *message) cause {
 	if sender.endedAfter(m.at) {
 		return senderEnded
 	}
@@ -314,7 +315,7 @@ func (b *book) cause(sender *life, m *message) cause {
 }
 
 // moves returns what all processes have noted of moves since a moment.
-func (b *book) moves(since time.Duration) (all []moveNote) {
+func (b *journalSet) moves(since time.Duration) (all []moveNote) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, v := range b.volumes {
@@ -339,7 +340,7 @@ func (b *book) moves(since time.Duration) (all []moveNote) {
 const noteLate = 10 * time.Second
 
 // home returns the slot in which an entity was handled last, -1 where it is not known or that process has ended.
-func (b *book) home(target int, now time.Duration) int {
+func (b *journalSet) home(target int, now time.Duration) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.rule.owners(uint16(target), now) {
@@ -351,7 +352,7 @@ func (b *book) home(target int, now time.Duration) int {
 }
 
 // busy reports whether a handler of an entity of a shard of the first type is in a call at a process.
-func (b *book) busy(l *life, shard uint32) bool {
+func (b *journalSet) busy(l *life, shard uint32) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l == nil || b.volumes[l.sender] == nil {

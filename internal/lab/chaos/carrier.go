@@ -14,8 +14,8 @@ import (
 	"github.com/kith-io/kith/internal/lab/bootruns"
 )
 
-// carrier is a network whose ways can be made to fail.
-type carrier interface {
+// faultDriver is a network whose ways can be made to fail.
+type faultDriver interface {
 	// place says where the node of a slot listens and under which address the others reach it. Called before each start.
 	place(slot int) (listen, advertise string, err error)
 	// wrap has a process started in the network of its slot.
@@ -44,7 +44,7 @@ var errNetns = errors.New("network namespaces need root, ip and nft on Linux")
 
 // newCarrier makes the carrier that how names; auto takes namespaces where the machine permits them, and why says what
 // kept it from doing so.
-func newCarrier(how string, nodes int, seed uint64) (c carrier, why error, err error) {
+func newCarrier(how string, nodes int, seed uint64) (c faultDriver, why error, err error) {
 	if how == direct {
 		c, err = newLoopback(nodes)
 		return c, nil, err
@@ -64,7 +64,7 @@ func newCarrier(how string, nodes int, seed uint64) (c carrier, why error, err e
 }
 
 // kindOf returns the word by which Config.Net names a carrier.
-func kindOf(c carrier) string {
+func kindOf(c faultDriver) string {
 	word, _, _ := strings.Cut(c.about(), ":")
 	return word
 }
@@ -76,7 +76,7 @@ const direct = "loopback"
 // refuses connections, and a proxy would only reset them.
 type loopback struct{ addrs []string }
 
-func newLoopback(nodes int) (carrier, error) {
+func newLoopback(nodes int) (faultDriver, error) {
 	l := &loopback{}
 	for i := range nodes {
 		ln, err := net.Listen("tcp4", ownHost(128, i)+":0") // as for proxies, in another part of 127/8
@@ -102,7 +102,7 @@ func (*loopback) about() string          { return direct + ": nothing between th
 func (*loopback) close() error           { return nil }
 
 // Spaces holds a network namespace for each of some processes.
-type Spaces struct{ net carrier }
+type Spaces struct{ net faultDriver }
 
 // NewSpaces makes them; each link carries so many megabits a second each way. It needs root, and the tools ip, nft and
 // tc, on Linux.

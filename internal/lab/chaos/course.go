@@ -19,8 +19,8 @@ type MoveCell struct {
 	Long  bool  `json:"long"` // long enough for its victim to be given up
 	Who   Role  `json:"who"`
 	Came  int   `json:"came"`
-	// What became of the moves: done under the coordinator that began them, given up, come back to the owner since
-	// nobody took what was left, or nothing of that: another reign, or the end of a participant, has decided where the
+	// What became of the moves: done under the coordinator that began them, given up, come back to the owner since nobody
+	// took what was left, or nothing of that: another coordinator term, or the end of a participant, has decided where the
 	// shard lives.
 	Done     int `json:"done"`
 	Aborted  int `json:"aborted"`
@@ -70,8 +70,8 @@ func addrWord(addr string) uint64 {
 	return uint64(binary.BigEndian.Uint32(b[:]))<<16 | uint64(at.Port())
 }
 
-// course is how far one move is.
-type course struct {
+// moveTracker is how far one move is.
+type moveTracker struct {
 	number                                   uint64
 	from, to                                 uint64
 	began, marked, stopped, handed, released time.Duration // zero: not yet
@@ -80,11 +80,11 @@ type course struct {
 
 // follow returns how far the first move of a shard is that began at or after a moment, by the notes of all nodes in any
 // order. Of a move that has not begun nothing is known.
-func follow(notes []moveNote, typ uint8, shard uint32, since time.Duration) (c course) {
+func follow(notes []moveNote, typ uint8, shard uint32, since time.Duration) (c moveTracker) {
 	for i := range notes {
 		n := &notes[i]
 		if n.kind == kith.MoveBegan && n.typ == typ && n.shard == shard && n.at >= since && (c.began == 0 || n.at < c.began) {
-			c = course{number: n.number, from: n.from, to: n.to, began: n.at}
+			c = moveTracker{number: n.number, from: n.from, to: n.to, began: n.at}
 		}
 	}
 	if c.began == 0 {
@@ -121,7 +121,7 @@ func follow(notes []moveNote, typ uint8, shard uint32, since time.Duration) (c c
 }
 
 // phase returns the one that a move is in.
-func (c *course) phase() Phase {
+func (c *moveTracker) phase() Phase {
 	switch {
 	case c.began == 0:
 		return noPhase

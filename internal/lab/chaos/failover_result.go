@@ -116,7 +116,7 @@ type outage struct {
 	senders []uint32
 	at      time.Duration // of the signal
 	took    map[uint16]time.Duration
-	bill    bill
+	bill    breakdown
 	cost
 }
 

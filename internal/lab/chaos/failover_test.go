@@ -41,7 +41,7 @@ func TestBill(t *testing.T) {
 		record(29, `"shard allocated" type=b shard=1 term=2`),
 		record(30, `"shard allocated" type=b shard=1 term=2`),
 	}
-	require.Equal(t, bill{stepUnreachable: at(2), stepDecided: at(7), stepReady: at(11), stepAllocated: at(13)},
+	require.Equal(t, breakdown{stepUnreachable: at(2), stepDecided: at(7), stepReady: at(11), stepAllocated: at(13)},
 		makeBill(records, []string{"127.0.0.1:1", "127.0.0.1:3"}, at(10)))
 	require.Empty(t, makeBill(records, []string{"127.0.0.1:1"}, at(40)))
 }
@@ -85,7 +85,7 @@ func TestFirstAnswers(t *testing.T) {
 // What must not be makes a fault each, and so does a bound that does not hold.
 func TestFailoverFaults(t *testing.T) {
 	result := func(c Case, took time.Duration, change func(o *outage)) *FailoverResult {
-		o := outage{took: map[uint16]time.Duration{1: took / 2, 2: took, 3: took}, bill: bill{stepAnswered: took},
+		o := outage{took: map[uint16]time.Duration{1: took / 2, 2: took, 3: took}, bill: breakdown{stepAnswered: took},
 			cost: cost{sums: sums{Accepted: 9, Lost: 2, By: map[cause]int{receiverEnded: 2}}}}
 		change(&o)
 		r := &FailoverResult{Rounds: 1, Bill: map[Case]*Bill{}}

@@ -112,10 +112,10 @@ type harness struct {
 	zero    time.Duration
 	clock   cli.Clock
 	line    *timeline
-	net     carrier
+	net     faultDriver
 	store   *store
-	book    *book
-	slots   []*slot
+	book    *journalSet
+	slots   []*nodeSlot
 	seeds   []string
 	watcher watcher
 	named   bool // nodes are known by names where that is possible
@@ -219,7 +219,7 @@ func (h *harness) prepare() (err error) {
 			return errors.Join(err, h.net.close(), h.store.close())
 		}
 		h.seeds = append(h.seeds, advertise)
-		h.slots = append(h.slots, &slot{h: h, number: i, addr: advertise})
+		h.slots = append(h.slots, &nodeSlot{h: h, number: i, addr: advertise})
 	}
 	h.line.printf("seed %d, %d nodes, %s", h.cfg.Seed, h.cfg.Nodes, h.net.about())
 	if why != nil {

@@ -191,7 +191,7 @@ func (u *underWay) fits(n *moveNote) bool {
 }
 
 // reach waits until the move is in the phase, or beyond, and holds it there.
-func (u *underWay) reach(ctx context.Context) (c course) {
+func (u *underWay) reach(ctx context.Context) (c moveTracker) {
 	for until := u.clock.Now() + reachTime; u.clock.Now() < until && ctx.Err() == nil; cli.Pause(ctx, lookEvery) {
 		c = follow(u.book.moves(u.since), 0, u.shard, u.since)
 		at := c.phase()

@@ -40,7 +40,7 @@ const spacePort = 7355
 // spacePrefix begins the names of all namespaces of all runs; the id of the run's process follows.
 const spacePrefix = "kith-chaos-"
 
-func newNamespaces(pid, nodes int) (carrier, error) {
+func newNamespaces(pid, nodes int) (faultDriver, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("not root: %w", errNetns)
 	}

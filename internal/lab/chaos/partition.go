@@ -294,7 +294,7 @@ func (s *separation) measure() error {
 	if err != nil {
 		return err
 	}
-	of := func(b bill, names map[stepName]stepName) {
+	of := func(b breakdown, names map[stepName]stepName) {
 		for from, to := range names { // a map into a map: no order
 			if d, some := b[from]; some {
 				p.steps[to] = d

@@ -198,7 +198,7 @@ func (h *harness) oneByOne(ctx context.Context, hit *struck, f func(s int, l *li
 }
 
 // setRest says how long the supervisor waits before it starts the next process, and that one alone.
-func (s *slot) setRest(d time.Duration) {
+func (s *nodeSlot) setRest(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rest = d

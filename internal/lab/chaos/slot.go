@@ -91,8 +91,8 @@ func (l *logFile) crashed() string {
 	return l.crash
 }
 
-// slot is the place of one node.
-type slot struct {
+// nodeSlot is the place of one node.
+type nodeSlot struct {
 	h      *harness
 	number int
 	addr   string // by which the others know it
@@ -103,7 +103,7 @@ type slot struct {
 }
 
 // current returns the process that runs in the slot, nil between two.
-func (s *slot) current() *life {
+func (s *nodeSlot) current() *life {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
@@ -117,7 +117,7 @@ const (
 )
 
 // supervise keeps a process running in the slot until ctx ends, and waits for its end then.
-func (s *slot) supervise(ctx context.Context) {
+func (s *nodeSlot) supervise(ctx context.Context) {
 	back := restLeast
 	for ctx.Err() == nil {
 		l, err := s.start(ctx)
@@ -146,7 +146,7 @@ func (s *slot) supervise(ctx context.Context) {
 }
 
 // start starts a process and its node.
-func (s *slot) start(ctx context.Context) (*life, error) {
+func (s *nodeSlot) start(ctx context.Context) (*life, error) {
 	listen, advertise, err := s.h.net.place(s.number)
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (s *slot) start(ctx context.Context) (*life, error) {
 const startTime = 60 * time.Second
 
 // await waits until the process has ended, and tells how. When ctx ends it is killed.
-func (s *slot) await(ctx context.Context, l *life) {
+func (s *nodeSlot) await(ctx context.Context, l *life) {
 	select {
 	case <-l.child.Done():
 	case <-ctx.Done():

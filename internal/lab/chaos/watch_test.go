@@ -27,7 +27,7 @@ func told(t *testing.T) *harness {
 			s.Members = append(s.Members, seen{Addr: addr, Status: kith.Up.String()})
 		}
 		l := &life{slot: i, last: s, at: h.clock.Now()}
-		h.slots = append(h.slots, &slot{h: h, number: i, addr: h.seeds[i], now: l})
+		h.slots = append(h.slots, &nodeSlot{h: h, number: i, addr: h.seeds[i], now: l})
 	}
 	return h
 }

@@ -158,7 +158,7 @@ var nodeBugs = []bug{
 		Package: "./shard", Run: "TestEagerTypeFindsHomes",
 		In:  "shard.Machine.forget",
 		Old: "if t.region.eager.begun && !closing(m) {",
-		New: "if t.region.eager.begun && e.living != notHere {",
+		New: "if t.region.eager.begun && e.host != notHosted {",
 	},
 	{
 		Name: "move-that-came-back-is-done", Rules: "moved", Package: "./shard", Run: "TestWhatIsNotTakenStays",
@@ -186,7 +186,7 @@ var nodeBugs = []bug{
 	},
 	{
 		Name: "refused-ask-is-reported", Rules: "fate", Seeds: 60,
-		In:  "internal/core/plane.HearerOf",
+		In:  "internal/core/plane.NotifyTargetOf",
 		Old: "case flags&wire.FlagAsk != 0:",
 		New: "case flags&wire.FlagAsk != 0 && flags&wire.FlagParked != 0:",
 	},

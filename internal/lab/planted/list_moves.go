@@ -16,7 +16,7 @@ var moveBugs = []bug{
 	{
 		Name: "numbers-begin-anew-with-a-reign", Rules: "sequences-survive",
 		Package: "./shard", Run: "TestMoveNumbersSurviveAReign",
-		In: "shard.Machine.reign", Old: "t.coord = c", New: "t.coord = c; t.moves = 0",
+		In: "shard.Machine.beginTerm", Old: "t.coord = c", New: "t.coord = c; t.moves = 0",
 	},
 	{
 		Name: "marker-is-not-written-again", Rules: "resent-markers",
@@ -28,11 +28,11 @@ var moveBugs = []bug{
 	{
 		Name: "the-removed-are-to-mark", Rules: "removal-marks",
 		Package: "./shard", Run: "TestOnlyRemovalCountsAsMarked|TestMoveWithEveryFault",
-		In: "shard.handing.check", Without: "m.met(id)",
+		In: "shard.handoffs.check", Without: "m.met(id)",
 	},
 	{
 		Name: "no-marker-is-waited-for", Rules: "all-markers", Package: "./shard", Run: "TestMoveWithEveryFault",
-		In:  "shard.handing.check",
+		In:  "shard.handoffs.check",
 		Old: "if !o.got.Has(id) && m.met(id) {", New: "if len(o.got) == 0 && m.met(id) {",
 	},
 	{
@@ -56,7 +56,7 @@ var moveBugs = []bug{
 	{
 		Name: "callers-at-the-owner-go-on", Rules: "own-callers-park",
 		Package: "./shard", Run: "TestMoveStepByStep|TestMoveWithEveryFault",
-		In:  "shard.handing.begin",
+		In:  "shard.handoffs.begin",
 		Old: "s.state, s.moved = RouteMoving, n",
 		New: "s.moved = n; defer h.check(l.Shard); return",
 	},
@@ -84,22 +84,22 @@ var moveBugs = []bug{
 	{
 		Name: "any-rest-is-taken-up", Rules: "named-transfers",
 		Package: "./shard", Run: "TestOnlyTheNamedRestIsTakenUp",
-		In: "shard.handing.keeps", Old: "k.fence == e.Rest", New: "k.fence.Compare(e.Fence) < 0",
+		In: "shard.handoffs.keeps", Old: "k.fence == e.Rest", New: "k.fence.Compare(e.Fence) < 0",
 	},
 	{
 		Name: "rest-outlives-a-later-home", Rules: "stale-transfers",
 		Package: "./shard", Run: "TestLateAndStaleTransfers",
-		In: "shard.handing.park", Old: "h.elsewhere(e.Shard, e.Fence)", New: "_ = h.elsewhere",
+		In: "shard.handoffs.park", Old: "h.elsewhere(e.Shard, e.Fence)", New: "_ = h.elsewhere",
 	},
 	{
 		Name: "late-transfer-is-kept", Rules: "late-transfers",
 		Package: "./shard", Run: "TestLateAndStaleTransfers",
-		In: "shard.handing.onPart", Old: "s.home != nil && p.Fence.Compare(s.fence) < 0", New: "p.Fence.IsZero()",
+		In: "shard.handoffs.onPart", Old: "s.home != nil && p.Fence.Compare(s.fence) < 0", New: "p.Fence.IsZero()",
 	},
 	{
 		Name: "giver-forgets-the-holder", Rules: "reports-name-holder",
 		Package: "./shard", Run: "TestReportsNameTheHolder",
-		In: "shard.handing.restsOf", Old: "r.gave = append(r.gave, h.gave[s])", New: "_ = h.gave",
+		In: "shard.handoffs.restsOf", Old: "r.gave = append(r.gave, h.handedOff[s])", New: "_ = h.handedOff",
 	},
 	{
 		Name: "rest-of-a-lost-owner-has-no-heir", Rules: "names-holder",
@@ -116,7 +116,7 @@ var moveBugs = []bug{
 	{
 		Name: "refused-transfer-is-lost", Rules: "refusal-returns",
 		Package: "./shard", Run: "TestWhatIsNotTakenStays",
-		In: "shard.handing.onAck", Old: `h.keepHere(a.Shard, "it refused it")`, New: "h.give(a.Shard, o.to)",
+		In: "shard.handoffs.onAck", Old: `h.keepHere(a.Shard, "it refused it")`, New: "h.give(a.Shard, o.to)",
 	},
 	{
 		Name: "later-message-overtakes-the-parked", Rules: "park-behind order", Seeds: 60,
@@ -135,12 +135,12 @@ var moveBugs = []bug{
 	{
 		Name: "a-move-that-stops-is-given-up", Rules: "confirmed-abort",
 		Package: "./shard", Run: "TestMoveWithEveryFault",
-		In: "shard.handing.stay", Old: "if o == nil || o.stops {", New: "if o == nil {",
+		In: "shard.handoffs.stay", Old: "if o == nil || o.stops {", New: "if o == nil {",
 	},
 	{
 		Name: "late-markers-hold-the-shard", Rules: "marker-deadline",
 		Package: "./shard", Run: "TestMoveIsGivenUpWithoutMarkers|TestMoveWithEveryFault",
-		In: "shard.handing.tick", Old: "if !o.stops && m.now >= o.due {", New: "if !o.stops && m.now < 0 {",
+		In: "shard.handoffs.tick", Old: "if !o.stops && m.now >= o.due {", New: "if !o.stops && m.now < 0 {",
 	},
 	{
 		Name: "a-new-reign-has-told-nobody", Rules: "told-all",

@@ -184,7 +184,7 @@ func (t *askTable) awaiting(corr uint64, from peer.ID) *askWaiter {
 	if w != nil {
 		state := plane.AskState(w.state.Load()) // before whom it went to, which is the next ask's once this one is over
 		e := w.dest.Load()
-		asked := e != nil && (e.remote != nil && e.remote.id == from || mayAnswer(e, from))
+		asked := e != nil && (e.remote != nil && e.remote.id == from || mayAnswerFor(e, from))
 		switch state.Judge(corr, asked) {
 		case plane.Due:
 			return w
@@ -358,7 +358,7 @@ func (t *askTable) abandon(w *askWaiter, corr uint64, byFunc bool) bool {
 }
 
 // lose fails every ask that was sent to n, if any.
-func (t *askTable) lose(n *remoteNode, reason route.Reason) {
+func (t *askTable) lose(n *peerNode, reason route.Reason) {
 	if n == nil {
 		return
 	}
@@ -368,7 +368,7 @@ func (t *askTable) lose(n *remoteNode, reason route.Reason) {
 }
 
 // fail fails every ask that was sent over r; a nil r means all asks.
-func (t *askTable) fail(r *remote, reason route.Reason) {
+func (t *askTable) fail(r *peerConn, reason route.Reason) {
 	for i := range t.stripes {
 		for j := range t.stripes[i].chunks {
 			chunk := t.stripes[i].chunks[j].Load()

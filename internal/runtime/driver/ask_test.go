@@ -22,8 +22,8 @@ import (
 // also where it is asked again of another (SEC-5).
 func TestRepliesOfOthersAreNotBelieved(t *testing.T) {
 	table := newAskTable(8, 0)
-	at := func(inc uint64) *remote {
-		return &remote{remoteNode: &remoteNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}}}
+	at := func(inc uint64) *peerConn {
+		return &peerConn{peerNode: &peerNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}}}
 	}
 	asked, next, other := at(1), at(2), at(3)
 	w, corr, err := begun(table.begin(time.Second, &Region{}, 0, nil, nil))
@@ -51,8 +51,8 @@ func TestRepliesOfOthersAreNotBelieved(t *testing.T) {
 // by nobody else, and not by one to which it had moved before. The loss of who was asked first does not end it, once
 // the next home is known (transfer-names-asker, SEC-5).
 func TestAnswerOfTheNextOwner(t *testing.T) {
-	at := func(inc uint64) *remote {
-		return &remote{remoteNode: &remoteNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}}}
+	at := func(inc uint64) *peerConn {
+		return &peerConn{peerNode: &peerNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}}}
 	}
 	fence := func(epoch uint32) route.Fence { return route.MakeFence(1, 1, epoch) }
 	owner, next, last, stranger := at(1), at(2), at(3), at(4)
@@ -216,7 +216,7 @@ func TestSenderLeavesTheWaiterOfAnotherAskAlone(t *testing.T) {
 
 func TestLostPeerFailsItsAsksOnly(t *testing.T) {
 	table := newAskTable(1000, 0)
-	gone, there := &remote{remoteNode: &remoteNode{}}, &remote{remoteNode: &remoteNode{}}
+	gone, there := &peerConn{peerNode: &peerNode{}}, &peerConn{peerNode: &peerNode{}}
 	var lost, others atomic.Int64
 	for i := range 600 {
 		to, count := gone, &lost
@@ -246,7 +246,7 @@ func TestLostPeerFailsItsAsksOnly(t *testing.T) {
 // Replies, time limits and lost peers race for the same asks: each is settled once, and never with another's reply.
 func TestAskIsSettledOnce(t *testing.T) {
 	table := newAskTable(64, 0)
-	peer := &remote{remoteNode: &remoteNode{}}
+	peer := &peerConn{peerNode: &peerNode{}}
 	stop := make(chan struct{})
 	var racers, askers sync.WaitGroup
 	corrs := make(chan uint64, 1024)

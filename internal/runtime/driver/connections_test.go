@@ -33,7 +33,7 @@ func TestTheShardChoosesTheConnection(t *testing.T) {
 	}
 	require.Len(t, used, 3)
 	require.EqualValues(t, 3, p.a.Stats().Transport.Data.Out)
-	back := p.b.remoteNode(p.a.self)
+	back := p.b.peerNode(p.a.self)
 	for _, c := range back.conns {
 		require.Same(t, p.b.wires.Loops()[c.link.Number()%2], c.link.Loop())
 	}
@@ -48,7 +48,7 @@ func TestABrokenConnectionFailsItsOwnAsks(t *testing.T) {
 		err    error
 	}
 	out := make(chan outcome, 2)
-	to := p.a.remoteNode(p.b.self)
+	to := p.a.peerNode(p.b.self)
 	for number := range 2 {
 		_, corr, err := p.a.asks.begin(patience, r, 0, nil, func(_ []byte, err error) { out <- outcome{number, err} })
 		require.NoError(t, err)

@@ -37,7 +37,7 @@ type control struct {
 	suspendedAt, reportAt time.Duration // when the node suspended itself; when running handlers are to be reported
 	removed               plane.Removed
 	ended                 *shutdown.EndedError
-	yielded               *membership.Record // what is remembered from now on, after EndTwin; else nil
+	yielded               *membership.Record // what is remembered from now on, after EndDuplicate; else nil
 	counts                node.Counts
 	registered            int             // types, so far
 	notices               []node.Received // that have not been heeded
@@ -191,7 +191,7 @@ func (d *Driver) perform() {
 		d.regions.Load().muster(func(*Region) bool { return e.View != nil })
 		d.takeover.outgrow(v)
 		d.takeover.follow(c.node.Takeover())
-		d.takeover.note(d.now(), c.node, v, d.links.homesAt)
+		d.takeover.note(d.now(), c.node, v, d.peerTable.homesAt)
 	}
 	d.suspend(e.Suspend)
 	stoppedFlight(d, e.Suspend)
@@ -255,13 +255,13 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 	for i := range events {
 		e := &events[i]
 		logEvent(d.log, e, v)
-		d.links.warnAlone(e)
+		d.peerTable.warnAlone(e)
 		switch e.Kind {
 		case membership.MemberExited, membership.MemberDowned, membership.MemberRemoved:
 			d.wires.Leaving(e.Member.ID)
 		}
 		if e.Kind == membership.MemberRemoved && e.Member.ID != d.self {
-			d.links.gone(e)
+			d.peerTable.gone(e)
 			c.removed.Add(d.now(), e.Member.ID)
 		}
 	}
@@ -310,7 +310,7 @@ func (d *Driver) housekeeping(now time.Duration) {
 // forget drops everything about a removed incarnation.
 func (d *Driver) forget(id peer.ID) {
 	d.wires.Forget(id)
-	if r := d.links.drop(id); r != nil {
+	if r := d.peerTable.drop(id); r != nil {
 		d.asks.lose(r, route.PeerLost)
 		r.lost()
 	}

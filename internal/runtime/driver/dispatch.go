@@ -21,18 +21,18 @@ type dispatch struct {
 	control routeControl
 	drains  atomic.Bool // a drain may wait for room in a link; any goroutine reads it
 
-	log      *slog.Logger
-	self     peer.ID
-	inbox    *inbox
-	asks     *askTable
-	large    *largeTable
-	room     *waitLine
-	failed   *undeliveredTable
-	nonsense *badFrames
-	regions  *atomic.Pointer[regionTable]
-	now      func() time.Duration
-	command  func(any) error // has the node carry out a wish
-	links    *links
+	log     *slog.Logger
+	self    peer.ID
+	inbox   *inbox
+	asks    *askTable
+	large   *largeTable
+	room    *waitLine
+	failed  *undeliveredTable
+	invalid *invalidFrames
+	regions *atomic.Pointer[regionTable]
+	now     func() time.Duration
+	command func(any) error // has the node carry out a wish
+	peers   *peerTable
 }
 
 // routeControl is what only the control goroutine touches of the routes.
@@ -49,8 +49,8 @@ type failedAsk struct {
 
 func (d *dispatch) init(n *Driver) {
 	d.log, d.self, d.inbox, d.asks, d.large, d.room = n.log, n.self, n.inbox, n.asks, &n.large, &n.room
-	d.failed, d.nonsense, d.regions = &n.failed, &n.nonsense, &n.regions
-	d.now, d.command, d.links = n.now, n.command, &n.links
+	d.failed, d.invalid, d.regions = &n.failed, &n.nonsense, &n.regions
+	d.now, d.command, d.peers = n.now, n.command, &n.peerTable
 }
 
 // next returns when something is due here, at the latest.

@@ -40,12 +40,12 @@ var mustNotBlock = func() []string {
 
 // Driver is one running node. All methods are safe for concurrent use.
 type Driver struct {
-	leaving  // its end: Shutdown, OnShutdown, ShutdownDone, ShutdownReason
-	resolver // Decisions
-	health   // Health
-	dispatch // the routes of messages
-	links    // other nodes
-	reports  // the log, and hooks
+	leaving   // its end: Shutdown, OnShutdown, ShutdownDone, ShutdownReason
+	resolver  // Decisions
+	health    // Health
+	dispatch  // the routes of messages
+	peerTable // other nodes
+	reports   // the log, and hooks
 
 	cfg   Config
 	log   *slog.Logger
@@ -67,7 +67,7 @@ type Driver struct {
 	room     waitLine
 	failed   undeliveredTable
 	bounds   bounds
-	nonsense badFrames
+	nonsense invalidFrames
 	count    counters
 
 	takeover takeover
@@ -193,7 +193,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	d.origin.d, d.asks.at = d, func() int64 { return int64(d.now() / wheelTick) }
 	d.large.init(d)
 	d.dispatch.init(d)
-	d.links.init(d)
+	d.peerTable.init(d)
 	d.count.callbacks.Log, d.asks.callbacks = d.log, &d.count.callbacks
 	d.failed.log, d.failed.hook, d.failed.callbacks = losses, cfg.Undelivered, &d.count.callbacks
 	d.nonsense.log, d.nonsense.clock = d.log, &d.exec.Clock
@@ -215,14 +215,14 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		Terms:     cfg.terms().Hello(),
 		DataLoops: cfg.DataLoops, DataConnections: cfg.DataConnections, PollFor: cfg.PollFor, Window: cfg.Window,
 		LinkBuffer: cfg.LinkBuffer, LinkBudget: cfg.LinkBudget, MaxFrame: cfg.maxFrame(), PartialBudget: cfg.PartialBudget,
-		Flights: flights{&d.links}, Bulk: &d.large, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget,
+		Flights: flights{&d.peerTable}, Bulk: &d.large, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget,
 		BulkStall:    cfg.bulkStall(),
 		HelloTimeout: cfg.helloTimeout, TLS: cfg.TLS, Now: d.now, StepAge: d.stepAge, Share: d.share, Logger: cfg.Logger,
-	}, &d.links)
+	}, &d.peerTable)
 	if err != nil {
 		return nil, 0, fmt.Errorf("kith: start: %w", unusable{err})
 	}
-	d.wires, d.large.wires, d.links.wires = t, t, t
+	d.wires, d.large.wires, d.peerTable.wires = t, t, t
 	d.self = peer.ID{Addr: t.Addr(), Inc: incarnation}
 	d.events = newBroadcaster(&membership.View{Self: d.self})
 	d.leaving.events = d.events

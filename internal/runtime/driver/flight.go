@@ -16,7 +16,7 @@ import (
 )
 
 // flights is links as the transport tells it of data connections that are over. From event loops.
-type flights struct{ *links }
+type flights struct{ *peerTable }
 
 // Flown takes what is not known of the tells on a connection to a node. Of one that is forgotten nothing will be heard.
 func (f flights) Flown(to peer.ID, c flow.Flown) {
@@ -25,40 +25,40 @@ func (f flights) Flown(to peer.ID, c flow.Flown) {
 		f.lostInFlight(to, c.Unknown)
 		return
 	}
-	f.lostInFlight(to, n.refusals.settled(func(s *flow.Flights) uint64 { return s.Over(c) }))
+	f.lostInFlight(to, n.refusals.settled(func(s *flow.InFlight) uint64 { return s.Over(c) }))
 }
 
 // Taken reports to the sender of a connection what was taken here.
 func (f flights) Taken(from peer.ID, c flow.Taken) {
-	n := f.remoteNode(from)
+	n := f.peerNode(from)
 	n.notices.Store(true)
 	n.refusals.say(c)
 	n.list()
 }
 
 // took takes a node's word on connections to it that are over.
-func (t *links) took(from peer.ID, body []byte) error {
+func (t *peerTable) took(from peer.ID, body []byte) error {
 	list, err := flow.ParseTaken(body)
 	if err != nil {
 		return err
 	}
 	if n := t.get(from); n != nil { // else everything has been told as lost
 		for _, e := range list {
-			t.lostInFlight(from, n.refusals.settled(func(s *flow.Flights) uint64 { return s.Says(e) }))
+			t.lostInFlight(from, n.refusals.settled(func(s *flow.InFlight) uint64 { return s.Says(e) }))
 		}
 	}
 	return nil
 }
 
 // lost reports what is not known of the tells sent to a node that is gone for good.
-func (n *remoteNode) lost() {
-	n.d.lostInFlight(n.id, n.refusals.settled((*flow.Flights).End))
+func (n *peerNode) lost() {
+	n.d.lostInFlight(n.id, n.refusals.settled((*flow.InFlight).End))
 }
 
 // lostAtEnd reports what this node will never know of the tells that it has sent, when its connections have closed.
 func lostAtEnd(d *Driver) {
 	for _, n := range d.all() {
-		d.links.lostInFlight(n.id, n.refusals.settled((*flow.Flights).Close))
+		d.peerTable.lostInFlight(n.id, n.refusals.settled((*flow.InFlight).Close))
 	}
 }
 
@@ -130,7 +130,7 @@ func heedLast(d *Driver, from peer.ID, kind wire.Kind, body []byte) {
 	}
 }
 
-func (t *links) lostInFlight(to peer.ID, lost uint64) {
+func (t *peerTable) lostInFlight(to peer.ID, lost uint64) {
 	t.failed.addAll(nil, route.NoShard, cause{peer: to, reason: route.LostInFlight}, lost, nil)
 }
 

@@ -89,7 +89,7 @@ func WriteFlight(ctx context.Context, d *Driver, w io.Writer) error {
 
 // abnormal are the ends that leave a flight record behind.
 var abnormal = []membership.EndKind{membership.EndDowned, membership.EndRemoved, membership.EndIsolated,
-	membership.EndTwin}
+	membership.EndDuplicate}
 
 // keepFlight writes the flight record to a file when the node ends other than by a command. It waits for nothing.
 // Control goroutine.

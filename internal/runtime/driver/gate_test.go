@@ -298,7 +298,7 @@ func TestKeptWhenItsConnectionBreaks(t *testing.T) {
 	wakeA, wakeB := s.sleep()
 	s.send(n)
 	cutters[1].cut() // what b says goes through the other one
-	b := s.b.remoteNode(s.a.self)
+	b := s.b.peerNode(s.a.self)
 	eventually(t, func() bool { return b.listed.Load() }) // it has something to say of a connection that is over
 	closed := make(chan error, 1)
 	go func() { closed <- s.b.Close() }()

@@ -26,8 +26,8 @@ type Health struct {
 	Draining bool
 	// Leases are the singletons that wait here for their lease.
 	Leases []stats.LeaseWait
-	// Twins are the other clusters of this one's name, and other sides of this one, that were met lately.
-	Twins []membership.Twin
+	// Duplicates are the other clusters of this one's name, and other sides of this one, that were met lately.
+	Duplicates []membership.Duplicate
 	// Outages are the members that do not answer, or were lost and whose shards wait.
 	Outages []stats.Outage
 	// Stalled is how long the control goroutine has not stepped, from stalledAfter on; Stuck: longer than the takeover
@@ -43,7 +43,7 @@ const stalledAfter = 2 * time.Second
 // health is what the control goroutine last said of its node, and what outweighs that.
 type health struct {
 	said  atomic.Pointer[membership.Health]
-	twins atomic.Pointer[[]membership.Twin]
+	twins atomic.Pointer[[]membership.Duplicate]
 	look  time.Duration            // when to look again what a node waits for; the control goroutine's
 	told  atomic.Pointer[[]string] // the seeds that an operator has told the node to join
 
@@ -62,13 +62,13 @@ func (h *health) init(d *Driver) {
 	h.counts, h.leases = &d.counts, func() []stats.LeaseWait { return leaseWaits(d) }
 	h.outage = func(now time.Duration) []stats.Outage { return d.takeover.told(d.start, now) }
 	h.said.Store(&membership.Health{Reason: "it is being started"})
-	h.twins.Store(&[]membership.Twin{})
+	h.twins.Store(&[]membership.Duplicate{})
 }
 
 // note keeps what the node says, when that is news. What a node waits for is looked at twice a second. Control
 // goroutine.
 func (h *health) note(now time.Duration, n *node.Node) {
-	if met := node.Twins(n); !slices.Equal(met, *h.twins.Load()) {
+	if met := node.Duplicates(n); !slices.Equal(met, *h.twins.Load()) {
 		h.twins.Store(&met)
 	}
 	said := h.said.Load()
@@ -89,7 +89,7 @@ func (h *health) note(now time.Duration, n *node.Node) {
 func (h *health) Health() Health {
 	said, now := h.said.Load(), h.clock()
 	out := Health{State: said.State, Since: h.start.Add(said.Since), Reason: said.Reason, Waiting: said.Waiting,
-		Leases: h.leases(), Twins: slices.Clone(*h.twins.Load()), Outages: h.outage(now)}
+		Leases: h.leases(), Duplicates: slices.Clone(*h.twins.Load()), Outages: h.outage(now)}
 	if c := h.counts.Load(); c != nil {
 		out.Draining = c.Sharding.Draining
 	}

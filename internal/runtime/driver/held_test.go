@@ -14,7 +14,7 @@ import (
 // Whoever waits for room thousands of times a second allocates nothing for it (CARD-3, SHD-5).
 func TestWaitingForRoomAllocatesNothing(t *testing.T) {
 	d := &Driver{inbox: newInbox()}
-	d.links.init(d)
+	d.peerTable.init(d)
 	d.dispatch.init(d)
 	d.exec.Waits.CallingOut()
 	full := fmt.Errorf("sending: %w", &transport.FullError{})
@@ -30,7 +30,7 @@ func TestWaitingForRoomAllocatesNothing(t *testing.T) {
 // Room in a link wakes the control goroutine only while it drains a slot into one.
 func TestRoomWakesOnlyWhoDrains(t *testing.T) {
 	d := &Driver{inbox: newInbox()}
-	d.links.init(d)
+	d.peerTable.init(d)
 	d.dispatch.init(d)
 	d.LinkRoom(nil)
 	_, jobs := d.inbox.take(nil, nil)

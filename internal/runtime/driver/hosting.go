@@ -123,7 +123,7 @@ func handsOver(d *Driver, ref slotRef, h *exec.Host) (left []byte, states bool) 
 			e.Corr = 0
 		case *selfOrigin:
 			asker = d.self
-		case *remote:
+		case *peerConn:
 			asker = from.id
 		default:
 			continue // it has gone: nobody waits
@@ -187,7 +187,7 @@ func askerAt(d *Driver, id peer.ID, corr uint64) entity.Origin {
 	if _, member := d.View().Member(id); !member {
 		return goneOrigin{}
 	}
-	n := d.remoteNode(id)
+	n := d.peerNode(id)
 	return n.conns[uint32(corr)%uint32(len(n.conns))]
 }
 

@@ -40,7 +40,7 @@ func (d *Driver) execution(log *slog.Logger) {
 	}
 	d.exec.Init(cfg, exec.Needs{
 		Source: func(c *transport.InConn) *exec.Source {
-			n := d.remoteNode(c.From())
+			n := d.peerNode(c.From())
 			n.notices.Store(c.Version() >= node.NoticeSince)
 			return &n.conns[c.Link().Number()].source
 		},
@@ -58,7 +58,7 @@ func (d *Driver) execution(log *slog.Logger) {
 // asker is the node whose asks are answered by that way back, none for one that is gone.
 func asker(from entity.Origin) peer.ID {
 	switch o := from.(type) {
-	case *remote:
+	case *peerConn:
 		return o.id
 	case *selfOrigin:
 		return o.d.self
@@ -88,15 +88,15 @@ func (d *Driver) regionOf(t *exec.Type) *Region {
 // the type is not registered here.
 func (d *Driver) refused(t *exec.Type, source *exec.Source, env *wire.Envelope, reason route.Reason) {
 	r, from := d.regionOf(t), remoteOf(source)
-	switch hearer := plane.HearerOf(env.Flags); {
-	case hearer == plane.HearsTransfer:
+	switch hearer := plane.NotifyTargetOf(env.Flags); {
+	case hearer == plane.NotifyTransfer:
 		d.large.refuse(r, from, env, reason)
-	case hearer == plane.HearsAnswer && from == nil:
+	case hearer == plane.NotifyAsker && from == nil:
 		if reason == route.Abandoned {
 			d.abandon(r, route.ShardID(env.Shard), d.self, env.ID, true)
 		}
 		d.asks.failIfWaiting(env.Corr, reason)
-	case hearer == plane.HearsAnswer:
+	case hearer == plane.NotifyAsker:
 		var text [64]byte
 		if err := from.answer(env.Corr, reason, d.bounds.appendLimit(text[:0], r, reason)); err != nil {
 			d.log.Debug("refusal not answered", "peer", from.id, "reason", reason, "error", err)

@@ -22,8 +22,8 @@ const (
 	inboxBytes  = 64 << 20
 	lineFrames  = 4 << 10  // of one line
 	lineBytes   = 32 << 20 // likewise
-	lineTurn    = 32       // frames of a line that a turn takes
-	lineSmall   = 4 << 10  // body of a frame that is taken when all is full, if its line is empty
+	queueTurn   = 32       // frames of a line that a turn takes
+	smallFrame  = 4 << 10  // body of a frame that is taken when all is full, if its line is empty
 )
 
 // frame is one control frame that arrived.
@@ -38,11 +38,11 @@ type frame struct {
 // waiting caller, per slot that wants its home, per hosted shard, per entry of a refusal.
 type inbox struct {
 	mu     sync.Mutex
-	lines  map[peer.ID]*lineup // that are not empty
-	order  []*lineup           // the same, in the order in which they began
-	spare  []*lineup           // empty ones, for the next peers
-	frames int                 // in all lines
-	bytes  int                 // of their bodies
+	lines  map[peer.ID]*peerQueue // that are not empty
+	order  []*peerQueue           // the same, in the order in which they began
+	spare  []*peerQueue           // empty ones, for the next peers
+	frames int                    // in all lines
+	bytes  int                    // of their bodies
 	jobs   []func()
 	closed bool
 
@@ -54,14 +54,14 @@ type inbox struct {
 	at atomic.Uint64 // incall.Here of the control goroutine, zero before and behind it
 }
 
-// lineup is the frames of one peer that wait, or of all who are no members.
-type lineup struct {
+// peerQueue is the frames of one peer that wait, or of all who are no members.
+type peerQueue struct {
 	who    peer.ID
 	frames []frame
 	bytes  int
 }
 
-func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1), lines: map[peer.ID]*lineup{}} }
+func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1), lines: map[peer.ID]*peerQueue{}} }
 
 // runs notes that this is the control goroutine, until the function that it returns is called.
 func (b *inbox) runs() (over func()) {
@@ -107,20 +107,20 @@ func (b *inbox) frame(who, from peer.ID, kind wire.Kind, arrived time.Duration, 
 }
 
 // full reports whether a frame finds no room. The lock is held.
-func (b *inbox) full(l *lineup, n int) bool {
+func (b *inbox) full(l *peerQueue, n int) bool {
 	if l == nil {
-		return n > lineSmall && (b.frames >= inboxFrames || b.bytes+n > inboxBytes)
+		return n > smallFrame && (b.frames >= inboxFrames || b.bytes+n > inboxBytes)
 	}
 	return b.frames >= inboxFrames || b.bytes+n > inboxBytes || len(l.frames) >= lineFrames || l.bytes+n > lineBytes
 }
 
 // begin opens a line. The lock is held.
-func (b *inbox) begin(who peer.ID) *lineup {
-	var l *lineup
+func (b *inbox) begin(who peer.ID) *peerQueue {
+	var l *peerQueue
 	if n := len(b.spare); n > 0 {
 		l, b.spare = b.spare[n-1], b.spare[:n-1]
 	} else {
-		l = &lineup{}
+		l = &peerQueue{}
 	}
 	l.who = who
 	b.lines[who] = l
@@ -167,7 +167,7 @@ func (b *inbox) take(frames []frame, jobs []func()) ([]frame, []func()) {
 	defer b.mu.Unlock()
 	left := b.order[:0]
 	for _, l := range b.order {
-		n := min(len(l.frames), lineTurn)
+		n := min(len(l.frames), queueTurn)
 		for _, f := range l.frames[:n] {
 			l.bytes -= len(f.body)
 			b.bytes -= len(f.body)
@@ -181,7 +181,7 @@ func (b *inbox) take(frames []frame, jobs []func()) ([]frame, []func()) {
 			continue
 		}
 		delete(b.lines, l.who)
-		if cap(l.frames) <= 2*lineTurn && len(b.spare) < maxSpareLines {
+		if cap(l.frames) <= 2*queueTurn && len(b.spare) < maxSpareLines {
 			b.spare = append(b.spare, l)
 		}
 	}

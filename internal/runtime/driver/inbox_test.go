@@ -59,7 +59,7 @@ func standing(n uint64) peer.ID { return peer.ID{Addr: peer.MustAddr("10.0.0.1:1
 // what another one sends is taken in the next turn, and finds room however full it is (CARD-3).
 func TestInboxIsFair(t *testing.T) {
 	b := newInbox()
-	big := make([]byte, lineSmall+1)
+	big := make([]byte, smallFrame+1)
 	for n := range 2 * lineFrames {
 		b.frame(standing(1), standing(1), wire.KindStatus, time.Duration(n), nil)
 		b.frame(peer.ID{}, standing(uint64(100+n)), wire.KindStatus, time.Duration(n), nil)
@@ -75,10 +75,10 @@ func TestInboxIsFair(t *testing.T) {
 	require.EqualValues(t, 2*lineFrames+1, b.dropped.Load(), "no room")
 	b.frame(standing(4), standing(4), wire.KindHeartbeat, 0, make([]byte, 16))
 	frames, _ := b.take(nil, nil)
-	require.Len(t, frames, 4*lineTurn+1)
+	require.Len(t, frames, 4*queueTurn+1)
 	require.Equal(t, standing(4), frames[len(frames)-1].from)
 	for turns := 1; len(b.order) > 0; turns++ {
-		require.LessOrEqual(t, turns, lineFrames/lineTurn)
+		require.LessOrEqual(t, turns, lineFrames/queueTurn)
 		frames, _ = b.take(frames, nil)
 	}
 	require.Zero(t, b.bytes+b.frames+len(b.lines))

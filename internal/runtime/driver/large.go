@@ -54,17 +54,17 @@ type largeTable struct {
 	exec     *exec.Exec
 	asks     *askTable
 	room     *waitLine
-	links    *links
+	links    *peerTable
 	failed   *undeliveredTable
 	bounds   *bounds
-	nonsense *badFrames
+	nonsense *invalidFrames
 	counts   *counters
 	stopping *atomic.Bool // the node has ended
 }
 
 func (t *largeTable) init(d *Driver) {
 	t.cfg, t.inbox, t.routes, t.exec, t.asks, t.room = &d.cfg, d.inbox, &d.dispatch, &d.exec, d.asks, &d.room
-	t.links, t.failed, t.bounds, t.nonsense = &d.links, &d.failed, &d.bounds, &d.nonsense
+	t.links, t.failed, t.bounds, t.nonsense = &d.peerTable, &d.failed, &d.bounds, &d.nonsense
 	t.counts, t.stopping = &d.count, &d.stopping
 	limit := d.cfg.BulkBudget
 	t.byKey, t.bytes.limit = map[uint64]*large{}, int64(limit)

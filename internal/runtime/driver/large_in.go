@@ -95,7 +95,7 @@ func (t *largeTable) takeHere(env *wire.Envelope) (exec.Large, route.Reason) {
 }
 
 // refuse tells the sender of a large message that it was not taken. r is nil when the type is not registered here.
-func (t *largeTable) refuse(r *Region, from *remote, env *wire.Envelope, reason route.Reason) {
+func (t *largeTable) refuse(r *Region, from *peerConn, env *wire.Envelope, reason route.Reason) {
 	if from == nil {
 		if l := t.get(env); l != nil {
 			var err error

@@ -94,7 +94,7 @@ func (t *largeTable) failure(l *large, to peer.ID, end flow.BulkEnd, err error) 
 }
 
 // lose fails the large messages whose envelope went to a node over a connection that broke.
-func (t *largeTable) lose(to *remote, err error) {
+func (t *largeTable) lose(to *peerConn, err error) {
 	if to == nil {
 		return
 	}

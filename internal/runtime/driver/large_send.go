@@ -183,7 +183,7 @@ type largeReply struct {
 }
 
 // replyLarge sends a copy of a reply over MaxPayload. It does not wait.
-func (r *remote) replyLarge(corr uint64, payload []byte) error {
+func (r *peerConn) replyLarge(corr uint64, payload []byte) error {
 	d := r.d
 	if !d.large.bytes.Take(len(payload)) {
 		d.counts.repliesLost.Add(1)

@@ -18,7 +18,7 @@ import (
 
 var endReasons = map[membership.EndKind]shutdown.Reason{
 	membership.EndLeft: shutdown.ReasonLeft, membership.EndDowned: shutdown.ReasonDowned,
-	membership.EndRemoved: shutdown.ReasonRemoved, membership.EndTwin: shutdown.ReasonTwin,
+	membership.EndRemoved: shutdown.ReasonRemoved, membership.EndDuplicate: shutdown.ReasonDuplicate,
 	membership.EndJoinRefused: shutdown.ReasonIncompatible, membership.EndJoinTimeout: shutdown.ReasonJoinUnsuccessful,
 	membership.EndIsolated: shutdown.ReasonIsolated, membership.EndRejoin: shutdown.ReasonRejoin,
 }

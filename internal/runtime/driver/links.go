@@ -21,7 +21,7 @@ import (
 )
 
 // LinkUp notes a connection.
-func (t *links) LinkUp(id peer.ID, lane wire.Lane, number int) {
+func (t *peerTable) LinkUp(id peer.ID, lane wire.Lane, number int) {
 	t.log.Debug("connected", "peer", id, "lane", lane, "number", number)
 	switch {
 	case lane == wire.LaneData:
@@ -48,24 +48,24 @@ const exitingSince = 7
 const partitionsSince = 9
 
 // moves reports whether a peer is known to understand moves of shards.
-func (t *links) moves(id peer.ID) bool { return transport.VersionOf(t.wires, id) >= movesSince }
+func (t *peerTable) moves(id peer.ID) bool { return transport.VersionOf(t.wires, id) >= movesSince }
 
 // movesSince is the wire version in which moves came.
 const movesSince = 5
 
 // costs reports whether a peer is known to understand what a move cost.
-func (t *links) costs(id peer.ID) bool {
+func (t *peerTable) costs(id peer.ID) bool {
 	return transport.VersionOf(t.wires, id) >= wire.KindMoveCost.Since()
 }
 
 // noStates reports whether a peer speaks a version, as far as one is known, that has no states of entities.
-func (t *links) noStates(id peer.ID) bool {
+func (t *peerTable) noStates(id peer.ID) bool {
 	return before(transport.VersionOf(t.wires, id), wire.KindTransferStates.Since())
 }
 
 // LinkDown fails the asks that went over a broken connection, unless they may be answered over the other one: a node
 // that goes in order closes both when it has answered.
-func (t *links) LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error) {
+func (t *peerTable) LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error) {
 	t.log.Debug("disconnected", "peer", id, "lane", lane, "number", number, "lost", lost, "error", err)
 	if lane != wire.LaneData {
 		return
@@ -79,16 +79,16 @@ func (t *links) LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, er
 }
 
 // LinkLost takes evidence that a peer's process is gone. An upcall of the transport, from a goroutine of its own.
-func (t *links) LinkLost(id peer.ID) { t.lost(membership.LinkLostCommand{ID: id}) }
+func (t *peerTable) LinkLost(id peer.ID) { t.lost(membership.LinkLostCommand{ID: id}) }
 
 // LinkSilent passes on that a path is stuck, or is no more; the transport has logged it. The ticker tells it, which is
 // where hooks are called.
-func (t *links) LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Duration) {
+func (t *peerTable) LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Duration) {
 	t.exec.ReportAny(entity.Incident{Kind: entity.Silent, Took: since, Running: since > 0,
 		Text: fmt.Sprintf("%s connection %d to %s", lane, number, id)})
 }
 
-func (t *links) lost(c membership.LinkLostCommand) {
+func (t *peerTable) lost(c membership.LinkLostCommand) {
 	t.log.Debug("connection lost and refused", "peer", c.ID, "replaced", c.Replaced)
 	t.inbox.post(func() {
 		if err := t.command(c); err != nil {
@@ -99,7 +99,7 @@ func (t *links) lost(c membership.LinkLostCommand) {
 
 // PeerRefused takes a refusal for good. Being refused as removed is the end of this incarnation, by those whom the
 // membership believes.
-func (t *links) PeerRefused(err *hello.RefusedError) {
+func (t *peerTable) PeerRefused(err *hello.RefusedError) {
 	if !t.own(err) {
 		logRefusal(t.log, err)
 	}
@@ -115,7 +115,7 @@ func (t *links) PeerRefused(err *hello.RefusedError) {
 }
 
 // own reports whether a seed has turned out to be this node itself, spelled otherwise than its address, and says so.
-func (t *links) own(err *hello.RefusedError) bool {
+func (t *peerTable) own(err *hello.RefusedError) bool {
 	if err.Reason != hello.RefusedSelf || err.Key != "" || err.Peer.Inc != 0 || !transport.Own(t.wires, err.Peer.Addr) {
 		return false
 	}
@@ -130,13 +130,13 @@ func (t *links) own(err *hello.RefusedError) bool {
 
 // OtherVisited tells the membership that a node of another cluster has said hello here. An upcall of the transport, at
 // most one a second.
-func (t *links) OtherVisited(from peer.Addr, clusterID, birth uint64) {
+func (t *peerTable) OtherVisited(from peer.Addr, clusterID, birth uint64) {
 	t.inbox.post(func() { _ = t.command(membership.AskedCommand{Addr: from, ClusterID: clusterID, Birth: birth}) })
 }
 
 // Unreached tells the membership why a contact point could not be asked for a cluster. An upcall of the transport, from
 // a goroutine of its own.
-func (t *links) Unreached(addr peer.Addr, err error) {
+func (t *peerTable) Unreached(addr peer.Addr, err error) {
 	c := unreachedBy(addr, err)
 	t.inbox.post(func() {
 		// A node that has ended meanwhile needs to know nothing.
@@ -175,7 +175,7 @@ func unreachedBy(addr peer.Addr, err error) membership.UnreachedCommand {
 }
 
 // otherCluster hands a refusal for another cluster's sake to the membership, which knows whether it was at a seed.
-func (t *links) otherCluster(err *hello.RefusedError) {
+func (t *peerTable) otherCluster(err *hello.RefusedError) {
 	c := membership.OtherClusterCommand{Addr: err.Peer.Addr}
 	var ok bool
 	if c.ClusterID, c.Birth, ok = err.Cluster(); !ok {
@@ -188,7 +188,7 @@ func (t *links) otherCluster(err *hello.RefusedError) {
 }
 
 // share names whose share of the transport's rooms a peer uses: its own as a member, one for all who are none.
-func (t *links) share(from peer.ID) peer.ID {
+func (t *peerTable) share(from peer.ID) peer.ID {
 	if _, known := t.view().Member(from); known {
 		return from
 	}

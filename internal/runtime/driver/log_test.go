@@ -91,13 +91,13 @@ func TestLogOfAMoveThatIsNotTaken(t *testing.T) {
 func TestLogOfOtherClusters(t *testing.T) {
 	at := peer.MustAddr("127.0.0.1:7355")
 	v := &membership.View{ClusterID: 0xab, Birth: 9}
-	twin := membership.Event{Kind: membership.TwinCluster, Twin: &membership.Twin{ClusterID: 0xcd, Birth: 8, Via: at},
-		Detail: "stores"}
+	twin := membership.Event{Kind: membership.DuplicateCluster,
+		Duplicate: &membership.Duplicate{ClusterID: 0xcd, Birth: 8, Via: at}, Detail: "stores"}
 	level, _, attrs := only(t, func(l *slog.Logger) { logEvent(l, &twin, v) })
 	require.Equal(t, slog.LevelError, level)
 	require.Equal(t, []string{"00000000000000cd", "00000000000000ab", "stores"},
 		[]string{attrs["cluster"], attrs["ours"], attrs["why"]})
-	split := membership.Event{Kind: membership.SplitCluster, Twin: twin.Twin}
+	split := membership.Event{Kind: membership.SplitCluster, Duplicate: twin.Duplicate}
 	_, _, attrs = only(t, func(l *slog.Logger) { logEvent(l, &split, v) })
 	require.Equal(t, "00000000000000cd", attrs["cluster"])
 	refused := &hello.RefusedError{Reason: hello.RefusedCluster, Key: "cluster id", Ours: "ab", Theirs: "cd/8"}

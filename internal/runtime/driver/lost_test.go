@@ -83,7 +83,7 @@ func TestWaitingForALostPeer(t *testing.T) {
 		return err == nil
 	})
 	require.Same(t, right.remote, opened(t, r, sh).remote)
-	require.Nil(t, p.a.links.get(gone))
+	require.Nil(t, p.a.peerTable.get(gone))
 }
 
 // What waits for a peer when this node ends is told as abandoned.
@@ -162,7 +162,7 @@ func TestHomeOnAForgottenPeer(t *testing.T) {
 			home("drained")
 			eventually(t, func() bool { return len(p.received()) == before+3 })
 			require.Equal(t, []string{"1", "2", "3"}, p.received()[before:])
-			require.Nil(t, p.a.links.get(gone), "nothing is kept of the dead")
+			require.Nil(t, p.a.peerTable.get(gone), "nothing is kept of the dead")
 			count, _ := p.undelivered(r.typ.Name, sh)
 			require.Empty(t, count)
 		})
@@ -195,7 +195,7 @@ func TestUnsentEnvelopeOfALargeMessage(t *testing.T) {
 	wire.PutEnvelope(frame, &wire.Envelope{Type: uint32(r.id), Flags: wire.FlagBulk,
 		Payload: wire.AppendBulkRef(nil, ref)}, "a")
 	for range 2 { // the second stands for one that is over
-		p.a.links.Undelivered(gone, frame, route.ErrPeerLost)
+		p.a.peerTable.Undelivered(gone, frame, route.ErrPeerLost)
 	}
 	require.ErrorIs(t, <-unsent.watch.done, route.ErrPeerLost)
 	require.Empty(t, there.watch.done)

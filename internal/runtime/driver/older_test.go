@@ -126,7 +126,7 @@ func TestRefusalsOfAnOlderNode(t *testing.T) {
 	budget.Reason = route.BudgetFull
 	refused := []*plane.Refusal{{RefusalKey: full, Count: 2, Samples: []string{"x"}},
 		{RefusalKey: budget, Count: 1, Samples: []string{"y"}}}
-	require.NoError(t, p.a.sendRefusals(p.a.remoteNode(old), refused))
+	require.NoError(t, p.a.sendRefusals(p.a.peerNode(old), refused))
 	for kind != wire.KindRefused {
 		var body []byte
 		if kind, body = readWhole(t, nc); kind == wire.KindRefused {

@@ -94,7 +94,7 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 
 	// A twin that yields remembers the older cluster; who goes over to another one that birth.
 	older := membership.Record{ClusterID: 5, Birth: 6, Highest: 1 << 60, Others: want.Others[:1]}
-	keepAll(t, dir, seen(1), &shutdown.EndedError{Kind: membership.EndTwin}, seen(1), &older)
+	keepAll(t, dir, seen(1), &shutdown.EndedError{Kind: membership.EndDuplicate}, seen(1), &older)
 	require.True(t, older.Equal(read()))
 	keepAll(t, dir, seen(1), &shutdown.EndedError{Kind: membership.EndRejoin}, seen(1))
 	require.Equal(t, floor, read())

@@ -14,12 +14,12 @@ import (
 type refusals struct {
 	mu      sync.Mutex
 	list    plane.Refusals
-	words   flow.Words   // of connections from it that are over
-	flights flow.Flights // of connections to it that are over
+	words   flow.ConsumedCounts // of connections from it that are over
+	flights flow.InFlight       // of connections to it that are over
 }
 
 // settled runs f with what is not known of the tells sent to the node, and returns how many of them are lost.
-func (rs *refusals) settled(f func(*flow.Flights) uint64) (lost uint64) {
+func (rs *refusals) settled(f func(*flow.InFlight) uint64) (lost uint64) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	return f(&rs.flights)
@@ -32,8 +32,8 @@ func (rs *refusals) say(t ...flow.Taken) {
 	rs.words.Add(t...)
 }
 
-// takeWords returns that.
-func (rs *refusals) takeWords() []flow.Taken {
+// takeConsumed returns that.
+func (rs *refusals) takeConsumed() []flow.Taken {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	return rs.words.Take()

@@ -60,7 +60,7 @@ func TestRefusalsSurviveCutConnections(t *testing.T) {
 	r := p.at[entity.Worker]
 	_, err := r.AskWithin(patience, "a", []byte("x"), nil)
 	require.NoError(t, err)
-	from := p.b.remoteNode(p.a.Self())
+	from := p.b.peerNode(p.a.Self())
 	const rounds, shards = 30, plane.MaxRefusals + 100
 	for range rounds {
 		for i := range shards {
@@ -89,10 +89,10 @@ func TestRefusalsSurviveCutConnections(t *testing.T) {
 // What cannot be told because its sender is no member any more is counted where it was refused (SHD-4).
 func TestUntoldRefusalsAreCounted(t *testing.T) {
 	p := newPair(t)
-	gone := p.b.remoteNode(peer.ID{Addr: p.a.Self().Addr, Inc: p.a.Self().Inc + 1})
+	gone := p.b.peerNode(peer.ID{Addr: p.a.Self().Addr, Inc: p.a.Self().Inc + 1})
 	gone.notices.Store(true)
 	onControl(p.b, func() {
-		p.b.links.drop(gone.id)
+		p.b.peerTable.drop(gone.id)
 		for i := range 2 * plane.MaxRefusals {
 			gone.refuse(plane.RefusalKey{Shard: route.ShardID(i), Reason: route.MailboxFull}, []byte("a"))
 		}

@@ -40,7 +40,7 @@ type Region struct {
 	refused atomic.Pointer[error] // why the cluster does not have this type; routes stay unknown then
 	count   regionCounters
 	no      int // of its registration, as they came
-	heirs   heirTable
+	heirs   successorTable
 	crowd   atomic.Uint64 // how many entities were told of last
 
 	full [route.Reasons]error // this node's own bounds, by reason
@@ -145,7 +145,7 @@ func (s slotRef) host() *exec.Host { return s.r.hosts.Host(s.shard) }
 // the append: it is the generation of the route.
 type routeEntry struct {
 	host        *exec.Host      // the shard lives here
-	remote      *remote         // or there,
+	remote      *peerConn       // or there,
 	link        *transport.Link // reached by this
 	term, epoch uint32
 	doubted     atomic.Bool // a receiver has refused it; asked about once
@@ -154,52 +154,52 @@ type routeEntry struct {
 	since       time.Duration // when this node learnt of it
 }
 
-// heirTable knows to which nodes shards have moved lately: they may answer asks that were sent before.
-type heirTable struct {
+// successorTable knows to which nodes shards have moved lately: they may answer asks that were sent before.
+type successorTable struct {
 	mu sync.Mutex
-	of map[route.ShardID]*plane.Heirs
+	of map[route.ShardID]*plane.Successors
 }
 
 // add notes that a shard leaves the owner under a fence.
-func (t *heirTable) add(n route.ShardID, left route.Fence, to peer.ID) {
+func (t *successorTable) add(n route.ShardID, left route.Fence, to peer.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of == nil {
-		t.of = map[route.ShardID]*plane.Heirs{}
+		t.of = map[route.ShardID]*plane.Successors{}
 	}
 	if t.of[n] == nil {
-		t.of[n] = &plane.Heirs{}
+		t.of[n] = &plane.Successors{}
 	}
 	t.of[n].Add(left, to)
 }
 
 // may reports whether a node may answer an ask that was sent to the owner of a shard under a fence.
-func (t *heirTable) may(n route.ShardID, from peer.ID, asked route.Fence) bool {
+func (t *successorTable) may(n route.ShardID, from peer.ID, asked route.Fence) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.of[n]
 	return h != nil && h.May(from, asked)
 }
 
-// mayAnswer reports whether a node may answer an ask beside the one that it was sent to: the shard has moved to it
+// mayAnswerFor reports whether a node may answer an ask beside the one that it was sent to: the shard has moved to it
 // since, and the ask with it.
-func mayAnswer(e *routeEntry, from peer.ID) bool {
+func mayAnswerFor(e *routeEntry, from peer.ID) bool {
 	return e.of.r != nil && e.of.r.heirs.may(e.of.shard, from, e.fence)
 }
 
 // over reports whether an ask that was sent to e, nil for one that is parked, waits for an answer over a connection.
-func (e *routeEntry) over(r *remote) bool { return e != nil && e.remote == r && !wentOn(e) }
+func (e *routeEntry) over(r *peerConn) bool { return e != nil && e.remote == r && !hasMoved(e) }
 
-// wentOn reports whether the shard that an ask was sent to lives elsewhere by now: then the one that it was sent to is
-// not who answers it.
-func wentOn(e *routeEntry) bool {
+// hasMoved reports whether the shard that an ask was sent to lives elsewhere by now: then the one that it was sent to
+// is not who answers it.
+func hasMoved(e *routeEntry) bool {
 	if e.of.r == nil {
 		return false
 	}
 	s := e.of.slot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return plane.WentOn(&s.slot, e.fence)
+	return plane.HasMoved(&s.slot, e.fence)
 }
 
 // regionTable is the immutable table of registered types. The zero value is empty.

@@ -27,11 +27,11 @@ import (
 // errStranger is the fault of what only members may say.
 var errStranger = errors.New("driver: from a node that is no member")
 
-// remoteNode is another node: its data connections, and what is refused of it until it is told.
-type remoteNode struct {
-	d        *links
+// peerNode is another node: its data connections, and what is refused of it until it is told.
+type peerNode struct {
+	d        *peerTable
 	id       peer.ID
-	conns    []*remote // by number of the connection
+	conns    []*peerConn // by number of the connection
 	refusals refusals
 	listed   atomic.Bool  // stands in links.telling
 	notices  atomic.Bool  // it speaks a wire version in which refusals travel in segments
@@ -40,47 +40,47 @@ type remoteNode struct {
 }
 
 // parting reports whether the node goes in order, or has gone so.
-func (n *remoteNode) parting() bool {
+func (n *peerNode) parting() bool {
 	m, member := n.d.view().Member(n.id)
-	return member && node.Parting(m.Status, m.Cause) || n.parted.Load()
+	return member && node.LeftGracefully(m.Status, m.Cause) || n.parted.Load()
 }
 
 // gone fails what was asked of a member that was removed, unless it went in order: then its last answers may be on
 // their way, and what is not answered fails when it is forgotten.
-func (t *links) gone(e *membership.Event) {
+func (t *peerTable) gone(e *membership.Event) {
 	n := t.get(e.Member.ID)
 	if n == nil {
 		return
 	}
-	if node.Parting(e.Previous, e.Member.Cause) || node.Parting(e.Last, e.Member.Cause) {
+	if node.LeftGracefully(e.Previous, e.Member.Cause) || node.LeftGracefully(e.Last, e.Member.Cause) {
 		n.parted.Store(true)
 		return
 	}
 	t.asks.lose(n, route.PeerLost)
 }
 
-// remote is one data connection to another node. It is the Origin of asks that are best answered over it: their frames
-// came on the loop that owns its link.
-type remote struct {
-	*remoteNode
+// peerConn is one data connection to another node. It is the Origin of asks that are best answered over it: their
+// frames came on the loop that owns its link.
+type peerConn struct {
+	*peerNode
 	link   *transport.Link
 	source exec.Source // of what came over it; its origin is the remote itself
 }
 
 // remoteOf returns the connection that a source is, nil for this node.
-func remoteOf(s *exec.Source) *remote {
+func remoteOf(s *exec.Source) *peerConn {
 	if s == nil {
 		return nil
 	}
-	return s.Origin.(*remote)
+	return s.Origin.(*peerConn)
 }
 
 // of returns the connection of a shard: always the same, so that its messages keep their order. Shards of one worker,
 // of which there are as many as the number of workers says, are spread over all connections too.
-func (n *remoteNode) of(shard route.ShardID) *remote { return n.conns[int(shard)%len(n.conns)] }
+func (n *peerNode) of(shard route.ShardID) *peerConn { return n.conns[int(shard)%len(n.conns)] }
 
 // Reply answers an ask over the link to the asker.
-func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
+func (r *peerConn) Reply(corr uint64, reason route.Reason, payload []byte) error {
 	if err := r.d.bounds.checkReply(payload); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
 }
 
 // answer is Reply for a payload that fits a frame.
-func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error {
+func (r *peerConn) answer(corr uint64, reason route.Reason, payload []byte) error {
 	l := r.link
 	l.Lock()
 	if reason != route.OK {
@@ -115,13 +115,13 @@ func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error 
 }
 
 // refuse notes a tell of this peer that was refused, so that it is told.
-func (n *remoteNode) refuse(k plane.RefusalKey, id []byte) {
+func (n *peerNode) refuse(k plane.RefusalKey, id []byte) {
 	n.refusals.add(k, id)
 	n.list()
 }
 
 // list queues the node for the next refusal report.
-func (n *remoteNode) list() {
+func (n *peerNode) list() {
 	if n.listed.CompareAndSwap(false, true) {
 		t := n.d
 		t.mu.Lock()
@@ -155,12 +155,12 @@ func (w *moveWaiters) take(nonce uint64) chan<- error {
 	return answer
 }
 
-// links holds the other nodes by identity, and takes what the transport tells of connections to them. There are as many
-// as members, and those removed a moment ago. Methods are safe for concurrent use.
-type links struct {
+// peerTable holds the other nodes by identity, and takes what the transport tells of connections to them. There are as
+// many as members, and those removed a moment ago. Methods are safe for concurrent use.
+type peerTable struct {
 	mu       sync.Mutex
-	byID     map[peer.ID]*remoteNode
-	telling  []*remoteNode    // those with refusals to be told
+	byID     map[peer.ID]*peerNode
+	telling  []*peerNode      // those with refusals to be told
 	last     lastWords        // of peers, when this node ends
 	ending   *atomic.Bool     // it does
 	surveys  *survey.Office   // questions to all, and theirs
@@ -186,7 +186,7 @@ type links struct {
 	removed func(*hello.RefusedError) // takes being refused as removed; control goroutine
 }
 
-func (t *links) init(d *Driver) {
+func (t *peerTable) init(d *Driver) {
 	t.log, t.cfg, t.exec, t.inbox, t.asks = d.log, &d.cfg, &d.exec, d.inbox, d.asks
 	t.large, t.routes = &d.large, &d.dispatch
 	t.room, t.failed, t.bounds, t.counts, t.regions = &d.room, &d.failed, &d.bounds, &d.count, &d.regions
@@ -195,29 +195,29 @@ func (t *links) init(d *Driver) {
 }
 
 // get returns the node id, nil when it has no entry.
-func (t *links) get(id peer.ID) *remoteNode {
+func (t *peerTable) get(id peer.ID) *peerNode {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.byID[id]
 }
 
-// remoteNode returns the node id and makes its entry if there is none. One that is forgotten gets dead links, and no
+// peerNode returns the node id and makes its entry if there is none. One that is forgotten gets dead links, and no
 // place in the table: nothing would take it out again.
-func (t *links) remoteNode(id peer.ID) *remoteNode {
+func (t *peerTable) peerNode(id peer.ID) *peerNode {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.byID[id]; n != nil {
 		return n
 	}
-	n := &remoteNode{d: t, id: id}
+	n := &peerNode{d: t, id: id}
 	for _, l := range t.wires.Links(id) {
-		r := &remote{remoteNode: n, link: l}
+		r := &peerConn{peerNode: n, link: l}
 		r.source = exec.Source{ID: id, Origin: r}
 		n.conns = append(n.conns, r)
 	}
 	if n.conns[0].link.Err() == nil {
 		if t.byID == nil {
-			t.byID = map[peer.ID]*remoteNode{}
+			t.byID = map[peer.ID]*peerNode{}
 		}
 		t.byID[id] = n
 	}
@@ -225,16 +225,18 @@ func (t *links) remoteNode(id peer.ID) *remoteNode {
 }
 
 // remote returns the connection to the node id over which messages of a shard go.
-func (t *links) remote(id peer.ID, shard route.ShardID) *remote { return t.remoteNode(id).of(shard) }
+func (t *peerTable) remote(id peer.ID, shard route.ShardID) *peerConn {
+	return t.peerNode(id).of(shard)
+}
 
 // all returns the nodes that have an entry, in any order.
-func (t *links) all() []*remoteNode {
+func (t *peerTable) all() []*peerNode {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Collect(maps.Values(t.byID))
 }
 
-func (t *links) drop(id peer.ID) *remoteNode {
+func (t *peerTable) drop(id peer.ID) *peerNode {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.byID[id]
@@ -244,7 +246,7 @@ func (t *links) drop(id peer.ID) *remoteNode {
 
 // tellRefusals reports refusals to their senders. The ticker; at the end of the node, over is set, and the control
 // goroutine, when nothing can be sent twice any more.
-func (t *links) tellRefusals(over bool) {
+func (t *peerTable) tellRefusals(over bool) {
 	t.mu.Lock()
 	telling := t.telling
 	t.telling = nil
@@ -252,7 +254,7 @@ func (t *links) tellRefusals(over bool) {
 		telling = slices.AppendSeq(telling, maps.Values(t.byID))
 	}
 	t.mu.Unlock()
-	slices.SortFunc(telling, func(a, b *remoteNode) int { return a.id.Compare(b.id) })
+	slices.SortFunc(telling, func(a, b *peerNode) int { return a.id.Compare(b.id) })
 	for _, n := range telling {
 		if n.notices.Load() && !over && t.inbox.post(func() { t.tellSurely(n) }) {
 			continue
@@ -266,7 +268,7 @@ func (t *links) tellRefusals(over bool) {
 		if !over {
 			continue
 		}
-		if words := n.refusals.takeWords(); len(words) > 0 { // else it takes what is refused for lost as well
+		if words := n.refusals.takeConsumed(); len(words) > 0 { // else it takes what is refused for lost as well
 			_ = t.wires.Send(peer.Mail{To: n.id, Kind: wire.KindTaken, Body: flow.AppendTaken(nil, words)})
 		}
 	}
@@ -274,7 +276,7 @@ func (t *links) tellRefusals(over bool) {
 
 // tellSurely hands what was refused of a node to the courier, which sends it until it has arrived. What finds no room
 // there stays gathered, as does what is for one that is no member yet. Control goroutine.
-func (t *links) tellSurely(n *remoteNode) {
+func (t *peerTable) tellSurely(n *peerNode) {
 	n.listed.Store(false)
 	for list := range slices.Chunk(t.takeRefusals(n), plane.MaxRefusals) {
 		again, err := t.notice(n, wire.KindRefusals, plane.AppendRefusals(nil, list, true))
@@ -285,7 +287,7 @@ func (t *links) tellSurely(n *remoteNode) {
 			t.untold(n.id, list, err)
 		}
 	}
-	if words := n.refusals.takeWords(); len(words) > 0 {
+	if words := n.refusals.takeConsumed(); len(words) > 0 {
 		if again, _ := t.notice(n, wire.KindTaken, flow.AppendTaken(nil, words)); again {
 			n.refusals.say(words...)
 		}
@@ -293,7 +295,7 @@ func (t *links) tellSurely(n *remoteNode) {
 }
 
 // notice posts a notice to a node, or has the node listed again: what was in it is to be kept then.
-func (t *links) notice(n *remoteNode, kind wire.Kind, body []byte) (again bool, err error) {
+func (t *peerTable) notice(n *peerNode, kind wire.Kind, body []byte) (again bool, err error) {
 	err = t.command(node.NoticeCommand{Mail: peer.Mail{To: n.id, Kind: kind, Body: body}})
 	_, member := t.view().Member(n.id)
 	if again = node.NoticeAgain(err, member, t.get(n.id) == n); again {
@@ -303,7 +305,7 @@ func (t *links) notice(n *remoteNode, kind wire.Kind, body []byte) (again bool, 
 }
 
 // takeRefusals returns what was refused of a node, with the bounds of this one.
-func (t *links) takeRefusals(n *remoteNode) []*plane.Refusal {
+func (t *peerTable) takeRefusals(n *peerNode) []*plane.Refusal {
 	list, regions := n.refusals.take(), t.regions.Load()
 	for _, e := range list {
 		e.Limit = t.bounds.limitOf(regions.byID.At(e.Type), e.Reason)
@@ -312,14 +314,14 @@ func (t *links) takeRefusals(n *remoteNode) []*plane.Refusal {
 }
 
 // untold counts refused messages whose sender is not told, or may not have been.
-func (t *links) untold(to peer.ID, list []*plane.Refusal, why error) {
+func (t *peerTable) untold(to peer.ID, list []*plane.Refusal, why error) {
 	n := plane.Counted(list)
 	t.counts.refusalsUntold.Add(n)
 	t.log.Debug("refusals not told", "peer", to, "messages", n, "error", why)
 }
 
 // noticeLost counts what was in a notice that may not have arrived. Control goroutine.
-func (t *links) noticeLost(m *peer.Mail) {
+func (t *peerTable) noticeLost(m *peer.Mail) {
 	if list, err := plane.ParseRefusals(m.Kind, m.Body); err == nil { // else it is not ours
 		t.untold(m.To, list, node.ErrNoPeer)
 	}
@@ -327,7 +329,7 @@ func (t *links) noticeLost(m *peer.Mail) {
 
 // sendRefusals tells a peer what was refused of it, once: one of an early wire version in its words, and without limits
 // one of version 1.
-func (t *links) sendRefusals(n *remoteNode, list []*plane.Refusal) error {
+func (t *peerTable) sendRefusals(n *peerNode, list []*plane.Refusal) error {
 	if !n.notices.Load() {
 		list = plane.SpokenRefusals(list, node.NoticeSince-1)
 	}

@@ -247,11 +247,11 @@ func tellCrowds(d *Driver, from uint64) {
 	}
 }
 
-// nonsenseEvery is how often frames that make no sense are logged.
-const nonsenseEvery = time.Second
+// invalidEvery is how often frames that make no sense are logged.
+const invalidEvery = time.Second
 
-// badFrames counts frames that made no sense. Safe for concurrent use.
-type badFrames struct {
+// invalidFrames counts frames that made no sense. Safe for concurrent use.
+type invalidFrames struct {
 	log    *slog.Logger
 	clock  *exec.Clock
 	count  atomic.Uint64
@@ -261,10 +261,10 @@ type badFrames struct {
 
 // note counts a frame that a peer sent, and logs it unless one was logged a moment ago: the record says how many were
 // not.
-func (c *badFrames) note(from peer.ID, kind wire.Kind, err error) {
+func (c *invalidFrames) note(from peer.ID, kind wire.Kind, err error) {
 	n := c.count.Add(1)
 	now, last := int64(c.clock.Now()), c.toldAt.Load()
-	if last != 0 && now-last < int64(nonsenseEvery) || !c.toldAt.CompareAndSwap(last, now) {
+	if last != 0 && now-last < int64(invalidEvery) || !c.toldAt.CompareAndSwap(last, now) {
 		return
 	}
 	skipped := max(0, int64(n-1-c.toldN.Swap(n)))
@@ -298,13 +298,13 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 			"view", v.Seq)
 	case membership.MemberRemoved:
 		log.Info("member removed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
-	case membership.TwinCluster:
-		log.Error("another cluster of this name lives: end the nodes of one of them", "at", e.Twin.Via, "cluster",
-			clusterName(e.Twin.ClusterID), "birth", e.Twin.Birth, "ours", clusterName(v.ClusterID), "our_birth", v.Birth,
-			"why", e.Detail)
+	case membership.DuplicateCluster:
+		log.Error("another cluster of this name lives: end the nodes of one of them", "at", e.Duplicate.Via, "cluster",
+			clusterName(e.Duplicate.ClusterID), "birth", e.Duplicate.Birth, "ours", clusterName(v.ClusterID),
+			"our_birth", v.Birth, "why", e.Detail)
 	case membership.SplitCluster:
 		log.Error("two sides of this cluster live, which have removed each other: restart the nodes of one of them",
-			"met", e.By, "cluster", clusterName(e.Twin.ClusterID), "birth", e.Twin.Birth, "why", e.Detail)
+			"met", e.By, "cluster", clusterName(e.Duplicate.ClusterID), "birth", e.Duplicate.Birth, "why", e.Detail)
 	case membership.FormingHeld:
 		log.Warn("no cluster is found, and this node forms none", "why", e.Detail)
 	case membership.NodeSuspended:
@@ -432,7 +432,7 @@ func endedError(d *Driver, end *membership.Ended) *shutdown.EndedError {
 	if why.By == d.self {
 		why.By = peer.ID{}
 	}
-	if end.Kind == membership.EndTwin && end.Record != nil {
+	if end.Kind == membership.EndDuplicate && end.Record != nil {
 		for _, a := range end.Record.Others {
 			why.Seeds = append(why.Seeds, a.String())
 		}
@@ -442,7 +442,7 @@ func endedError(d *Driver, end *membership.Ended) *shutdown.EndedError {
 
 // warnAlone warns of a cluster that was formed by a node that has no seed but itself, and keeps no record: nothing can
 // keep it from forming another one when it is started again.
-func (t *links) warnAlone(e *membership.Event) {
+func (t *peerTable) warnAlone(e *membership.Event) {
 	if e.Kind != membership.ClusterFormed || t.cfg.Directory != "" || len(t.cfg.Seeds) == 0 {
 		return
 	}

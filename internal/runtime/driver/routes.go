@@ -56,7 +56,7 @@ func (d *dispatch) routeChanged(ch *shard.RouteChange) {
 		home.At, home.Local = d.self, true
 		home.Gone = e.host == nil || e.host.Fence() != ch.Fence || e.host.Ending()
 	case shard.RouteRemote:
-		e.remote = d.links.remote(ch.Home, ch.Shard)
+		e.remote = d.peers.remote(ch.Home, ch.Shard)
 		e.link = e.remote.link
 		home.Gone = isForgotten(e.link.Err())
 	default:
@@ -213,7 +213,7 @@ func (d *dispatch) failParked(ref slotRef, reason route.Reason) {
 // dropParked notes one parked message that is not delivered. The slot's lock is held, so an ask is settled later.
 func (d *dispatch) dropParked(ref slotRef, f []byte, reason route.Reason) {
 	var env wire.Envelope
-	what := plane.GiveUp(f, &env)
+	what := plane.ClassifyUnsent(f, &env)
 	invariant.Check(what >= plane.UnsentLarge, "driver: no envelope was parked")
 	if reason == route.Abandoned && what != plane.UnsentLarge {
 		d.abandon(ref.r, ref.shard, peer.ID{}, env.ID, what == plane.UnsentAsk)
@@ -304,7 +304,7 @@ func (d *dispatch) forgetHome(ref slotRef, term, epoch uint32) {
 func (d *dispatch) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 	list, err := plane.ParseRefusals(kind, body)
 	if err != nil {
-		d.nonsense.note(from, kind, err)
+		d.invalid.note(from, kind, err)
 		return
 	}
 	regions := d.regions.Load()
@@ -354,7 +354,7 @@ func (d *dispatch) routesChanged(routes []shard.RouteChange, marks []shard.Mark)
 // writeMarker has the marker of a move go to the owner of its shard, whose route is closed by now (plane.Mark). Without
 // room for it the move is given up for want of it; one to a peer that is forgotten is not waited for.
 func (d *dispatch) writeMarker(m *shard.Mark) {
-	l := d.links.remote(m.To, m.Shard).link
+	l := d.peers.remote(m.To, m.Shard).link
 	ref, slot := slotRef{d.regions.Load().byID.At(m.Type), m.Shard}, (*flow.Slot)(nil)
 	if ref.r != nil && uint32(m.Shard) < ref.r.shards && known(ref.r, m.Shard) != nil {
 		s := ref.slot()

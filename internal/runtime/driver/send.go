@@ -336,7 +336,7 @@ func (r bare) ask(ctx context.Context, h *Headers, id string, payload []byte) ([
 // giveUp tells the node that has an ask, to which it was sent by the route e, that nobody waits for it any more, unless
 // it knows by itself. Once is enough: what is lost of it, or comes too late, costs the handler's time and no more.
 func (r bare) giveUp(ctx context.Context, e *routeEntry, sh route.ShardID, corr uint64, limited bool) {
-	if e != nil && wentOn(e) {
+	if e != nil && hasMoved(e) {
 		e = r.cells.At(sh).route.Load() // the ask has gone on with its shard
 	}
 	if e == nil || !plane.TellsCancel(errors.Is(ctx.Err(), context.DeadlineExceeded), limited) {

@@ -112,7 +112,7 @@ func (t *takeover) told(start time.Time, now time.Duration) (list []stats.Outage
 
 // homesAt returns how many shards of all types live at another node, as far as this one knows. They are counted as
 // routes change: of a type with a million shards the control goroutine could not look at each.
-func (t *links) homesAt(id peer.ID) int {
+func (t *peerTable) homesAt(id peer.ID) int {
 	if n := t.get(id); n != nil {
 		return int(n.homes.Load())
 	}

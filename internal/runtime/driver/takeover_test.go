@@ -163,7 +163,7 @@ func TestHomesAreCounted(t *testing.T) {
 			}
 		}
 		for _, id := range nodes {
-			require.Equal(t, count[id], d.links.homesAt(id))
+			require.Equal(t, count[id], d.peerTable.homesAt(id))
 		}
 	}
 }

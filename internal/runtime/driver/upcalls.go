@@ -16,18 +16,18 @@ import (
 )
 
 // Data takes the whole frames of one read. It is an upcall of the transport, on the connection's loop.
-func (t *links) Data(c *transport.InConn, frames []byte) { t.exec.Data(c, frames) }
+func (t *peerTable) Data(c *transport.InConn, frames []byte) { t.exec.Data(c, frames) }
 
 // PassDone ends a read pass. It is an upcall of the transport, on the loop.
-func (t *links) PassDone(l *loop.Loop) { t.exec.PassDone(l) }
+func (t *peerTable) PassDone(l *loop.Loop) { t.exec.PassDone(l) }
 
 // Control takes one control frame. It is an upcall of the transport, on the control loop.
-func (t *links) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration) {
+func (t *peerTable) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration) {
 	if kind == wire.KindSurvey || kind == wire.KindSurveyAnswer { // not the control goroutine's business
 		t.surveyed(from, kind, body)
 		return
 	}
-	if kind.Room() == "replica" {
+	if kind.Owner() == wire.OwnerReplica {
 		t.replicated(from, kind, arrived, body)
 		return
 	}
@@ -46,7 +46,7 @@ func (t *links) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.
 }
 
 // surveyed takes a question or an answer of a member. From the control loop.
-func (t *links) surveyed(from peer.ID, kind wire.Kind, body []byte) {
+func (t *peerTable) surveyed(from peer.ID, kind wire.Kind, body []byte) {
 	if m, in := t.view().Member(from); !in || m.Status == membership.Down {
 		t.strange(from, kind, errStranger)
 	} else if !t.surveys.Take(from, kind, body) {
@@ -55,7 +55,7 @@ func (t *links) surveyed(from peer.ID, kind wire.Kind, body []byte) {
 }
 
 // replicated takes what a member says of replicated values. From the control loop.
-func (t *links) replicated(from peer.ID, kind wire.Kind, arrived time.Duration, body []byte) {
+func (t *peerTable) replicated(from peer.ID, kind wire.Kind, arrived time.Duration, body []byte) {
 	if m, in := t.view().Member(from); !in || m.Status == membership.Down {
 		t.strange(from, kind, errStranger)
 		return
@@ -65,7 +65,7 @@ func (t *links) replicated(from peer.ID, kind wire.Kind, arrived time.Duration, 
 
 // Undelivered fails what a link held and will never send: asks are answered, tells are reported. An upcall of the
 // transport, from a goroutine that may take its time.
-func (t *links) Undelivered(id peer.ID, frames []byte, err error) {
+func (t *peerTable) Undelivered(id peer.ID, frames []byte, err error) {
 	reason := plane.WhyUnsent(errors.Is(err, route.ErrStopped))
 	regions := t.regions.Load()
 	var env wire.Envelope
@@ -73,7 +73,7 @@ func (t *links) Undelivered(id peer.ID, frames []byte, err error) {
 		n := wire.SizeOf(frames)
 		f := frames[:n:n]
 		frames = frames[n:]
-		what := plane.GiveUp(f, &env)
+		what := plane.ClassifyUnsent(f, &env)
 		if what == plane.UnsentReply {
 			t.counts.repliesLost.Add(1)
 		}
@@ -105,13 +105,13 @@ func (t *links) Undelivered(id peer.ID, frames []byte, err error) {
 }
 
 // LinkRoom goes on with drains and callers that met a full link.
-func (t *links) LinkRoom(l *transport.Link) {
+func (t *peerTable) LinkRoom(l *transport.Link) {
 	t.room.ring(lineKey{link: l})
 	t.routes.roomAgain()
 }
 
 // MailboxRoom goes on with callers that wait for room at an entity or a node. It is an upcall of the transport.
-func (t *links) MailboxRoom(l *transport.Link, f wire.Full) {
+func (t *peerTable) MailboxRoom(l *transport.Link, f wire.Full) {
 	if f == (wire.Full{}) {
 		t.room.ringBehind(l)
 		return

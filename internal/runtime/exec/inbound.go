@@ -250,10 +250,10 @@ func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
 		frames = frames[n:]
 		var env wire.Envelope
 		switch kind := wire.KindOf(f); gate.AtGate(kind, n, p.backlog.size, p.x.cfg.Backlog) {
-		case plane.Left:
+		case plane.GateLeave:
 			p.x.leave(&p.ahead.cache, c, from, f)
 			continue
-		case plane.GoesOn:
+		case plane.GatePass:
 			if kind == wire.KindCancel {
 				p.cancelled(c.From(), f)
 			} else {
@@ -261,12 +261,12 @@ func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
 			}
 		case plane.Unknown:
 			p.x.needs.InvalidFrames(c.From(), kind, errNotExpected)
-		case plane.Kept:
+		case plane.GateQueue:
 			copy(p.backlog.room(c, from, n), f)
 			p.behind.Keep(c)
 			p.waits.Store(true)
 			continue
-		case plane.NoPlace:
+		case plane.GateReject:
 			if wire.ParseEnvelope(f, &env) != nil {
 				break
 			}

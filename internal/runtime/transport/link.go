@@ -30,7 +30,7 @@ import (
 type Link struct {
 	uplink
 	queue   flow.Link
-	pressed flow.Pressed // at the peer
+	pressed flow.FullByPeer // at the peer
 	full    *FullError
 	poor    *BudgetError
 	limit   int      // largest frame

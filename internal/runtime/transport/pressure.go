@@ -20,7 +20,7 @@ type backTalk struct {
 	told     uint64 // credit, the last that was written
 	telling  bool   // it is being told
 	said     bool   // it was written since all was acknowledged
-	pressing flow.Pressing
+	pressing flow.FullSet
 	speaking bool // a task that says what is full is on its way
 }
 

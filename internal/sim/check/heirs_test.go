@@ -61,9 +61,9 @@ var heirCases = map[string]struct {
 		x.says(x.owner, shard.MoveHandedOver, 3)
 		x.gives(x.next, 3)
 	}, false},
-	"to whom nothing was handed over":    {func(x *heirPlay) { x.gives(x.next, 3) }, true},
-	"to who may have it":                 {func(x *heirPlay) { x.loses(); x.gives(x.next, 3) }, false},
-	"to who may have it, in a new reign": {func(x *heirPlay) { x.loses(); x.gives(x.next, 4) }, false},
+	"to whom nothing was handed over":   {func(x *heirPlay) { x.gives(x.next, 3) }, true},
+	"to who may have it":                {func(x *heirPlay) { x.loses(); x.gives(x.next, 3) }, false},
+	"to who may have it, in a new term": {func(x *heirPlay) { x.loses(); x.gives(x.next, 4) }, false},
 	"to whom a move was for that nobody has marked": {func(x *heirPlay) {
 		x.says(x.chair, shard.MoveBegan, 3)
 		x.loses()
@@ -80,13 +80,13 @@ var heirCases = map[string]struct {
 		x.loses()
 		x.gives(x.next, 3)
 	}, true},
-	"twice in a reign": {func(x *heirPlay) { x.keeps(); x.gives(x.owner, 3); x.gives(x.owner, 3) }, true},
-	"again by the next reign, as it has not begun": {func(x *heirPlay) {
+	"twice in a term": {func(x *heirPlay) { x.keeps(); x.gives(x.owner, 3); x.gives(x.owner, 3) }, true},
+	"again by the next term, as it has not begun": {func(x *heirPlay) {
 		x.keeps()
 		x.gives(x.owner, 3)
 		x.gives(x.owner, 4)
 	}, false},
-	"again by the next reign, though it has begun": {func(x *heirPlay) {
+	"again by the next term, though it has begun": {func(x *heirPlay) {
 		x.keeps()
 		x.begins(x.owner, x.gives(x.owner, 3))
 		x.gives(x.owner, 4)
@@ -96,7 +96,7 @@ var heirCases = map[string]struct {
 		x.begins(x.owner, route.MakeFence(1, 3, 1))
 		x.gives(x.owner, 3)
 	}, false},
-	"to who has what is old in this reign": {func(x *heirPlay) {
+	"to who has what is old in this term": {func(x *heirPlay) {
 		x.keeps()
 		x.begins(x.chair, route.MakeFence(1, 3, 9))
 		x.gives(x.owner, 3)
@@ -110,7 +110,8 @@ var heirCases = map[string]struct {
 }
 
 // TestHeirsNeedNotBeReady: who has what the last owner did not work off, or may have it since the owner was lost, is
-// given the shard ready or not, once in a reign and until it begins with it; nobody else that is not ready is (SHD-6).
+// given the shard ready or not, once in a coordinator term and until it begins with it; nobody else that is not ready
+// is (SHD-6).
 func TestHeirsNeedNotBeReady(t *testing.T) {
 	id := route.TypeOf("t")
 	for name, tc := range heirCases {

@@ -244,8 +244,8 @@ func provenDead(c *Checker, id peer.ID) bool {
 }
 
 // seat: who is ready takes the seat of a type's coordinator, and nobody else sits there. A leaver that sent its leave
-// notice may not know yet that it is the oldest no more, however far its reign had come by then: the one of the higher
-// term has promises of all others to refuse it, and it hosts nothing itself.
+// notice may not know yet that it is the oldest no more, however far its coordinator term had come by then: the one of
+// the higher term has promises of all others to refuse it, and it hosts nothing itself.
 func (c *Checker) seat(p *world.Process, e *shard.Event) {
 	seat := c.leads[e.Type]
 	if seat != nil && seat.p != p && seat.p.Alive {

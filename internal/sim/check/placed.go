@@ -159,7 +159,7 @@ func givesBack(c *Checker, t route.TypeID, id peer.ID) bool {
 // heirs are those of one shard.
 type heirs struct {
 	from, to peer.ID // of the last move that began
-	term     uint32  // of who began it; zero once the owner may hand over, for then any later reign may hear who has it
+	term     uint32  // of who began it; zero once the owner may hand over, for then any later term may hear who has it
 	list     []heir
 	holder   peer.ID // who has what the owner under this fence did not work off, as that owner has said last
 	gave     route.Fence
@@ -238,7 +238,7 @@ func (c *Checker) Keeps(p *world.Process, key world.ShardKey) {
 	c.owner(key).placing.heirs.put(heir{id: p.ID})
 }
 
-// begins follows a shard that begins to live at a process: what others have is old now, for this reign.
+// begins follows a shard that begins to live at a process: what others have is old now, for this coordinator term.
 func (x *heirs) begins(p *world.Process, f route.Fence) {
 	for i := range x.list {
 		h := &x.list[i]
@@ -249,8 +249,9 @@ func (x *heirs) begins(p *world.Process, f route.Fence) {
 	}
 }
 
-// due reports whether a shard that is given away goes to an heir, which is due once in a reign: one that does not take
-// it then gets it as anyone does. Where the coordinator runs on the heir, that has begun in the very step.
+// due reports whether a shard that is given away goes to an heir, which is due once in a coordinator term: one that
+// does not take it then gets it as anyone does. Where the coordinator runs on the heir, that has begun in the very
+// step.
 func (x *heirs) due(c *Checker, e *shard.Event) bool {
 	h := x.of(e.Home)
 	if h == nil || h.began != e.Fence && (!h.began.IsZero() || h.spent >= e.Term) {

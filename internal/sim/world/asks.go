@@ -212,16 +212,16 @@ func (p *Process) failAsks(pick func(*ask) bool, why route.Reason) {
 
 // lostPeer fails what was asked of a peer that is gone.
 func (p *Process) lostPeer(id peer.ID) {
-	p.failAsks(func(a *ask) bool { return a.to == id && !plane.WentOn(a.r.Slot(a.shard), a.fence) }, route.PeerLost)
+	p.failAsks(func(a *ask) bool { return a.to == id && !plane.HasMoved(a.r.Slot(a.shard), a.fence) }, route.PeerLost)
 }
 
 // inherits notes for whom a shard moves: it may answer what was asked before.
 func (r *Region) inherits(c shard.RouteChange) {
 	if r.heirs == nil {
-		r.heirs = map[route.ShardID]*plane.Heirs{}
+		r.heirs = map[route.ShardID]*plane.Successors{}
 	}
 	if r.heirs[c.Shard] == nil {
-		r.heirs[c.Shard] = &plane.Heirs{}
+		r.heirs[c.Shard] = &plane.Successors{}
 	}
 	r.heirs[c.Shard].Add(c.Fence, c.Next)
 }

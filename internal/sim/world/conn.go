@@ -51,8 +51,7 @@ type conn struct {
 // mail hands one control frame to the network. The body is kept.
 func (p *Process) mail(to peer.ID, kind wire.Kind, body []byte) {
 	w := p.World
-	room := kind.Room()
-	if room == "membership" {
+	if kind.Owner() == wire.OwnerMembership {
 		w.Net.Largest = max(w.Net.Largest, len(body))
 	}
 	if idx, ok := w.IndexOf(to.Addr); ok && w.Net.Swallows != nil && w.Net.Swallows(p.Index, idx, kind) {
@@ -62,8 +61,11 @@ func (p *Process) mail(to peer.ID, kind wire.Kind, body []byte) {
 	if p.greets(to, kind) {
 		return
 	}
-	machine := room == "membership" || room == "watch" || room == "shard" || room == "courier" ||
-		room == "replica" || kind == wire.KindHeartbeat
+	machine := kind == wire.KindHeartbeat
+	switch kind.Owner() {
+	case wire.OwnerMembership, wire.OwnerWatch, wire.OwnerShard, wire.OwnerCourier, wire.OwnerReplica:
+		machine = true
+	}
 	if machine && w.Net.Raw.On() {
 		w.raw(p, to, kind, body)
 		return

@@ -40,10 +40,10 @@ func lostAtEnd(p *Process, to peer.ID) {
 	}
 }
 
-func (p *Process) flightsTo(to peer.ID) *flow.Flights {
+func (p *Process) flightsTo(to peer.ID) *flow.InFlight {
 	f := p.flights[to]
 	if f == nil {
-		f = &flow.Flights{}
+		f = &flow.InFlight{}
 		p.flights[to] = f
 	}
 	return f

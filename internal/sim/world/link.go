@@ -26,7 +26,7 @@ const (
 type link struct {
 	conn    *conn
 	flow    *flow.Link
-	pressed flow.Pressed // at the peer
+	pressed flow.FullByPeer // at the peer
 	awake   bool
 	owed    int // bytes sent on this connection and not said to be consumed
 	heard   uint64
@@ -346,7 +346,7 @@ func (r *Region) giveUp(a *ask, corr uint64) {
 		return
 	}
 	to, went := a.to, a.to != peer.ID{}
-	if s := r.Slot(a.shard); plane.WentOn(s, a.fence) {
+	if s := r.Slot(a.shard); plane.HasMoved(s, a.fence) {
 		to = s.Home() // the ask has gone on with its shard
 	}
 	if went && plane.TellsCancel(false, a.limited) {

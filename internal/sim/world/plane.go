@@ -48,7 +48,7 @@ type Region struct {
 	shards  sparse.Table[*hosted]    // nil where the shard does not live here
 	stopped []*hosted                // of which the node is told in a moment
 	left    map[route.ShardID][]byte // what shards that have stopped last handed over
-	heirs   map[route.ShardID]*plane.Heirs
+	heirs   map[route.ShardID]*plane.Successors
 	shy     map[peer.ID]time.Duration // until when a node is given nothing of a pool that has workers elsewhere
 
 	decl    *EntityType
@@ -86,7 +86,7 @@ type dataPlane struct {
 	forgotten map[peer.ID]bool // members that were removed and are not talked to any more
 	looks     lookout
 	reports   []*refusedOf
-	flights   map[peer.ID]*flow.Flights
+	flights   map[peer.ID]*flow.InFlight
 	reporting bool // a report is on its way
 	workers   []*workQueue
 	retrying  bool
@@ -116,7 +116,7 @@ func (p *Process) open() {
 	p.mailbox = p.World.newBudget()
 	p.bulk.room.Limit = p.World.Config.Data.BulkRoom
 	p.forgotten = map[peer.ID]bool{}
-	p.flights = map[peer.ID]*flow.Flights{}
+	p.flights = map[peer.ID]*flow.InFlight{}
 	p.openQueues()
 	p.gapLimit = p.World.Node().GapLimit()
 }
@@ -452,7 +452,7 @@ func (r *Region) nextHome(n route.ShardID, at peer.ID, term, epoch uint32) {
 // to is where the link leads that held it, zero for what no link held.
 func (p *Process) failed(to peer.ID, frame []byte, why route.Reason, words string) {
 	var e wire.Envelope
-	switch plane.GiveUp(frame, &e) {
+	switch plane.ClassifyUnsent(frame, &e) {
 	case plane.UnsentOther:
 		if kind := wire.KindOf(frame); kind == wire.KindMarker || kind == wire.KindCancel {
 			return // a marker goes again, or its reader is gone; a cancel may be lost
@@ -484,7 +484,7 @@ func (p *Process) viewChanged(old *membership.View) {
 		if _, ok := p.View.Member(id); ok || id == p.ID {
 			continue
 		}
-		if !node.Parting(old.Members[i].Status, old.Members[i].Cause) {
+		if !node.LeftGracefully(old.Members[i].Status, old.Members[i].Cause) {
 			p.lostPeer(id)
 		}
 		p.removed.Add(p.clock(), id)

@@ -19,7 +19,7 @@ type backTalk struct {
 	in       *inbound
 	conn     *conn
 	gen      uint32
-	pressing flow.Pressing
+	pressing flow.FullSet
 }
 
 // backTo returns the connection of that generation, which may be gone.
@@ -272,11 +272,11 @@ func (w *World) CheckPressure() {
 }
 
 // backTalk returns what a connection's reader has to say, unless something is under way on it.
-func (c *conn) backTalk() (said *flow.Pressing, calm bool) {
+func (c *conn) backTalk() (said *flow.FullSet, calm bool) {
 	if c.state != connUp || c.peer.Paused() || c.from.Paused() || len(c.back.flight) > c.back.head {
 		return nil, false
 	}
-	said = &flow.Pressing{}
+	said = &flow.FullSet{}
 	for _, in := range c.peer.inbound {
 		if in.conn == c && in.back != nil && in.back.gen == c.gen {
 			said = &in.back.pressing

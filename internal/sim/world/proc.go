@@ -192,7 +192,7 @@ func (p *Process) probed(body []byte, answer func(ack []byte)) {
 
 // control takes one control frame off the network.
 func (p *Process) control(from peer.ID, kind wire.Kind, body []byte) {
-	if kind.Room() == "replica" {
+	if kind.Owner() == wire.OwnerReplica {
 		replicated(p, from, kind, body)
 		return
 	}
@@ -387,7 +387,7 @@ func (p *Process) end(e *membership.Ended) {
 
 var endNames = map[membership.EndKind]string{membership.EndLeft: "left", membership.EndDowned: "downed",
 	membership.EndRemoved: "removed", membership.EndIsolated: "isolated", membership.EndJoinRefused: "join refused",
-	membership.EndJoinTimeout: "join timeout", membership.EndTwin: "yields to its twin"}
+	membership.EndJoinTimeout: "join timeout", membership.EndDuplicate: "yields to its twin"}
 
 // Crash kills the process. With reset the host answers for it; without, its peers hear nothing any more.
 func (p *Process) Crash(reset bool) {

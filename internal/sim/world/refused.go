@@ -27,13 +27,13 @@ type refusedOf struct {
 	to   peer.ID
 	list plane.Refusals
 
-	words flow.Words // of its connections that are over
+	words flow.ConsumedCounts // of its connections that are over
 }
 
 // refuse counts a message that is not delivered and lets its sender know: an ask is answered, a tell is reported.
 func (p *Process) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
-	hearer := plane.HearerOf(e.Flags)
-	if hearer == plane.HearsTransfer {
+	hearer := plane.NotifyTargetOf(e.Flags)
+	if hearer == plane.NotifyTransfer {
 		p.refuseLarge(from, e, why)
 		return
 	}
@@ -46,9 +46,9 @@ func (p *Process) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
 	p.World.place(e.Payload, p)
 	p.World.Watcher.Refuses(p, from, e)
 	switch {
-	case hearer == plane.HearsAnswer && from == p.ID:
+	case hearer == plane.NotifyAsker && from == p.ID:
 		p.answered(e.Corr, why, nil)
-	case hearer == plane.HearsAnswer:
+	case hearer == plane.NotifyAsker:
 		limit := p.LimitOf(route.TypeID(e.Type), why)
 		_ = (origin{p, from}).Reply(e.Corr, why, plane.AppendLimit(nil, limit, why))
 	case from == p.ID:

@@ -109,7 +109,7 @@ func (p *Process) arrives(in *inbound, from peer.ID, frame []byte) (consumed boo
 	}
 	n, of := len(frame), connection{in, in.gen}
 	switch plane.Gate(0).AtGate(wire.ParseHeader(frame).Kind, n, p.gate.kept, p.World.Config.Data.Keep) {
-	case plane.Kept:
+	case plane.GateQueue:
 		frame, gen := slices.Clone(frame), in.gen
 		p.World.Plane.Kept++
 		p.keeps(frame)
@@ -123,7 +123,7 @@ func (p *Process) arrives(in *inbound, from peer.ID, frame []byte) (consumed boo
 			}
 		}})
 		return false
-	case plane.NoPlace:
+	case plane.GateReject:
 		var e wire.Envelope
 		p.World.Plane.NoPlace++
 		if wire.ParseEnvelope(frame, &e) == nil {

@@ -64,8 +64,8 @@ func (w *World) EventText(e *membership.Event) string {
 			}
 		}
 		return text
-	case membership.TwinCluster:
-		return fmt.Sprintf("%s at %s", e.Kind, w.Name(peer.ID{Addr: e.Twin.Via}))
+	case membership.DuplicateCluster:
+		return fmt.Sprintf("%s at %s", e.Kind, w.Name(peer.ID{Addr: e.Duplicate.Via}))
 	case membership.SplitCluster:
 		return fmt.Sprintf("%s with %s", e.Kind, w.Name(e.By))
 	case membership.NotUpYet:

@@ -82,7 +82,7 @@ type Host struct {
 
 // yields has the next process go back to an older cluster, whatever this one did in the younger.
 func (h *Host) yields(e *membership.Ended) {
-	if e.Kind == membership.EndTwin {
+	if e.Kind == membership.EndDuplicate {
 		h.birth = 0
 	}
 }

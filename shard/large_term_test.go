@@ -1,4 +1,4 @@
-// What a proxy keeps of a type of many shards when shards move under a later reign.
+// What a proxy keeps of a type of many shards when shards move under a later coordinator term.
 
 package shard
 
@@ -65,7 +65,7 @@ func laterReign(t *testing.T, s Settings) (w *world, boss, owner, proxy *testNod
 		w.pass(time.Second)
 	}
 	boss, owner, proxy = w.nodes[1], w.nodes[2], w.nodes[3]
-	require.True(t, boss.stats(s).Reign.Ready)
+	require.True(t, boss.stats(s).Leading.Ready)
 	return w, boss, owner, proxy
 }
 
@@ -91,7 +91,7 @@ func TestMovesPassByWhoHasNoPartInThem(t *testing.T) {
 	require.Contains(t, boss.hosted, key(id, n))
 	require.Equal(t, 1, count(boss.events, MoveDone))
 	require.Zero(t, g.slots.Peek(n))
-	require.Empty(t, g.hand.passing)
+	require.Empty(t, g.hand.observed)
 
 	proxy.want(s, n)
 	asked := w.hold(wire.KindAskHomes)
@@ -127,7 +127,7 @@ func TestWhoWantsAShardThatMovesParks(t *testing.T) {
 	w.agree(s, n)
 }
 
-// Moves that pass by are forgotten with the owner, and with the reign.
+// Moves that pass by are forgotten with the owner, and with the coordinator term.
 func TestMovesThatPassByEnd(t *testing.T) {
 	s := Settings{Name: "ends", Shards: 8, Role: "hosts"}
 	w, boss, owner, proxy := laterReign(t, s)
@@ -135,17 +135,17 @@ func TestMovesThatPassByEnd(t *testing.T) {
 	begin := func() {
 		boss.do(MoveCommand{s.ID(), hostedBy(owner, s), boss.id})
 		require.True(t, w.take(wire.KindMoveShards, proxy))
-		require.Len(t, h.passing, 1)
+		require.Len(t, h.observed, 1)
 	}
 	begin()
 	h.heard(Number{h.newest.Term + 1, 0})
-	require.Empty(t, h.passing)
+	require.Empty(t, h.observed)
 	w.pass(time.Second)
 	begin()
 	owner.crash()
 	w.set(owner.id, membership.Down)
 	w.publish()
-	require.Empty(t, h.passing)
+	require.Empty(t, h.observed)
 }
 
 // hostedBy returns a shard that lives at a node.
