@@ -15,7 +15,7 @@
 //
 // # What must be equal on all nodes
 //
-// A node that differs from its cluster in one of these is not let in, and is told in what. Every other field of Config
+// A cluster refuses a node that differs from it in one of these; the error says in which. Every other field of Config
 // may differ from node to node.
 //
 //	Name, TLS or none, MaxPayload, Window
@@ -111,7 +111,7 @@ type (
 	//	Fence, Instance                         which instance of it, where that is known
 	//	Cause, Home                             why; where its shard goes
 	Ended = entity.Ended
-	// EndCause is why a watched entity has ended, or why nothing will be told of it.
+	// EndCause is why a watched entity has ended, or why its end will not be reported.
 	EndCause = entity.EndCause
 	// Around is called around each message of a type: Send where it is sent, Receive where it is handled
 	// (EntityType.Around).
@@ -174,7 +174,7 @@ const (
 	StopLeaving    = entity.StopLeaving    // the node leaves the cluster
 )
 
-// Why a watched entity has ended (Ended.Cause). docs/watches.md says when each is told.
+// Why a watched entity has ended (Ended.Cause). docs/watches.md says when each is reported.
 const (
 	EndedPassivated = entity.EndedPassivated // it let itself go, was idle, or was evicted
 	EndedPanicked   = entity.EndedPanicked   // a panic ended the instance

@@ -1,4 +1,4 @@
-// Answers: what an asker is told, in one byte and a text before it is an error again.
+// Answers: what an asker gets, in one byte and a text before it is an error again.
 
 package durable
 

@@ -149,7 +149,7 @@ func (l line) AskFunc(headers []byte, d time.Duration, id string, body []byte, d
 	return l.With(headers).AskFunc(d, id, body, done)
 }
 
-// On makes a type known to a node that is none of package kith's. What it returns is registered there by whoever calls
+// On makes a type known to a node that is none of package kith's. What it returns is registered there by the caller of
 // it: package durabletest, for nodes of a simulated cluster, which are all that node may be. Errors are those of
 // Register for what is wrong with t.
 func On[S, M, R any](node any, t Type[S, M, R]) (*Entities[M, R], kith.EntityType, error) {
@@ -286,7 +286,7 @@ func (t Type[S, M, R]) hosted(d *desk) func(context.Context, kith.ShardID, kith.
 //   - ErrTooLarge: the state that the handler left has more than MaxState bytes, or what it sent is too large. Nothing
 //     was written.
 //   - ErrOutboxFull, ErrNoType: the handler sent what can not be taken. Nothing was written.
-//   - store.ErrStoreWentBack: the store has lost what it had told as written: the type is stopped (Err).
+//   - store.ErrStoreWentBack: the store has lost what it had reported as written: the type is stopped (Err).
 func (e *Entities[M, R]) Ask(ctx context.Context, id string, m *M) (r R, err error) {
 	return e.ask(ctx, nil, id, m)
 }
@@ -311,7 +311,7 @@ func (e *Entities[M, R]) ask(ctx context.Context, headers []byte, id string, m *
 }
 
 // AskOnce is Ask for a message that may be repeated: all asks of an entity with one key have their effect once, and get
-// the same reply, on whatever owner, for as long as the type's SeenFor. So whoever gets an error that leaves open
+// the same reply, on whatever owner, for as long as the type's SeenFor. So a caller who gets an error that leaves open
 // whether the message has had its effect asks again with the same key. A message that is refused (ErrRejected) leaves
 // no key. key has 1 to MaxKey bytes, else ErrBadKey. Errors, beside those of Ask:
 //

@@ -20,7 +20,7 @@ const (
 	backoffMost  = time.Second
 )
 
-// reply is what somebody is told when a write is known; nobody when it answers no ask.
+// reply is the answer that an asker gets once a write is known; none when there was no ask.
 type reply struct {
 	ask   bool
 	token kith.ReplyToken
@@ -92,7 +92,7 @@ type keeper struct {
 	d     *desk
 	shard store.Shard
 	fence kith.Fence
-	turn  chan struct{} // holds one: whoever takes it may claim the shard
+	turn  chan struct{} // holds one: the goroutine that takes it may claim the shard
 	prior kith.Fence
 	owns  atomic.Bool // the shard is claimed
 
@@ -396,7 +396,7 @@ func lost(maybe bool) *failure {
 	return fails(codeLost, nil)
 }
 
-// die ends the keeper: what has not been sent gets failed. The batch that was sent is ended by whoever did.
+// die ends the keeper: what has not been sent gets failed. The goroutine that sent a batch ends it.
 func (k *keeper) die(batch []*pending, failed *failure, again bool) {
 	k.mu.Lock()
 	if k.dead != nil {

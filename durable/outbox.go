@@ -95,7 +95,7 @@ func (e *instance[S, M, R]) fills(w *store.Write, out []*parcel) {
 }
 
 // puts has a record written, with an outbox and reminders that it has already, and takes it as that of the entity.
-// False: nothing is written any more, and whoever asked has been told.
+// False: nothing is written any more, and the asker has its answer.
 func (e *instance[S, M, R]) puts(w *store.Write, out []*parcel, l reminders, ask reply) bool {
 	mailed := e.mailed || len(out) > 0
 	if failed := e.k.put(&e.head, *w, mailing{out, mailed}, ask); failed != nil {
@@ -163,7 +163,8 @@ func (e *instance[S, M, R]) encodes(tx *Tx[S]) (w store.Write, failed *failure) 
 	return w, nil
 }
 
-// settle has parcels leave the outbox of which something is known. What was not delivered is told, in the same commit.
+// settle has parcels leave the outbox of which something is known. What was not delivered is reported, in the same
+// commit.
 func (e *instance[S, M, R]) settle(c *kith.Context) *failure {
 	ok := []byte{byte(codeOK)}
 	x := &leave{gone: map[uint64]bool{}}

@@ -1,4 +1,4 @@
-// Reminders: messages of an entity to itself, for later: stored with its state, handled by whoever owns it then.
+// Reminders: messages of an entity to itself, for later: stored with its state, handled by its owner of that time.
 
 package durable
 

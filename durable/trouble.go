@@ -21,7 +21,7 @@ type trouble struct {
 	patience time.Duration // how long one call takes at most: who has not failed for longer calls no more
 
 	mu     sync.Mutex
-	shards map[any]time.Time // when the last call failed, of whoever makes it
+	shards map[any]time.Time // when the last call failed, by its caller
 	last   error             // what the last call that failed said
 	since  time.Time         // when the first of them failed
 	told   bool              // the last line said that they do

@@ -81,7 +81,7 @@ func (c *Context) outcome(err error, text []byte) {
 }
 
 // answer answers the ask unless it was answered before. A detached ask is answered too: this is an error or a panic,
-// and whoever holds the token can only be late.
+// and the holder of the token can only be late.
 func (c *Context) answer(reason route.Reason, text []byte) {
 	if c.from == nil || c.answered {
 		return

@@ -234,7 +234,7 @@ func (c *Context) StopReason() StopReason {
 //   - route.ErrStopped: the node has ended, or it has lost the shard: what the handler does is done for nothing;
 //   - route.ErrTimeout: the deadline has passed. That of an ask is the moment from which on its caller waits no more,
 //     where that is known;
-//   - route.ErrAskCancelled: whoever asked has given up before that, because its own context has ended. It is told when
+//   - route.ErrAskCancelled: the asker gave up before that, because its own context has ended. It is reported when
 //     it can be; not by nodes before wire version 10.
 //
 // It does not end when the call returns, so what the handler has begun may go on with it. Making it costs nothing but

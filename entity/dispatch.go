@@ -74,7 +74,8 @@ func PoisonContexts(s *Shard) {
 
 // Foresee looks up whose message one with that hash of its id will probably be. Who has several messages before it asks
 // for all of them first and then whether each Is that entity: the waits for memory of one are spent on the others. It
-// changes nothing and promises nothing; nil is as good an answer as any. Whoever may call Deliver may call it.
+// changes nothing and promises nothing; nil is as good an answer as any. The goroutine that may call Deliver may call
+// it.
 func (s *Shard) Foresee(hash uint64) *Entity {
 	if s.phase != serving { // Dispatch looks here first too: so this line of the shard is on its way as well
 		return nil
@@ -87,7 +88,7 @@ func (s *Shard) Foresee(hash uint64) *Entity {
 // has changed of what Next tells. The shard is Worker or Inline and has a CallFrame by Use; the caller looks at the
 // runtime's Now before and behind it and calls Took.
 //
-// A panic of the handler comes through, so that one guard serves for many messages: whoever called defers
+// A panic of the handler comes through, so that one guard serves for many messages: the caller defers
 //
 //	func() {
 //		if v := recover(); v != nil {
@@ -134,7 +135,7 @@ func (d *CallFrame) Recovered(v any) {
 }
 
 // Exited ends the call of a Worker or Inline handler that has ended its goroutine (runtime.Goexit), in a function that
-// is deferred there by whoever called Deliver, so that the shard can be stepped on. What the call left was seen to.
+// is deferred there by the caller of Deliver, so that the shard can be stepped on. What the call left was seen to.
 func Exited(s *Shard) {
 	if !s.inCall {
 		return

@@ -11,7 +11,7 @@ const recallAtOnce = 64
 type recalled struct {
 	ids  []string // those that were not looked at yet are from next on
 	next int
-	done func() // told when all have been
+	done func() // is called when all have been
 }
 
 // Recall has entities of a shard begin without a message, each unless it lives or rests after a failure, by the next

@@ -70,7 +70,7 @@ const minSlots = 16
 // table finds entities by id and keeps them in an order that is the same in every run with the same input.
 //
 // An entity lies within a few slots of the one that its id's hash names, so that a look-up touches a slot, the entity
-// and its id, and nothing else; a slot that is left is simply empty. The hash is the protocol's, and whoever chooses
+// and its id, and nothing else; a slot that is left is simply empty. The hash is the protocol's, and a user who chooses
 // ids can foresee it: those that find their window full in a table that is not lie in a map, whose hash nobody can.
 type table struct {
 	slots []slot // a power of two, or none

@@ -45,7 +45,7 @@ func (r *record) instance() uint32 {
 	return 0
 }
 
-// drops counts a record of a timer that is dropped; ends of others are told to nobody then.
+// drops counts a record of a timer that is dropped; ends of others are reported to nobody then.
 func (r *record) drops(t *Tally) {
 	if _, is := r.from.(*timer); is {
 		t.TimersDropped++

@@ -113,7 +113,7 @@ const maxRestarts = 1 << 20
 type ways uint8
 
 const (
-	watched  ways = 1 << iota // the runtime is told of each
+	watched  ways = 1 << iota // the runtime hears of each
 	enclosed                  // by an Around.Receive
 )
 

@@ -24,7 +24,7 @@ const (
 // ErrWatchesFull is returned by Watch when the entity has MaxWatches, or those of its node take MaxWatchBytes.
 var ErrWatchesFull = errors.New("kith: too many watches")
 
-// EndCause says why a watched entity has ended, or why nothing will be told of it.
+// EndCause says why a watched entity has ended, or why its end will not be reported.
 type EndCause uint8
 
 // The causes.
@@ -77,11 +77,11 @@ type Watcher struct {
 // of its methods calls back into a shard. Over, Room and Watched are called under the shard's lock, the others where
 // handlers run.
 type Watching interface {
-	// Watch has an instance of e told when the entity id of a type has ended. Repeating it changes nothing.
+	// Watch reports to an instance of e when the entity id of a type has ended. Repeating it changes nothing.
 	Watch(e *Entity, instance uint32, typ, id string) error
-	// Unwatch takes that back: it is not told any more.
+	// Unwatch takes that back: nothing is reported any more.
 	Unwatch(e *Entity, instance uint32, typ, id string)
-	// Due reports, once, whether a watch still stands whose end is about to be told. It stands no more then.
+	// Due reports, once, whether a watch still stands whose end is about to be reported. After that it stands no more.
 	Due(number uint64) bool
 	// Over ends all watches of e but those of one instance; zero: none lives.
 	Over(e *Entity, living uint32)
@@ -144,7 +144,7 @@ func (c *Context) Watch(typ, id string) error {
 	return w.Watch(c.e, c.e.instance, typ, id)
 }
 
-// Unwatch takes a watch of this instance back: nothing is told of it any more, also when its message waits already.
+// Unwatch takes a watch of this instance back: its end is not reported any more, even if the message already waits.
 func (c *Context) Unwatch(typ, id string) {
 	if kept(c) {
 		return

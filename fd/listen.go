@@ -18,7 +18,7 @@ type asked struct {
 	last time.Duration // stamp of the newest sign of life, or when it was asked first; what was forgiven counts as heard
 }
 
-// listening is to whom a node listens, at most maxAsked.
+// listening holds the members that a node listens to, at most maxAsked.
 type listening []asked
 
 // follow listens to ids in place of those before; who was among them stays as it is.

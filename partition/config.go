@@ -84,7 +84,7 @@ var (
 )
 
 // Config declares a partition. Path, Instances, Handoff, Role and Hint are to be the same on all nodes: where two
-// differ the one that was opened last stands for all, and both nodes are told (Partition.Err, a log line).
+// differ the one that was opened last stands for all, and both nodes report it (Partition.Err, a log line).
 type Config struct {
 	// Path names the partition in the whole cluster: "market/prices", at most 255 bytes and 16 segments.
 	Path string

@@ -178,7 +178,7 @@ func (p *Partition) forward(c *entity.Context, slot int, f *frame, to kith.ID, p
 	token := c.Detach()
 	answer := func(b []byte, err error) {
 		if err != nil {
-			_ = token.Fail(err) // who asked is told by its time limit
+			_ = token.Fail(err) // the asker sees it by its time limit
 			return
 		}
 		_ = token.Reply(b)
@@ -203,7 +203,7 @@ func onward(p *Partition, to kith.ID, slot int) (region *driver.Region, id strin
 	return room.region(), strconv.Itoa(slot), true
 }
 
-// refuse refuses a message: who asked gets the reason, who told gets the message back.
+// refuse refuses a message: an asker gets the reason, the sender of a tell gets the message back.
 func refuse(h *hub, c *entity.Context, path string, slot int, f *frame, why reason, payload []byte) error {
 	p := h.find(path)
 	if p != nil {

@@ -156,7 +156,7 @@ type Stats struct {
 	Sent      uint64 // messages and asks that were accepted here
 	Handled   uint64 // calls of instances here, of hand-offs that do not buffer
 	Forwarded uint64 // sent on from here, since the instance is elsewhere
-	Refused   uint64 // refused here, whoever sent them
+	Refused   uint64 // refused here, of any sender
 	Returned  uint64 // of this node's own that came back: Config.Refused
 	Moved     uint64 // instances that this node has handed over
 	Instances int    // here

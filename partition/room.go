@@ -271,7 +271,7 @@ func (r *room) give(ctx context.Context, c *Change, home kith.ID, known bool) {
 		return
 	case c.To.IsZero():
 	case known && home == c.To:
-	case m.Status == kith.Leaving && known && home != self: // the new one gets it from whoever has it
+	case m.Status == kith.Leaving && known && home != self: // the new one gets it from its present owner
 	default:
 		return
 	}

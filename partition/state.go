@@ -47,7 +47,7 @@ type hub struct {
 	began      time.Time
 	wake       chan struct{} // has room for one
 	stray      atomic.Uint64 // messages that nobody here reads
-	unreported atomic.Uint64 // refused messages of which no sender could be told
+	unreported atomic.Uint64 // refused messages that could be reported to no sender
 	left       atomic.Bool   // the node leaves, and hands its instances over no more
 
 	mu   sync.Mutex

@@ -6,6 +6,6 @@
 // value costs, which one to take, and what none of them promises.
 //
 // Values are immutable: a method that changes one returns the changed value and leaves the other as it was. Their zero
-// values are empty and ready. Whoever changes one says so by the identity of its node, which Update hands in: one
+// values are empty and ready. A node that changes one gives its identity, which Update hands in: one
 // identity must never change two copies of a value at a time.
 package replicated

@@ -89,7 +89,7 @@ func (LWWRegister[T]) Parse(b []byte) (LWWRegister[T], error) {
 	return done(l, &r)
 }
 
-// Fold returns the register: it has one write, whoever made it.
+// Fold returns the register: it has one write, of whatever node.
 func (l LWWRegister[T]) Fold(peer.ID) LWWRegister[T] { return l }
 
 // MVRegister holds the value of the last write, or several when they were written without knowledge of each other: the

@@ -1,4 +1,4 @@
-// Orders: a node is told, over the admin interface, to go over to another cluster.
+// Orders: the admin interface has a node go over to another cluster.
 
 package service
 

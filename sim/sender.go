@@ -73,7 +73,7 @@ type EntitySender struct{ e *Entity }
 // Sender returns what sends to the entity, and to no other: request.Ask(e.Sender(), "7", m).
 func (e *Entity) Sender() EntitySender { return EntitySender{e} }
 
-// check judges whom a message is for.
+// check judges for which entity a message is.
 func (s EntitySender) check(typ, id string) error {
 	if typ != s.e.typ.Name {
 		return fmt.Errorf("%w: %.80q, here is one of %q", route.ErrNotRegistered, typ, s.e.typ.Name)

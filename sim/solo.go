@@ -218,7 +218,7 @@ func (e *Entity) Suspend() {
 	e.r.life.Suspend()
 }
 
-// GiveUp has whoever asked last wait no longer, as one whose context has ended: Context of the handler, which has to be
+// GiveUp has the last asker wait no longer, as one whose context has ended: Context of the handler, which has to be
 // one of an ask with a time limit (Message.Within), ends because of route.ErrAskCancelled. Call it from
 // EntityConfig.Answer for the middle of a call, or later for an ask that the handler has detached.
 func (e *Entity) GiveUp() { e.r.cancels.Cancel(lifetime.Asked{Number: e.r.asks}) }

@@ -19,7 +19,7 @@ type soloWatch struct {
 	number   uint64
 }
 
-// Watches returns whom the entity watches, in the order in which it began.
+// Watches returns the entities that the entity watches, in the order in which it began to.
 func (e *Entity) Watches() (list []Watch) {
 	for _, w := range e.r.watches {
 		list = append(list, w.Watch)

@@ -285,7 +285,7 @@ func (s *Store) Hold(ctx context.Context, tx *sql.Tx, o Owner) error {
 
 // Within runs f in a transaction that only the owner of a shard can commit, and commits it. f must not end tx, and may
 // refer to no other connection that waits for it. An error of f, or a panic, rolls all back. ErrFenced, ErrNotClaimed:
-// f was not called. ErrUnknown: the commit has failed; whether all or nothing was written is found by whoever reads
+// f was not called. ErrUnknown: the commit has failed; whether all or nothing was written is known to a reader
 // after Load or Claim.
 func (s *Store) Within(ctx context.Context, o Owner, f func(tx *sql.Tx) error) error {
 	err := s.transact(ctx, func(tx *sql.Tx) error {

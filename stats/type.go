@@ -60,7 +60,7 @@ type TypeCalls struct {
 
 // Cancels counts asks whose askers have given up before their time was over, as their contexts had ended.
 type Cancels struct {
-	Told   uint64 // asks of this node that their receivers were told of
+	Told   uint64 // cancelled asks of this node of which their receivers heard
 	Untold uint64 // of which they could not be told: no room on the way, or a wire version before 10
 	Ended  uint64 // contexts of handlers here that have ended for it
 }

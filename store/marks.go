@@ -21,7 +21,7 @@ const (
 // Mark is what an entity remembers of one sender of messages, or of one key of a caller. What a store returns belongs
 // to the caller.
 type Mark struct {
-	// From says of whom: 1 to MaxFrom bytes, as its writer chooses.
+	// From names the sender: 1 to MaxFrom bytes, as its writer chooses.
 	From string
 	// Number is that of the last message, 1 to 2^63-1.
 	Number uint64

@@ -1,4 +1,4 @@
-// Topics of a node: what they share, how messages come and go, who is told when subscribers do.
+// Topics of a node: what they share, how messages come and go, which nodes hear of subscribers that do.
 
 package topic
 

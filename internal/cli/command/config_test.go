@@ -13,6 +13,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,7 +178,7 @@ func setting(w *bytes.Buffer, f *kong.Flag) {
 	case what == "time.Duration":
 		what = "duration"
 	case f.Enum != "":
-		what = strings.Join(f.EnumSlice(), ", ")
+		what = strings.Join(slices.DeleteFunc(f.EnumSlice(), func(v string) bool { return v == "" }), ", ")
 	case f.Tag.Type == "existingfile":
 		what = "path of a file"
 	case what == "string":
@@ -185,7 +186,10 @@ func setting(w *bytes.Buffer, f *kong.Flag) {
 	case strings.Contains(what, "int"):
 		what = "whole number"
 	}
-	if f.HasDefault {
+	switch {
+	case f.HasDefault && f.Default == "":
+		what += "; default none"
+	case f.HasDefault:
 		what += "; default `" + f.Default + "`"
 	}
 	fmt.Fprintf(w, "| `%s` | `%s` | %s | %s |\n", f.Name, settings.Env(f.Name), what,

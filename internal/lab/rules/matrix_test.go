@@ -83,14 +83,12 @@ var matrix = map[string]string{
 	"internal/core/partition": "cluster peer wire",
 	"members":                 "cluster gossip fd peer wire internal/core/partition",
 	"membership":              "gossip fd peer wire cluster members internal/core/partition",
-	"crdt":                    "gossip peer wire",
 	"sbr":                     "membership peer",
-	"singleton":               "membership peer wire",
 	"shard":                   "internal/core/loads shard/strategy membership flow sparse route peer wire",
 	"shard/strategy":          "cluster route peer wire",
 	"bootstrap/formation":     "peer wire",
 	"shutdown":                "membership route peer",
-	"node": "cluster hello membership sbr singleton shard crdt courier " +
+	"node": "cluster hello membership sbr shard courier " +
 		"route peer stats wire internal/core/watch",
 	// what a node was given, in a ring, and given again
 	"internal/core/flight": "node membership fd shard shard/strategy route peer wire courier internal/core/watch",
@@ -122,7 +120,7 @@ var matrix = map[string]string{
 		"internal/core/flight internal/core/leases stats wire ringbuf internal/base/feed internal/core/survey " +
 		"shard/strategy internal/base/logs " +
 		"internal/base/fileid internal/base/life internal/base/files internal/base/callback internal/base/incall",
-	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
+	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity route peer stats " +
 		"internal/core/leases",
 	"admin":    "root latency internal/base/localname internal/base/logs internal/base/refuse internal/base/door",
 	"examples": "root replicated topic partition service",
@@ -216,8 +214,8 @@ var layers = []string{
 	"plane lifetime internal/core/leases store store/storetest transport fd fd/fdtest gossip courier " +
 		"internal/base/contract hello trust loop " +
 		"internal/core/replica internal/core/watch internal/core/quorum",
-	"membership crdt members",
-	"shard shard/strategytest sbr sbr/leasetest singleton bootstrap/formation shutdown",
+	"membership members",
+	"shard shard/strategytest sbr sbr/leasetest bootstrap/formation shutdown",
 	"node exec internal/core/survey internal/core/flight internal/runtime/replicas",
 	"driver sim/setup world check storm sim scale proof model internal/sim/model/once " +
 		"internal/sim/model/quorum internal/sim/starts",

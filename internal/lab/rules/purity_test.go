@@ -12,8 +12,8 @@ import (
 )
 
 // pure packages are stepped: the same inputs give the same effects, in the simulator and on real sockets.
-var pure = strings.Fields(`wire peer route flow hello plane entity gossip fd courier cluster members membership crdt
-	shard shard/strategy sbr singleton bootstrap/formation node sparse internal/base/enum
+var pure = strings.Fields(`wire peer route flow hello plane entity gossip fd courier cluster members membership
+	shard shard/strategy sbr bootstrap/formation node sparse internal/base/enum
 	internal/core/replica internal/core/partition internal/core/watch internal/core/quorum`)
 
 // bannedImports bring threads, clocks, randomness, I/O or logs; a row covers the packages below it too.
