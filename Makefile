@@ -36,13 +36,16 @@ run: $(if $(filter --durable,$(ARGS)),build-bank,build) ## run nodes with demo e
 	@if [ -t 0 ]; then set -m; $(SHOWN); else exec $(SHOWN); fi
 
 # The example is a module of its own, since it links SQLite.
-.PHONY: build-bank test-bank
+.PHONY: build-bank test-bank test-dispatch
 build-bank: ## build bin/bank, the example of durable entities
 	@mkdir -p $(BIN)
 	@cd examples/bank && $(GO) build -o ../../$(BIN)/bank .
 
 test-bank: ## vet and test examples/bank, a module of its own; needs its modules, from the network or the cache
 	@cd examples/bank && $(GO) vet ./... && $(GO) test -count=1 -timeout $(LIMIT) ./...
+
+test-dispatch: ## vet and test examples/dispatch, a module of its own; needs its modules, from the network or the cache
+	@cd examples/dispatch && $(GO) vet ./... && $(GO) test -count=1 -timeout $(LIMIT) ./...
 
 test: ## vet and run all tests, shuffled; needs no network beyond loopback
 	$(GO) vet ./...
