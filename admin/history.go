@@ -91,8 +91,9 @@ func gradeOf(e *kith.Event) string {
 			return gradeNews // its next process is here
 		}
 		return gradeBad
-	case kith.UnreachableMember, kith.MemberQuarantined, kith.ConvergenceBlocked, kith.SelfSuspected, kith.DuplicateCluster,
-		kith.SplitCluster, kith.SettingsDiffer, kith.FormingHeld, kith.NodeSuspended, kith.NotUpYet, kith.JoinPutOff:
+	case kith.UnreachableMember, kith.MemberQuarantined, kith.ConvergenceBlocked, kith.SelfSuspected,
+		kith.DuplicateCluster, kith.SplitCluster, kith.SettingsDiffer, kith.FormingHeld, kith.NodeSuspended,
+		kith.NotUpYet, kith.JoinPutOff:
 		return gradeBad
 	case kith.MemberUp, kith.ReachableMember, kith.ConvergenceRestored, kith.NodeResumed, kith.OutageOver,
 		kith.ClusterFormed:

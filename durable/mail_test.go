@@ -70,8 +70,8 @@ func TestSilentReceiversLeaveRoom(t *testing.T) {
 	require.NotEmpty(t, l.done, "the next ones go")
 }
 
-// TestOutboxesAreNotWaitedFor: a store that does not answer which outboxes there are is asked again: it is waited for no
-// longer than for any call (DUR-1).
+// TestOutboxesAreNotWaitedFor: a store that does not answer which outboxes there are is asked again: it is waited for
+// no longer than for any call (DUR-1).
 func TestOutboxesAreNotWaitedFor(t *testing.T) {
 	s := store.Memory()
 	s.Fail(func(store.Call) store.Fate { return store.Fate{Before: make(chan struct{})} })

@@ -3,7 +3,7 @@
 package quorum
 
 import (
-	"encoding/binary"
+	"cmp"
 	"slices"
 
 	"github.com/kith-io/kith/peer"
@@ -16,7 +16,7 @@ const hintBit = 1 << 63
 // mostDelivered is how many hints a round sends.
 const mostDelivered = 64
 
-func hintKey(number uint64) []byte { return binary.BigEndian.AppendUint64([]byte{'h'}, number) }
+func hintKey(number uint64) []byte { return wire.AppendU64([]byte{'h'}, number) }
 
 // hint keeps a write for a replica, unless there are too many.
 func (d *shelf) hint(to peer.ID, key []byte, e Entry) {
@@ -37,12 +37,14 @@ func (d *shelf) hint(to peer.ID, key []byte, e Entry) {
 
 // loadHints reads the hints of a disk.
 func (d *shelf) loadHints() error {
+	defer func() { slices.SortFunc(d.hints, func(a, b *hint) int { return cmp.Compare(a.number, b.number) }) }()
 	return d.disk.Each([]byte{'h'}, nil, func(k, v []byte) bool {
 		r := wire.NewReader(0, v)
 		h := &hint{to: peer.ReadID(&r), at: int64(r.U64()), key: slices.Clone(r.Bytes(d.cfg.MaxKey))}
 		h.entry = ReadEntry(&r, d.cfg.maxEntry(), d.cfg.MaxValue).own()
-		if r.Done() == nil && len(k) == 9 {
-			h.number, h.size = binary.BigEndian.Uint64(k[1:]), len(h.key)+h.entry.size()
+		at := wire.NewReader(0, k[1:])
+		if h.number = at.U64(); r.Done() == nil && at.Done() == nil {
+			h.size = len(h.key) + h.entry.size()
 			d.hinted = max(d.hinted, h.number)
 			d.hints = append(d.hints, h)
 		}

@@ -4,17 +4,14 @@ package quorum
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
 )
-
-// MembersCommand says which replicas there are, by the ids of their disks, and which of them answer.
-type MembersCommand struct{ All, Up peer.Set }
 
 // ring is the members, and the replicas of each group.
 type ring struct {
@@ -44,7 +41,7 @@ func replicasOf(group uint8, members peer.Set, n int) []peer.ID {
 	}
 	all := make([]weighed, len(members))
 	for i, id := range members {
-		all[i] = weighed{id, xxhash.Sum64(binary.LittleEndian.AppendUint16(peer.AppendAddr(nil, id.Addr), uint16(group)))}
+		all[i] = weighed{id, xxhash.Sum64(wire.AppendU16(peer.AppendAddr(nil, id.Addr), uint16(group)))}
 	}
 	slices.SortFunc(all, func(a, b weighed) int { return cmp.Or(cmp.Compare(b.w, a.w), a.id.Compare(b.id)) })
 	out := make([]peer.ID, 0, n)
