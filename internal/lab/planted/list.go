@@ -117,7 +117,7 @@ var nodeBugs = []bug{
 	{
 		Name: "given-up-shard-starts-beside-its-handler", Rules: "hosted-twice",
 		Package: "./shard", Run: "TestGivenUpShardEndsBeforeItLivesAgain",
-		In: "shard.Machine.onHost", Old: "case s.living == stopping, s.ending:", New: "case s.living == stopping:",
+		In: "shard.Machine.onHost", Old: "case s.host == stopping, s.ending:", New: "case s.host == stopping:",
 	},
 	{
 		Name: "a-sleeper-confirms-another", Rules: "sleepers-confirm",
@@ -220,7 +220,7 @@ var nodeBugs = []bug{
 	{
 		Name: "headers-of-a-message-stay-for-the-next", Rules: "headers",
 		Package: "./entity", Run: "TestHeadersGoOnByTheHandlersWord",
-		In: "entity.Context.open", Old: "c.limit, c.headers = 0, nil", New: "c.limit = 0",
+		In: "entity.Context.open", Old: "c.limit, c.headers, c.sends = 0, nil, nil", New: "c.limit, c.sends = 0, nil",
 	},
 
 	// What runs in an entity.

@@ -44,11 +44,6 @@ var moveBugs = []bug{
 		New: "!s.Fits(frames, bytes): return nil, Rest, l.ExpressMarker(m)",
 	},
 	{
-		Name: "loop-handles-as-it-reads-in-a-move", Rules: "relief",
-		Package: "./internal/sim/world", Run: "TestSlowLoopHandsOver",
-		In: "internal/core/plane.ReadsOn", Old: "moving > 0 || kept > 0", New: "moving > 1<<20 || kept > 0",
-	},
-	{
 		Name: "slot-stays-open-beside-a-large-message", Rules: "large-holds", Seeds: 60,
 		In:  "internal/core/flow.Slot.Hold",
 		Old: "if s.state.Open() {", New: "if false {",
