@@ -263,6 +263,9 @@ func TestModelLine(t *testing.T) {
 	require.Equal(t, env.ExitFailed, code)
 	require.Contains(t, out, "a torn write, the last entry is gone\n")
 	require.Contains(t, out, "     LOST: f3 serves without position 1, a batch of f1, of which f1 was told\nquorum {")
+	code, out, _ = program(t, "model", "--break=gives-up")
+	require.Equal(t, env.ExitFailed, code)
+	require.Contains(t, out, "     TWO OWNERS: a member has taken its shards, and it handles\nsession {")
 	for _, wrong := range []string{"--run=nothing", "--break=nothing", "--workers=0", "--states=0"} {
 		code, _, _ = program(t, "model", wrong)
 		require.Equal(t, env.ExitUsage, code, wrong)

@@ -1,5 +1,5 @@
 // lab model: every order of events in a small cluster whose shards move, between durable entities that send to one
-// another, and on the disks of a quorum, and what each rule of these is there for.
+// another, on the disks of a quorum and with session leases, and what each rule of these is there for.
 
 package main
 
@@ -16,6 +16,7 @@ import (
 	"github.com/kith-io/kith/internal/sim/model"
 	"github.com/kith-io/kith/internal/sim/model/once"
 	"github.com/kith-io/kith/internal/sim/model/quorum"
+	"github.com/kith-io/kith/internal/sim/model/session"
 )
 
 // modelCmd is the flags of lab model.
@@ -66,7 +67,10 @@ func (c *modelCmd) Run(e *env.Env) error {
 		return nil
 	}
 	violations, missed := c.wish().once(e)
-	more, unneeded := c.wish().quorum(e)
+	for _, others := range []func(*env.Env) (violations, missed int){c.wish().quorum, c.wish().session} {
+		more, unneeded := others(e)
+		violations, missed = violations+more, missed+unneeded
+	}
 	o := model.Options{Runs: c.runs(), Needs: model.Needs(), States: c.States, Workers: c.Workers}
 	switch {
 	case c.wish().ofOthers():
@@ -89,7 +93,7 @@ func (c *modelCmd) Run(e *env.Env) error {
 	if err := cli.Line(e.Stdout, "model", r); err != nil {
 		return err
 	}
-	violations, missed = violations+more+r.Violations, missed+unneeded+len(r.Missed)
+	violations, missed = violations+r.Violations, missed+len(r.Missed)
 	if violations+missed > 0 {
 		return fmt.Errorf("%w: %d violations, %d rules that nothing needs", errModel, violations, missed)
 	}
@@ -135,6 +139,9 @@ func (c *modelCmd) list(e *env.Env) {
 		fmt.Fprintln(e.Stdout, "run ", r.Name)
 	}
 	for _, r := range quorum.Runs(true) {
+		fmt.Fprintln(e.Stdout, "run ", r.Name)
+	}
+	for _, r := range session.Runs() {
 		fmt.Fprintln(e.Stdout, "run ", r.Name)
 	}
 	for _, r := range allRules() {

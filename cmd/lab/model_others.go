@@ -13,6 +13,7 @@ import (
 	"github.com/kith-io/kith/internal/sim/model"
 	"github.com/kith-io/kith/internal/sim/model/once"
 	"github.com/kith-io/kith/internal/sim/model/quorum"
+	"github.com/kith-io/kith/internal/sim/model/session"
 )
 
 // wish is which runs are to be made, and how.
@@ -23,16 +24,18 @@ type wish struct {
 }
 
 // allRules returns the names of the rules of all models.
-func allRules() []string { return slices.Concat(model.Rules(), once.Rules(), quorum.Rules()) }
+func allRules() []string {
+	return slices.Concat(model.Rules(), once.Rules(), quorum.Rules(), session.Rules())
+}
 
 // ofOthers reports whether the rule that is switched off is one of these models.
 func (c wish) ofOthers() bool {
-	return slices.Contains(once.Rules(), c.broken) || slices.Contains(quorum.Rules(), c.broken)
+	return slices.Contains(allRules()[len(model.Rules()):], c.broken)
 }
 
 // others returns how many runs of these models have names that begin as wanted.
 func (c wish) others() int {
-	return len(c.onceModel().wanted(c)) + len(c.quorumModel().wanted(c))
+	return len(c.onceModel().wanted(c)) + len(c.quorumModel().wanted(c)) + len(c.sessionModel().wanted(c))
 }
 
 // other is a model beside that of hand-off.
@@ -55,6 +58,12 @@ func (c wish) quorumModel() other[quorum.Config] {
 	return other[quorum.Config]{quorum.Runs(!c.small), quorum.Needs(),
 		func(r quorum.Config) string { return r.Name }, ours,
 		func(r quorum.Config) bool { return r.Broken == rule }, func(r *quorum.Config) { r.Broken = rule }}
+}
+
+func (c wish) sessionModel() other[session.Config] {
+	rule, ours := session.RuleOf(c.broken)
+	return other[session.Config]{session.Runs(), session.Needs(), func(r session.Config) string { return r.Name }, ours,
+		func(r session.Config) bool { return r.Broken == rule }, func(r *session.Config) { r.Broken = rule }}
 }
 
 // wanted returns the runs whose names begin as wanted.
@@ -114,8 +123,25 @@ func (c wish) quorum(e *env.Env) (violations, missed int) {
 	return r.Violations, len(r.Missed)
 }
 
-// asOnce returns what the one model found in the words of the other, which are the same.
-func asOnce(all []quorum.Found) (found []once.Found) {
+// session makes the runs of the model of session leases, and prints its line.
+func (c wish) session(e *env.Env) (violations, missed int) {
+	runs, needs := c.sessionModel().choose(c)
+	if len(runs) == 0 {
+		return 0, 0
+	}
+	r := session.Prove(runs, needs, c.states)
+	if !c.json {
+		c.tell(e, asOnce(r.Found), asOnce(r.Failed), r.Missed)
+		for i := range r.Failed {
+			r.Failed[i].Steps = nil
+		}
+		_ = cli.Line(e.Stdout, "session", r)
+	}
+	return r.Violations, len(r.Missed)
+}
+
+// asOnce returns what one model found in the words of another, which are the same.
+func asOnce[F quorum.Found | session.Found](all []F) (found []once.Found) {
 	for _, f := range all {
 		found = append(found, once.Found(f))
 	}

@@ -111,6 +111,8 @@ var matrix = map[string]string{
 	"internal/sim/model/once": "",
 	// fenced records on the disks of N members as a model, in the same way
 	"internal/sim/model/quorum": "",
+	// session leases as a model, in the same way
+	"internal/sim/model/session": "",
 	// real nodes that find each other by DNS
 	"internal/lab/bootruns": "",
 	// starts of nodes that know nobody, simulated
@@ -144,7 +146,7 @@ var matrix = map[string]string{
 		"internal/core/flight discovery lease internal/base/logs internal/base/files",
 	// the laboratory: what proves and measures
 	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/cli/fleet internal/lab/chaos " +
-		"internal/sim/model/once internal/sim/model/quorum " +
+		"internal/sim/model/once internal/sim/model/quorum internal/sim/model/session " +
 		"internal/lab/rolling internal/lab/shardscale internal/sim/starts internal/lab/bootruns internal/lab/instances " +
 		"internal/lab/durables",
 
@@ -218,7 +220,7 @@ var layers = []string{
 	"shard shard/strategytest sbr sbr/leasetest bootstrap/formation shutdown",
 	"node exec internal/core/survey internal/core/flight internal/runtime/replicas",
 	"driver sim/setup world check storm sim scale proof model internal/sim/model/once " +
-		"internal/sim/model/quorum internal/sim/starts",
+		"internal/sim/model/quorum internal/sim/model/session internal/sim/starts",
 	root,
 	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program replicated " +
 		"replicated/replicatedtest topic partition durable durable/durabletest delivery sqlfence service " +
