@@ -105,7 +105,7 @@ func TestRunWithCertificates(t *testing.T) {
 			"--tls-ca", dir + "/ca.crt"}
 	}
 	code, _, errs := program(t, run("n2")...)
-	require.Equal(t, env.ExitFailed, code)
+	require.Equal(t, env.ExitUsage, code)
 	require.Contains(t, errs, "this node's own certificate would be refused")
 	cmd, _, stderr := spawn(t, run("n1")...)
 	log := until(t, stderr, "event=node-started")
@@ -199,7 +199,7 @@ func TestRunWithRevoked(t *testing.T) {
 			"--tls-crl", pki.CRLPath(dir)}
 	}
 	code, _, errs := program(t, run("n2")...)
-	require.Equal(t, env.ExitFailed, code)
+	require.Equal(t, env.ExitUsage, code)
 	require.Contains(t, errs, "is revoked by")
 	cmd, _, stderr := spawn(t, run("n1")...)
 	until(t, stderr, "event=node-started")

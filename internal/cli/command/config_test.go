@@ -51,7 +51,7 @@ func TestConfig(t *testing.T) {
 		require.Equal(t, env.ExitUsage, code)
 		require.Empty(t, out)
 		for _, want := range []string{"bad.yaml:1: nmae is no setting", "bad.yaml:3: --join-timeout is negative",
-			`bad.yaml:2: kith: bad configuration: Listen "10.0.0.1:1" is not loopback`} {
+			`bad.yaml:2: bad configuration: Listen "10.0.0.1:1" is not loopback`} {
 			require.Contains(t, errs, want)
 		}
 	}
@@ -86,11 +86,11 @@ func TestConfigCheckReadsFiles(t *testing.T) {
 	n1 := fmt.Sprintf(tls, "n1")
 	for text, want := range map[string]string{
 		n1 + "data-dir: made/at/start\n":                          "",
-		fmt.Sprintf(tls, "n3"):                                    "kith.yaml:4: --tls-cert: kith: bad configuration: TLS",
+		fmt.Sprintf(tls, "n3"):                                    "kith.yaml:4: --tls-cert: bad configuration: TLS",
 		fmt.Sprintf(tls, "n2"):                                    "this node's own certificate would be refused",
 		n1 + "tls-crl: none.crl\n":                                "none.crl",
 		strings.Replace(n1, "ca.crt", "bad.pem", 1):               "authorities bad.pem",
-		n1 + "data-dir: other\n":                                  "kith.yaml:5: --data-dir: kith: record of the membership",
+		n1 + "data-dir: other\n":                                  "kith.yaml:5: --data-dir: record of the membership",
 		strings.Replace(n1, "n1.key", "n2.key", 1):                "private key does not match",
 		n1 + "data-dir: n1.crt/below\n":                           "n1.crt/below",
 		n1 + "data-dir: other\ntls-verify-host: maybe\n":          "kith.yaml:6",

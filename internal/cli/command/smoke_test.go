@@ -256,7 +256,7 @@ func TestRunOnATakenPort(t *testing.T) {
 	second, _, errs := spawn(t, "run", "--listen="+addr)
 	log := rest(errs)
 	require.Error(t, second.Wait())
-	require.Equal(t, env.ExitFailed, second.ProcessState.ExitCode())
+	require.Equal(t, env.ExitUsage, second.ProcessState.ExitCode())
 	require.Contains(t, log, addr)
 	require.NoError(t, first.Process.Signal(syscall.SIGINT))
 	rest(stderr)
