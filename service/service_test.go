@@ -328,7 +328,7 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 			return nil
 		})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	require.Equal(t, kith.ExitFailed, kith.ExitCode(err))
+	require.Equal(t, kith.ExitUsage, kith.ExitCode(err))
 	require.Equal(t, kith.ReasonSignal, why, "it leaves, with its function")
 }
 
