@@ -67,7 +67,7 @@ func TestEntityRecordsACall(t *testing.T) {
 	c := e.Do(sim.Message{Payload: []byte("10"), Headers: []byte("trace"), Ask: true, Within: time.Second})
 	reply, err := c.Reply()
 	require.NoError(t, err)
-	require.Equal(t, "best a1 7.2.3", string(reply))
+	require.Equal(t, "best a1 00000000000000070000000200000003", string(reply))
 	require.Equal(t, []sim.Sent{{Type: "bank", ID: "b", Payload: []byte("10"), Headers: []byte("trace"), Ask: true,
 		Within: time.Second}}, c.Sent)
 	require.Equal(t, []sim.Timer{{Name: "close", In: time.Minute}}, e.Timers())
@@ -195,7 +195,7 @@ func ExampleNewEntity() {
 		fmt.Printf("told the %s %q, %v\n", c.Sent[0].Type, c.Sent[0].Payload, c.Stopped)
 	}
 	// Output:
-	// best lot-7 1.1.1, <nil>
+	// best lot-7 00000000000000010000000100000001, <nil>
 	// kith: handler returned an error: too low
 	// told the hall "close 10", [passivated]
 }
