@@ -56,7 +56,7 @@ NESTED = $(patsubst %go.mod,%%,$(filter-out ./go.mod,$(shell find . -name go.mod
 LONG = $(filter-out $(NESTED),$(sort $(dir $(shell grep -rlF 'long.Test(t)' --include='*_test.go' .))))
 .PHONY: test-long
 test-long: ## the tests that take minutes, or want the machine for themselves: benchmarks, releases, long storms, real clusters
-	KITH_LONG=1 $(GO) test -count=1 -p 1 -timeout $(LIMIT) -run '^TestLong' $(LONG)
+	KITH_LONG=1 $(GO) test -count=1 -p 1 -timeout $(LIMIT) -run '^TestLong' -skip '^TestLongPlantedMistakes$$' $(LONG)
 
 # What is decided by values alone: no socket, no process, no clock.
 PURE = ./wire ./ringbuf ./gossip ./fd/... ./membership ./cluster ./peer ./route ./sbr/... ./shutdown ./stats ./entity \
@@ -144,6 +144,7 @@ partitions: build ## instances of partitions on NODES=5 real processes: moves, a
 
 planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
 	@$(GO) run ./internal/lab/planted $(ARGS)
+	@KITH_LONG=1 $(GO) test -count=1 -timeout $(LIMIT) -run '^TestLongPlantedMistakes$$' ./internal/lab/durables
 
 fuzz: ## run every fuzz target for FUZZTIME=10s, or 5000000x; PKG=./wire picks packages, TARGET=Hello targets
 	@GO="$(GO)" TARGET="$(TARGET)" PARALLEL="$(PARALLEL)" .ci/fuzz $(FUZZTIME) $(PKG)
