@@ -22,7 +22,7 @@ const snapshotKind = "snapshot"
 // event is the data of one event of membership.
 type event struct {
 	Kind     string    `json:"kind"`
-	At       time.Time `json:"at"` // when this node told of it, on its clock
+	At       time.Time `json:"at"` // when this node reported it, on its clock
 	Reason   string    `json:"reason,omitempty"`
 	Member   *member   `json:"member,omitempty"`
 	Previous string    `json:"previous,omitempty"`

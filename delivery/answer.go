@@ -85,7 +85,7 @@ const maxText = 1 << 10
 
 func cut(text string) string { return text[:min(len(text), maxText)] }
 
-// answer is the failure as it goes to whoever asked.
+// answer is the failure as the asker gets it.
 func (f *failure) answer() []byte { return append([]byte{byte(f.code)}, f.text...) }
 
 // answered returns what an answer brings, or its error.

@@ -326,7 +326,7 @@ func TestNobodyToDeliverTo(t *testing.T) {
 	require.Zero(t, page[0].Tries)
 }
 
-// TestNoConsumer: a type that Consumer did not make is told of in the dead letter (SHD-10).
+// TestNoConsumer: the dead letter names a type that Consumer did not make (SHD-10).
 func TestNoConsumer(t *testing.T) {
 	t.Parallel()
 	n := start(t)

@@ -82,7 +82,7 @@ func (d *desk) within() (context.Context, context.CancelFunc) {
 	return d.ground.Within(d.ctx, d.patience)
 }
 
-// spawn runs f beside whoever calls it, who may hold locks.
+// spawn runs f beside its caller, which may hold locks.
 func (d *desk) spawn(f func()) { d.ground.Begin(f) }
 
 // begins returns a number that those of an owner before are below, as long as clocks do not go back: so numbers go on

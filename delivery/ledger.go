@@ -30,7 +30,7 @@ type op struct {
 	request
 	m     *message // that is stored, acknowledged, buried or sent again; else nil
 	kind  opKind
-	ask   kith.ReplyToken // of whoever waits for it
+	ask   kith.ReplyToken // of the asker that waits for it
 	asked bool
 	at    time.Time // since when it waits
 }
@@ -49,7 +49,7 @@ const (
 	opDrop                  // look for one, for opDiscard
 )
 
-// answer tells whoever waits.
+// answer replies to the asker that waits.
 func (o *op) answer(b []byte) {
 	if !o.asked {
 		return

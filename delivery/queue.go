@@ -173,7 +173,7 @@ func Register(node *kith.Node, q Queue) (*Producer, error) {
 }
 
 // On makes a queue known to a node that is none of package kith's; to names the type that messages are for. What it
-// returns is registered there by whoever calls it: package durabletest, for nodes of a simulated cluster, which are all
+// returns is registered there by its caller: package durabletest, for nodes of a simulated cluster, which are all
 // that node may be. Errors are those of Register for what is wrong with q.
 func On(node any, to string, q Queue) (*Producer, kith.EntityType, error) {
 	n, ok := node.(ground.Node)
@@ -228,7 +228,7 @@ func (q Queue) entityType(d *desk) kith.EntityType {
 // owner is the entity of a shard.
 type owner struct{ d *desk }
 
-// Stop waits until what the shard has taken is stored, so that whoever asked hears of it before the next owner claims.
+// Stop waits until what the shard has taken is stored, so that the asker hears of it before the next owner claims.
 func (o owner) Stop(c *kith.Context) {
 	if l := o.d.ledger(c.Shard, c.Fence); l != nil {
 		l.settles(c.Context())
