@@ -33,8 +33,8 @@ func (p *promise) note(now time.Duration, v *membership.View) {
 	}
 }
 
-// compare refuses a registration under other settings than the cluster's. The coordinator hears of it: when all who had
-// registered the type under its settings have gone, it gives way.
+// compare refuses a registration under other settings than the cluster's. The refusal reaches the coordinator, which
+// gives way once every member that registered the type under its settings has gone.
 func (m *Machine) compare(t *typ, s Settings) error {
 	if c := t.coord; c != nil && c.settings != s {
 		if !c.forsaken() {
@@ -59,8 +59,8 @@ func (m *Machine) stays(id peer.ID) bool {
 	return ok && (mb.Status.Working() || mb.Status == membership.Joining || mb.Status == membership.WeaklyUp)
 }
 
-// forsaken reports whether nothing is owned in a coordinator term, and nobody who stays has registered the type under
-// its settings.
+// forsaken reports whether nothing is owned in a coordinator term, and no member that stays has registered the type
+// under its settings.
 func (c *coordinator) forsaken() bool {
 	if r := c.t.region; !c.ready || c.owned > 0 || r != nil && r.refused == nil && r.settings == c.settings {
 		return false
@@ -73,8 +73,8 @@ func (c *coordinator) forsaken() bool {
 	return true
 }
 
-// giveWay ends a forsaken coordinator term, and binds all who promised to it to other settings, so that they agree to a
-// coordinator term under those.
+// giveWay ends a forsaken coordinator term, and binds all members that promised to it to other settings, so that they
+// accept a coordinator term under those.
 func (m *Machine) giveWay(t *typ, s Settings) {
 	h := m.head(t.id, t.coord.term)
 	m.endCoordinator(t)
@@ -127,10 +127,10 @@ func (m *Machine) agrees(t *typ, from peer.ID, w reportWanted) bool {
 	return false
 }
 
-// contradicted ends a coordinator term that one refused who goes by other settings. It was not ready and had found
-// nothing that is owned under its own, so it gave out nothing. Those who registered with it are told, as this node's
-// own region is: there may be no coordinator under the others to tell them. Where this node coordinates under the
-// others too, it begins anew with them.
+// contradicted ends a coordinator term that a member with other settings refused. The term was not ready and had found
+// no shard owned under its own settings, so it allocated none. It notifies the members that registered with it, and
+// this node's own region: there may be no coordinator under the other settings to do so. Where this node coordinates
+// under the others too, it begins anew with them.
 func (m *Machine) contradicted(t *typ, n nak) {
 	c := t.coord
 	if c == nil || c.term != n.Term || c.settings != n.Got || c.ready || c.owned > 0 {

@@ -75,8 +75,8 @@ func TestRoleThatDiffersIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// A type with a shard function, with another one, and without, which is what a build tells that knows of none: whoever
-// comes later is refused, and both are named (SHD-1).
+// A type with a shard function, with another one, and without, which is what a build registers that knows of none: the
+// later node is refused, and both are named (SHD-1).
 func TestShardFunctionThatDiffersIsRefused(t *testing.T) {
 	customer, region := everywhere, everywhere
 	customer.ShardBy, region.ShardBy = "customer", "region"
@@ -220,7 +220,7 @@ func TestLostMemberOfAnotherRole(t *testing.T) {
 }
 
 // TestRollingDeployAddsARole: the settings of a type change when the last member of the old ones has left. Until then
-// those who come with the new ones are refused, and try again.
+// nodes that come with the new ones are refused, and try again.
 func TestRollingDeployAddsARole(t *testing.T) {
 	w := roled(t, "", "", "")
 	for _, n := range w.nodes {
@@ -272,7 +272,7 @@ func isRegistered(n *testNode) bool {
 	return typ != nil && typ.region != nil && typ.region.refused == nil
 }
 
-// TestOwnerRefusesAnotherReign: one in whom shards live refuses the question of a coordinator term under other
+// TestOwnerRefusesAnotherReign: a member that owns shards refuses the question of a coordinator term under other
 // settings, whatever its term, and promises nothing.
 func TestOwnerRefusesAnotherReign(t *testing.T) {
 	w := roled(t, "", "", "store")
@@ -340,7 +340,7 @@ func TestChaosOfSettings(t *testing.T) {
 			want()
 			w.pass(time.Second)
 		}
-		w.pass(3 * DefaultRetryMax) // who registered again in vain is refused again
+		w.pass(3 * DefaultRetryMax) // a node that registered again in vain is refused again
 		var agreed []Settings
 		for _, n := range w.nodes {
 			typ := n.m.types[everywhere.ID()]
@@ -413,15 +413,15 @@ func TestForsakenReignGivesWay(t *testing.T) {
 	}
 }
 
-// TestHigherTermOfAnotherRole: a type was coordinated in the role of a young member, which is gone. All who promised to
-// it refuse the lower number of the oldest member of the role that is registered now; the oldest of those with a higher
-// number coordinates, whoever has heard of that promise (SHD-1, SHD-9).
+// TestHigherTermOfAnotherRole: a type was coordinated in the role of a young member, which is gone. All members that
+// promised to it refuse the lower number of the oldest member of the role that is registered now; the oldest of those
+// with a higher number coordinates, whichever member has heard of that promise (SHD-1, SHD-9).
 func TestHigherTermOfAnotherRole(t *testing.T) {
 	for name, k := range map[string]struct {
 		later  bool // the next coordinator joins when the last one has gone, and has promised nothing
-		asks   int  // who registers the type first
+		asks   int  // the node that registers the type first
 		serves int
-		idle   bool // who serves has no use for the type: nobody answers a registration of its own
+		idle   bool // the serving node has no use for the type: nobody answers a registration of its own
 	}{
 		"all have promised":                    {false, 0, 2, false},
 		"the next coordinator asks":            {false, 2, 2, false},
@@ -468,9 +468,9 @@ func TestHigherTermOfAnotherRole(t *testing.T) {
 	}
 }
 
-// TestRegistrantsOfAContradictedReignAreTold: one runs with settings in whose role nobody is left. A coordinator term
-// under others is contradicted by it, and who registered with that coordinator term hears so: no coordinator would tell
-// it (SHD-1).
+// TestRegistrantsOfAContradictedReignAreTold: a node runs with settings of a role that no member has any more. It
+// contradicts a coordinator term under other settings, and the members registered there are notified: no other
+// coordinator would do so (SHD-1).
 func TestRegistrantsOfAContradictedReignAreTold(t *testing.T) {
 	w := roled(t, "", "store", "", "")
 	require.NoError(t, w.nodes[0].register(inStore))

@@ -4,9 +4,9 @@
 // While there is a gap a round of moves follows the last one as soon as its moves are over. It begins in parts, each
 // behind a pause that grows with what the moves of the last one took: so a machine, or a network, that is slow is left
 // more time. After a round in which moves came to nothing the pause is longer. When all is even the balance is looked
-// at each RebalanceInterval, and soon after something has changed that may make a gap: who may be given shards, or what
-// held the balance. When several members come Up together it waits a moment, or shards would move to the first and on
-// from there.
+// at each RebalanceInterval, and soon after something has changed that may unbalance the regions: which of them may be
+// given shards, or what held the balance. When several members come Up together it waits a moment, or shards would move
+// to the first and on from there.
 
 package shard
 
@@ -21,17 +21,17 @@ import (
 	"github.com/kith-io/kith/shard/strategy"
 )
 
-// faultPause is how long nothing is told of further faults of a type's strategy after one was: they are counted.
+// faultPause is how long further faults of a type's strategy are only counted after one was reported.
 const faultPause = time.Second
 
 // placing asks a type's strategy on behalf of its coordinator. Whatever the strategy answers passes the guard first.
-// What is wrong is counted and told of, and disturbs nothing else: a shard gets its home by LeastShards then, and a
+// What is wrong is counted and reported, and disturbs nothing else: a shard gets its home by LeastShards then, and a
 // round moves nothing.
 type placing struct {
 	c      *coordinator
 	moved  time.Duration // when a move ended last; 0: none has
-	untold int           // faults since the last that was told
-	quiet  time.Duration // until then none is told
+	untold int           // faults since the last that was reported
+	quiet  time.Duration // until then none is reported
 	plain  *strategy.Checked
 }
 
@@ -88,7 +88,7 @@ func (p *placing) hold() strategy.Hold {
 }
 
 // list completes a view with the shards of each region, in the order of their fences, which is that of allocation, and
-// with their loads, if all regions that have some have told them: once over all shards, for a rebalance alone.
+// with their loads, if all regions that have shards have reported theirs: once over all shards, for a rebalance alone.
 func (p *placing) list(v *strategy.View) *strategy.View {
 	p.weigh(v)
 	for _, cl := range p.c.clients {
@@ -222,8 +222,8 @@ func partOf(shards uint32) int { return max(leastPart, int(shards/partShare)) }
 // longer than that waits for a network.
 func pauseBehind(took time.Duration) time.Duration { return max(took/2, min(2*took, longPause)) }
 
-// watch follows what may make a gap: who may be given shards, and what holds the balance. The look that follows waits
-// until nothing has changed for a moment, but not for ever.
+// watch follows what may unbalance the regions: which of them may be given shards, and what holds the balance. The look
+// that follows waits until nothing has changed for a moment, but not for ever.
 func (rs *rounds) watch(c *coordinator, held bool) {
 	m := c.m
 	changed := false

@@ -113,7 +113,7 @@ func readMoveAnswer(r *wire.Reader) message {
 	return a
 }
 
-// askMove carries out an AskMoveCommand: here, if this node coordinates the type, or by asking who does.
+// askMove carries out an AskMoveCommand: here, if this node coordinates the type, or by asking the coordinator.
 func askMove(m *Machine, cmd AskMoveCommand) error {
 	t := typeOf(m, cmd.Type)
 	if t == nil || t.region.idle() {
@@ -161,7 +161,7 @@ func onMoveWanted(m *Machine, from peer.ID, w moveWanted) {
 	m.post(from, a)
 }
 
-// onMoveAnswer hands an answer to who asked.
+// onMoveAnswer hands an answer to the asker.
 func onMoveAnswer(m *Machine, from peer.ID, a moveAnswer) {
 	t := typeOf(m, a.Type)
 	if t == nil || t.region == nil || t.region.asked[a.Nonce] != from {

@@ -104,8 +104,8 @@ func TestMoveByHandEndsWithTheReign(t *testing.T) {
 	require.Empty(t, next.m.types[orders.ID()].region.asked)
 }
 
-// A node whose application is not ready is given no shards, keeps those that it has, and gets its share when it is
-// ready; a coordinator that does not know of readiness is told that it does not host (SHD-6).
+// A node with an application that is not ready gets no shards, keeps those that it has, and gets its share when it is
+// ready; to a coordinator that does not know of readiness it says that it does not host (SHD-6).
 func TestReadiness(t *testing.T) {
 	w := placedBy(t, 2, nil)
 	boss, late := w.nodes[0], w.join()

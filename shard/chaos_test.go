@@ -101,7 +101,7 @@ func (w *world) act(t *rapid.T, s Settings) {
 	}
 }
 
-// housekeep downs who is gone, lets those leave that have drained, and admits nobody.
+// housekeep downs members that are gone, lets those leave that have drained, and admits nobody.
 func (w *world) housekeep() {
 	for _, n := range w.nodes {
 		st := w.status(n)
@@ -131,7 +131,7 @@ func TestChaos(t *testing.T) {
 	})
 }
 
-// Members fall before others join, and then the elders leave, one after the other, before those who came late have been
+// Members fall before others join, and then the elders leave, one after the other, before the latecomers have been
 // members for a takeover time: what the late ones know of the losses they know from leave notices and reports alone. A
 // shard of a lost owner must not get another before the takeover time, and the checker sees to that.
 func TestChaosOfEarlyLeavers(t *testing.T) {
@@ -181,14 +181,14 @@ func TestChaosOfEarlyLeavers(t *testing.T) {
 	require.Positive(t, waited)
 }
 
-// hosts reports whether anybody stays who may host a type.
+// hosts reports whether a member stays that may host a type.
 func (w *world) hosts(s Settings) bool {
 	return slices.ContainsFunc(w.nodes, func(n *testNode) bool {
 		return n.well() && !n.m.leave.begun && n.m.hosts(n.m.types[s.ID()])
 	})
 }
 
-// heal ends all faults and demands that every shard is found by everyone who stays.
+// heal ends all faults and demands that every shard is found by every member that stays.
 func (w *world) heal(s Settings) {
 	for i := range 60 {
 		if i == 40 { // what follows is looked at in a moment in which nothing moves

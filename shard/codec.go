@@ -54,9 +54,9 @@ type signal struct {
 func (s signal) kind() wire.Kind        { return s.Kind }
 func (s signal) append(b []byte) []byte { return s.head.append(b) }
 
-// leave notice says that its sender hosts nothing of any type and never will again (LeaveNotice), or that this was
-// heard (FarewellAck). A LeaveNotice tells what its sender remembers of lost members: a young receiver may have nobody
-// else who does. It is empty if the sender does not know all of it either, or too much for maxTold.
+// leave notice says that its sender hosts nothing of any type and never will again (LeaveNotice), or acknowledges that
+// (FarewellAck). A LeaveNotice carries what its sender remembers of lost members: a young receiver may have no other
+// source. It is empty if the sender does not know all of it either, or too much for maxTold.
 type leaveNotice struct {
 	Kind  wire.Kind
 	Birth uint64

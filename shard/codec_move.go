@@ -1,4 +1,4 @@
-// The messages of a move: who parks and marks, what became of it, and what was not worked off on its way to the next
+// The messages of a move: which members park and mark, how it ended, and what was not worked off on its way to the next
 // owner.
 
 package shard
@@ -18,9 +18,9 @@ const (
 	maxTransfer = 1 << 30  // bytes that a transfer can be said to have
 )
 
-// placement lists shards, rising, each with the number of its move, whose term is that of the head, and a member: of
-// MoveShards and MoveAborted the owner, of ShardsMoved who has what was not worked off. Of MoveShards there is another,
-// To, for whom the move is.
+// placement lists shards, rising, each with the number of its move, which has the head's term, and a member: in
+// MoveShards and MoveAborted the owner, in ShardsMoved the holder of what was not worked off. MoveShards has another
+// member, To, the target of the move.
 type placement struct {
 	Kind wire.Kind
 	head
@@ -73,8 +73,8 @@ func readPlacement(k wire.Kind, r *wire.Reader) message {
 	return p
 }
 
-// end gathers the members of the entries, which are in the order of at, and for whom they move, in that of to, if there
-// are any.
+// end gathers the members of the entries, which are in the order of at, and the targets, in that of to, if there are
+// any.
 func (p *placement) end(at, to []peer.ID) {
 	p.Peers = peer.SetOf(slices.Concat(at, to)...)
 	for i := range p.Entries {
@@ -139,7 +139,7 @@ func fresh(list []held) []resumed {
 	return all
 }
 
-// moveShard tells the owner of a shard that it moves to Target, and whose markers it has to wait for.
+// moveShard tells the owner of a shard that it moves to Target, and which members' markers to wait for.
 type moveShard struct {
 	head
 	held

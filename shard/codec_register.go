@@ -22,20 +22,20 @@ type register struct {
 	Knows    bool // has registered the type; without it Settings are those of the question
 	Report   bool
 	Floor    uint32 // epoch of the promised floor
-	Mask     uint64 // Owned is complete for the parts of the shard space whose bits are set, see partShift
+	Mask     uint64 // Owned is complete for the parts of the shard space with a bit set, see partShift
 	Owned    []held
 	HasPast  bool
 	Past     recentlyLost // what the sender remembers of lost members
 	NotReady bool         // though it hosts, it is given none for now; sent in version 5; older versions get Hosts unset
 
 	// Of a report to a coordinator that knows moves.
-	Stopping []route.ShardID // of Owned: the stop call has gone out, nobody is to be told of them
+	Stopping []route.ShardID // of Owned: the stop call has gone out, their homes are not to be disclosed
 	Kept     []held          // transfers that wait here for the next owner, under the fence of the last one
-	Holders  peer.Set        // who got what was handed over here
+	Holders  peer.Set        // the receivers of what was handed over here
 	Gave     []home          // under which fence, and to which of Holders
 }
 
-// recentlyLost is a node's memory of members lost within the takeover time, and whom it holds to be members now.
+// recentlyLost is a node's memory of members lost within the takeover time, and of those it holds to be members now.
 type recentlyLost struct {
 	Complete bool // no loss within the takeover time can be missing
 	Lost     []loss
@@ -165,7 +165,7 @@ func appendSettings(b []byte, s Settings) []byte {
 	return wire.AppendString(wire.AppendUvarint(wire.AppendString(b, s.Name), uint64(s.Shards)), s.place())
 }
 
-// readSettings reads valid settings whose name has the hash id.
+// readSettings reads valid settings with a name of the hash id.
 func readSettings(r *wire.Reader, id route.TypeID) Settings {
 	s := Settings{Name: r.String(route.MaxTypeName), Shards: readU32(r)}
 	var function bool

@@ -3,22 +3,23 @@
 // It waits for every member of its view, whatever its status, and for every member that it remembers as lost; not for
 // those of the role alone, because a member may have registered the type with another role. Each is settled by one of:
 // a complete report of this coordinator term; a leave notice; removal, and the takeover time since this node first saw
-// the loss. A node that joined too lately to know of every loss, and was not told by a leave notice, asks everyone for
-// what they remember; if nobody can tell, it waits for the takeover time since its up-number (memory.go).
+// the loss. A node that joined too lately to know of every loss, and got no leave notice that lists them, asks every
+// member for what it remembers; if no answer is complete, it waits for the takeover time since its up-number
+// (memory.go).
 //
 // Why no order of events gives two live owners: an owner X of shard s got it from some coordinator C. Either X is in
 // this coordinator's view or memory, and reports s, or confirmed to have nothing, or is so long removed that it has
 // stopped by itself; or X was lost before this node's time, and a member that saw the loss tells it. Afterwards no
 // order of C reaches an owner: every member that may host has promised this coordinator term's floor, which is above
-// every fence that C can give, since C has a lower term, or is this very node when it coordinated before, whose
-// epochs are lower.
+// every fence that C can give, since C has a lower term, or is this very node when it coordinated before, with lower
+// epochs.
 //
 // The question is not sent while an older member of the role is Down and not removed yet: if this node fell before its
 // view spread, the older one would stay the oldest and find everybody promised to a higher term. Removal needs
 // convergence, so after it no surviving view lacks the loss. Nothing is lost by it: the reports are not what this
-// coordinator has to wait for longest. An older one whose process is proven dead (DeathCommand) is none to wait for: it
+// coordinator has to wait for longest. An older one with a process proven dead (DeathCommand) is not waited for: it
 // never coordinates again; and its report is not missed, since it owns nothing and every order of it that is still
-// under way is refused by those who promised.
+// under way is refused by the members that promised.
 
 package shard
 
@@ -31,7 +32,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// collect asks those whose report is missing and begins to allocate when none is.
+// collect asks for missing reports and begins to allocate when none is missing.
 func (c *coordinator) collect() {
 	if c.t.coord != c {
 		return
@@ -40,15 +41,15 @@ func (c *coordinator) collect() {
 		c.ready = true
 		c.m.event(Event{Kind: CoordinatorReady, Type: c.t.id, Term: c.term, Home: c.m.self})
 		c.refuseOthers()
-		c.moves.onward() // who leaves has waited for this
+		c.moves.onward() // a leaver has waited for this
 	}
 	c.questions()
 }
 
-// questions asks those whose report is missing: before a coordinator term is ready first the oldest member of all, and
-// this node last. Of two coordinator terms under different settings, with different roles and so on different nodes,
-// both would be promised to by some and refused by others; so the oldest member promises to one of them, and the other
-// ends before it has a promise of anybody, its own node's included.
+// questions asks for missing reports: before a coordinator term is ready first the oldest member of all, and this node
+// last. Of two coordinator terms under different settings, with different roles and so on different nodes, both would
+// be promised to by some and refused by others; so the oldest member promises to one of them, and the other ends before
+// it has a promise of anybody, its own node's included.
 func (c *coordinator) questions() {
 	if c.early() {
 		return
@@ -207,12 +208,12 @@ func (c *coordinator) reconcile(p *client, g register, reports bool) bool {
 	if c.ready || c.owned > 0 {
 		c.refuseOthers()
 	}
-	c.review() // asks: nobody's settings are refused before it is known whose are owned under
+	c.review() // asks: no settings are refused before it is known under which ones shards are owned
 	return false
 }
 
-// refuseOthers tells those who have registered the type under other settings, also those who follow the coordinator of
-// another role.
+// refuseOthers refuses the members that registered the type under other settings, also those that follow the
+// coordinator of another role.
 func (c *coordinator) refuseOthers() {
 	for _, p := range c.clients {
 		if p.other != (Settings{}) {
@@ -270,7 +271,7 @@ func (c *coordinator) adopt(p *client, e held, stops bool) {
 	*r = record{home: p, fence: e.Fence, inherited: true}
 	r.enter(c, e.Shard, alive)
 	c.owned++
-	if stops { // the stop call has gone out: nobody is told of it
+	if stops { // the stop call has gone out: its home is not disclosed
 		c.haltShard(e.Shard)
 		return
 	}
@@ -321,8 +322,8 @@ func (c *coordinator) serve() {
 	}
 }
 
-// tellWaits tells of each lost member whose shards, or what it may have had, must wait for its takeover time: once in a
-// coordinator term.
+// tellWaits reports, once in a coordinator term, each lost member with shards, known or possible, that must wait for
+// its takeover time.
 func tellWaits(c *coordinator) {
 	c.said = slices.DeleteFunc(c.said, func(id peer.ID) bool { return c.m.past.lost(id) == nil })
 	for _, l := range c.m.past.losses {

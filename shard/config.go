@@ -44,21 +44,21 @@ type Config struct {
 	// least one. It must not fall when the number grows.
 	TakeoverFor func(members int) time.Duration
 	BatchDelay  time.Duration // homes wanted within this time of the last question go into one mail
-	// DrainPatience is how long a leaver's shards wait for a member that has not registered the type yet, or whose version
-	// is not known. It is how long they wait in all where LeaveCommand.Within is zero.
+	// DrainPatience is how long a leaver's shards wait for a member that has not registered the type yet, or has an
+	// unknown version. It is how long they wait in all where LeaveCommand.Within is zero.
 	DrainPatience time.Duration
 	// UnderWay, when it is set, reports whether mail that was sent to a peer at since or earlier has not arrived yet.
 	// The machine does not repeat what is under way: the courier does that.
 	UnderWay func(to peer.ID, since time.Duration) bool
-	// Late, when it is set, reports whether somebody whom this node watches is late with a sign of life: then its word
-	// does not wake a suspended node.
+	// Late, when it is set, reports whether a member that this node watches is late with a sign of life: then this node's
+	// word does not wake a suspended node.
 	Late      func() bool
 	MarkTime  time.Duration // a move is given up when somebody has not marked by then
 	DrainTime time.Duration // how long the mailboxes of a shard that moves are worked off; the rest is handed over
 	MaxMoves  int           // of one type, under way at once
 	// RebalanceInterval is how often the balance is looked at while it is even, and the longest pause between rounds while
-	// it is not: shards move from who has many to who has few, by the limits of strategy.LeastShards for each round, while
-	// moves may begin. Negative: never.
+	// it is not: shards move from regions with many to regions with few, by the limits of strategy.LeastShards for each
+	// round, while moves may begin. Negative: never.
 	RebalanceInterval time.Duration
 	// MaxHandOver bounds, in bytes, what one shard hands over, and four times as much what waits here for shards to come.
 	// What is larger stays, and the shard with it.
@@ -66,7 +66,7 @@ type Config struct {
 	// Moves reports whether a peer is known to understand moves; nil: none is. While one member does not, none begins.
 	Moves func(peer.ID) bool
 	// NoStates reports whether a peer is known to know nothing of states of entities; nil: none is. None is handed over to
-	// such a one. Of whom nothing is known yet it is tried.
+	// such a peer. With a peer of unknown version it is tried.
 	NoStates func(peer.ID) bool
 	// Costs reports whether a peer is known to understand what a move cost (wire.KindMoveCost), and that a transfer may
 	// have to wait for room; nil: none is.
@@ -225,7 +225,7 @@ const (
 	failPause = time.Second
 )
 
-// settles returns how long this node waits for those who come together.
+// settles returns how long this node waits for members that come together.
 func (c *Config) settles() time.Duration {
 	if every := c.RebalanceInterval; every > 0 {
 		return min(settleTime, every)

@@ -8,21 +8,21 @@
 // holds this incarnation for a member says that this time has not even begun for it, or has begun less than a round of
 // gossip ago.
 //
-// Who knows how the cluster stands: a member in office (Up, Leaving, in a full shutdown), for whose view removals wait;
-// that is not suspended; that hears everybody, with nobody late and no accusation open. One that misses others may be
-// cut off with the asker, from those who removed both.
+// A member knows how the cluster stands if it is in office (Up, Leaving, in a full shutdown), so that removals wait for
+// its view; is not suspended; and hears everybody, with nobody late and no accusation open. One that misses others may
+// be cut off with the asker, from the members that removed both.
 //
 // Every other answer is weaker. When nobody gives the strong one, the answers of all other members that are not Down
 // do: every member that could have removed this node is among them. So a cluster that slept as a whole wakes up, and
 // one that is alone need not ask; nor one for which all others are Down: its resolver or an operator has decided that
-// it lives without them. That nobody was asked is told (Effects.Vacuous): after a long sleep it may mean nothing. A
-// joining member answers so, and one that was never told that it was admitted: it removed nobody. The suspended node
-// may be the only one that could tell it, and admits no node before it is confirmed itself: each would wait for the
-// other for ever.
+// it lives without them. Effects.Vacuous reports that nobody was asked: after a long sleep it may mean nothing. A
+// joining member answers too, also one that never learnt of its admission: it removed nobody. The suspended node may be
+// the only one that could tell it, and admits no node before it is confirmed itself: each would wait for the other for
+// ever.
 //
-// A node that coordinates itself cannot be told by its coordinator that a shard is another's. It asks some members
-// about that in its own name: who has promised to a higher term says so, that ends its own, and its
-// shards are asked about at the successor.
+// A node that coordinates itself has no other coordinator to learn from that a shard is another's. It asks some members
+// about that in its own name: a member that has promised to a higher term says so, that ends its own, and it asks the
+// successor about its shards.
 
 package shard
 
@@ -322,8 +322,8 @@ func readConfirmOwner(r *wire.Reader) message {
 	return c
 }
 
-// ownerConfirmed answers with the question's head and nonce: yes, but for the shards of Lost. Firm says that the one
-// who answers knows how the cluster stands. First and Last are the first and last shard of the question.
+// ownerConfirmed answers with the question's head and nonce: yes, but for the shards of Lost. Firm says that the
+// answering member knows how the cluster stands. First and Last are the first and last shard of the question.
 type ownerConfirmed struct {
 	head
 	Nonce       uint64
@@ -358,7 +358,7 @@ func readOwnerConfirmed(r *wire.Reader) message {
 	return c
 }
 
-// readLooseHead reads a head whose term may be zero if the type is.
+// readLooseHead reads a head with a term that may be zero if the type is.
 func readLooseHead(r *wire.Reader) head {
 	h := head{Birth: r.U64(), Type: route.TypeID(r.U32()), Term: r.U32()}
 	if r.Err() == nil && (h.Birth == 0 || h.Term == 0 && h.Type != 0) {

@@ -37,7 +37,7 @@ func TestSuspendedOwnerIsConfirmed(t *testing.T) {
 	}
 }
 
-// TestEarlierAnswersDoNotCount: a node that slept again does not go on because of what it was told in between.
+// TestEarlierAnswersDoNotCount: a node that slept again does not go on because of answers from in between.
 func TestEarlierAnswersDoNotCount(t *testing.T) {
 	w := owning(t, 3)
 	n := w.nodes[2]
@@ -59,7 +59,8 @@ func TestEarlierAnswersDoNotCount(t *testing.T) {
 	require.Equal(t, 1, n.confirmed, "the question is repeated")
 }
 
-// TestOnlyMembersAreConfirmed: who is Down in a member's view gets no answer from it, and nothing else lifts it.
+// TestOnlyMembersAreConfirmed: a node that is Down in a member's view gets no answer from it, and nothing else lifts
+// it.
 func TestOnlyMembersAreConfirmed(t *testing.T) {
 	w := owning(t, 3)
 	n := w.nodes[2]
@@ -71,8 +72,8 @@ func TestOnlyMembersAreConfirmed(t *testing.T) {
 	require.Zero(t, n.confirmed)
 }
 
-// TestAnswersOfTheSuspended: they may have slept as long, so one of them is not enough; all of them are, for whoever
-// could have removed this node is among them. A member that does not answer is waited for.
+// TestAnswersOfTheSuspended: they may have slept as long, so one of them is not enough; all of them are, for every
+// member that could have removed this node is among them. A member that does not answer is waited for.
 func TestAnswersOfTheSuspended(t *testing.T) {
 	w := owning(t, 4)
 	n := w.nodes[3]
@@ -197,9 +198,9 @@ func TestConfirmationNonsense(t *testing.T) {
 	}
 }
 
-// TestNobodyIsLeftToAsk: a sleeper whose view holds everybody else for Down needs nobody's word. Its resolver, or an
-// operator, has decided that it lives without them: whoever gave its shards away would have to be among them. As long
-// as one of them is not Down, or somebody joins, it waits for that one, coordinator or not (MEM-10).
+// TestNobodyIsLeftToAsk: a sleeper that holds everybody else for Down needs nobody's word. Its resolver, or an
+// operator, has decided that it lives without them: a member that gave its shards away would have to be among them. As
+// long as one of them is not Down, or somebody joins, it waits for that one, coordinator or not (MEM-10).
 func TestNobodyIsLeftToAsk(t *testing.T) {
 	for _, i := range []int{0, 2} { // the coordinator, and an owner, which takes its place
 		w := owning(t, 3)

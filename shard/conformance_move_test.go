@@ -15,7 +15,7 @@ import (
 )
 
 // parties is a coordinator that hosts nothing, regions r1 and r2 of which r1 owns the shard, a proxy that knows so, and
-// an asker that has not been told yet.
+// an asker that does not know the home yet.
 type parties struct {
 	*world
 	boss, r1, r2, p, asker *testNode
@@ -58,8 +58,8 @@ func (c parties) homes(to *testNode) (n int) {
 	return n
 }
 
-// F-C4: r1, r2 and the proxy are told; the owner stops its entities when all the others have marked, and who asks in
-// between gets no answer until the next owner has confirmed (SHD-7, SHD-12).
+// F-C4: r1, r2 and the proxy are notified; the owner stops its entities when all the others have marked, and an asker
+// in between gets no answer until the next owner has confirmed (SHD-7, SHD-12).
 func TestConformanceMove(t *testing.T) {
 	c := meet(t)
 	c.slowStop = true
@@ -125,8 +125,8 @@ func TestConformanceMoveWithoutItsProxy(t *testing.T) {
 	require.Empty(t, c.r1.hosted)
 }
 
-// F-C4: no marker of the proxy: after MarkTime, 3 s here in place of 60, the shard is still at r1, and so hears who has
-// asked meanwhile.
+// F-C4: no marker of the proxy: after MarkTime, 3 s here in place of 60, the shard is still at r1, and an asker
+// meanwhile gets that answer.
 func TestConformanceMoveIsGivenUp(t *testing.T) {
 	c := meet(t)
 	c.p.dead = true

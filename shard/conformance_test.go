@@ -16,7 +16,7 @@ import (
 var letters = Settings{Name: "letters", Shards: 4, Role: "r"}
 
 // F-C1: a home is asked for while nobody hosts the type: no answer. When a region has registered: one allocation, one
-// order to host, and the home is told to the asker, in this order. Here the home is told when the owner has confirmed
+// order to host, and the home is sent to the asker, in this order. Here the home is sent when the owner has confirmed
 // the start, in place of when a write has succeeded (SHD-2, SHD-3).
 func TestConformanceFirstRegion(t *testing.T) {
 	w := startWorld(t, 2, "r")
@@ -52,7 +52,7 @@ func TestConformanceFirstRegion(t *testing.T) {
 }
 
 // F-C2: with what a coordinator needs for an allocation blocked (there a write of its state, here the owner's word),
-// the home of an allocated shard is told at once, and that of a new one when it is there; two new ones asked for
+// the home of an allocated shard is sent at once, and that of a new one when it is there; two new ones asked for
 // meanwhile need not wait for each other, as they do there (SHD-2).
 func TestConformanceAllocationIsBlocked(t *testing.T) {
 	w := startWorld(t, 2, "r")
@@ -88,8 +88,8 @@ func TestConformanceAllocationIsBlocked(t *testing.T) {
 }
 
 // F-C7: there three nodes have to be members before shards get homes, and two are enough later. Here a node hosts, and
-// coordinates, when it is Up, and who lets nodes become Up waits for so many (TestConformanceMinimum, package sim).
-// F-C8: the registration of a node that is not Up is kept, and the node gets shards when it is (SHD-1).
+// coordinates, when it is Up, and the leader, which lets nodes become Up, waits for so many (TestConformanceMinimum,
+// package sim). F-C8: the registration of a node that is not Up is kept, and the node gets shards when it is (SHD-1).
 func TestConformanceOnlyWhoIsUpHosts(t *testing.T) {
 	w := startWorld(t, 1, "r")
 	boss := w.nodes[0]

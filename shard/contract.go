@@ -35,8 +35,8 @@ func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
 // ReadyCommand, WishesCommand, LoadsCommand, MarkedCommand, MarkAgainCommand, HandOverCommand, EndCommand.
 type Command interface{ command() }
 
-// ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one. Of those in
-// Dead it says what a DeathCommand does, who may be members of this view or have gone in the same step.
+// ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one. It says of
+// the members in Dead what a DeathCommand does; they may be in this view or have gone in the same step.
 type ViewCommand struct {
 	View *membership.View
 	Dead []peer.ID
@@ -54,7 +54,7 @@ type RegisterCommand struct {
 // PauseKey is the key of the cluster's metadata that pauses rebalancing of all types while it has a value.
 const PauseKey = "kith.rebalancing-paused"
 
-// WantCommand asks for the homes of shards whose route is unknown here. Repeating it is harmless.
+// WantCommand asks for the homes of shards without a known route here. Repeating it is harmless.
 type WantCommand struct {
 	Type   route.TypeID
 	Shards []route.ShardID
@@ -139,8 +139,8 @@ type MoveAnswer struct {
 	Err   error
 }
 
-// ReadyCommand says whether this node may be given shards of a type, as its application declares; it may until told
-// otherwise. What lives here stays. Errors: ErrUnknownType.
+// ReadyCommand says whether this node may be given shards of a type, as its application declares; it may until a
+// command says otherwise. What lives here stays. Errors: ErrUnknownType.
 type ReadyCommand struct {
 	Type  route.TypeID
 	Ready bool
@@ -182,7 +182,7 @@ type HandOverCommand struct {
 }
 
 // EndCommand says that this node ends: what waits here for shards to come, and what was not handed over of those that
-// leave, is Effects.Untaken. Nothing may be told this machine afterwards.
+// leave, is Effects.Untaken. The machine takes no command afterwards.
 type EndCommand struct{}
 
 func (EndCommand) command()       {}
@@ -234,7 +234,7 @@ type RouteChange struct {
 	State RouteState
 	Home  peer.ID
 	Fence route.Fence
-	Next  peer.ID // with RouteMoving: for whom it leaves; what was sent under Fence may be answered from there
+	Next  peer.ID // with RouteMoving: the target of the move; what was sent under Fence may be answered from there
 }
 
 // HostOrder tells the runtime to make a shard live here under Fence, or (Stop) to stop its entities and answer with

@@ -32,10 +32,10 @@ type coordinator struct {
 	owned    int        // records with a home
 	orphaned int        // of these in the phase orphan
 	clients  []*client  // one for each member heard or waited for, by identity
-	pending  sparse.Set // wanted by someone and not to be told yet
+	pending  sparse.Set // wanted by a member and not to be disclosed yet
 	strays   []stray
 	moves    *moves
-	said     peer.Set // lost members of which it was told that their shards wait
+	said     peer.Set // lost members already reported as waited for
 }
 
 // phase is where a shard stands with its home.
@@ -43,7 +43,7 @@ type phase uint8
 
 const (
 	free     phase = 0 // no home
-	starting phase = 1 // ordered, not confirmed: not told to anyone
+	starting phase = 1 // ordered, not confirmed: not disclosed to anyone
 	alive    phase = 2 // confirmed by its home, or reported by it
 	halting  phase = 3 // ordered to stop, not confirmed
 	orphan   phase = 4 // its home is lost; nobody gets it until the home cannot be serving any more
@@ -67,7 +67,7 @@ type client struct {
 	drains  bool          // gives back its shards, since it leaves
 	may     bool          // may be given shards, as it was seen last
 	since   time.Duration // when it said so first
-	owns    sparse.Set    // shards whose home it is
+	owns    sparse.Set    // shards it is the home of
 	open    sparse.Set    // of these starting, halting or moving: an answer is due
 	starts  int           // of these starting
 	page    loads.Page    // what they cost
@@ -97,7 +97,7 @@ const maxStrays = 1 << 16
 func (m *Machine) onRegister(from peer.ID, g register) {
 	t := m.typ(g.Type)
 	if t == nil {
-		m.full++ // a peer that has heard of as many types is told so by its own Register
+		m.full++ // a peer that has heard of as many types learns so by its own Register
 		return
 	}
 	if t.coord == nil {
@@ -147,7 +147,7 @@ func (m *Machine) presides(t *typ, role string, term uint32) bool {
 
 // follows returns the oldest member of a role that can coordinate a type as far as this node knows: its number is no
 // lower than the term that was promised here. That is the oldest of the role unless the type had a coordinator in
-// another role, of younger members: its term binds all who promised, so a lower one never gets ready.
+// another role, of younger members: its term binds all members that promised, so a lower one never gets ready.
 func (m *Machine) follows(t *typ, role string) (next membership.Member, ok bool) {
 	if next, ok = m.past.oldest(m.view, role); !ok || next.UpNumber >= t.promise.term {
 		return next, ok
@@ -249,7 +249,7 @@ func (c *coordinator) review() {
 	}
 }
 
-// haltShard orders the home of a shard to stop it. Regions told of it park from now on.
+// haltShard orders the home of a shard to stop it. Regions that are notified park from now on.
 func (c *coordinator) haltShard(s route.ShardID) {
 	r := c.records.At(s)
 	p := r.home
@@ -286,7 +286,7 @@ func (r *record) enter(c *coordinator, s route.ShardID, to phase) {
 	p.owns.Add(s)
 }
 
-// onStarted discloses homes whose owner has confirmed them.
+// onStarted discloses homes that the owner has confirmed.
 func (c *coordinator) onStarted(from peer.ID, list []held) {
 	for _, e := range list {
 		if r := c.records.Peek(e.Shard); r.phase == starting && r.home.id == from && r.fence == e.Fence {
@@ -314,8 +314,8 @@ func (c *coordinator) disclose(p *client, s route.ShardID) {
 	p.outHomes = append(p.outHomes, s)
 }
 
-// onStopped frees shards whose owner says that it does not serve them, asked or not. A shard that was to start there
-// was refused: that region gets no further shards.
+// onStopped frees shards when the owner says, asked or not, that it does not serve them. A shard that was to start
+// there was refused: that region gets no further shards.
 func (c *coordinator) onStopped(from peer.ID, list []held) {
 	p := c.client(from)
 	for _, e := range list {
@@ -332,7 +332,7 @@ func (c *coordinator) onStopped(from peer.ID, list []held) {
 	c.serve()
 }
 
-// orphans marks the shards of a lost client: nobody is told of them or given them before it cannot be serving.
+// orphans marks the shards of a lost client: they are neither disclosed nor allocated while it may still be serving.
 func (c *coordinator) orphans(p *client) {
 	for s := range p.owns.All {
 		if r := c.records.At(s); r.phase != orphan {
@@ -348,7 +348,7 @@ func (c *coordinator) releaseAll(p *client) {
 	}
 }
 
-// release ends an ownership. Those who were told of it learn that, and those who wait get a new home.
+// release ends an ownership. Members that know of it learn that, and those that wait get a new home.
 func (c *coordinator) release(s route.ShardID) {
 	r := c.records.At(s)
 	p := r.home
@@ -363,8 +363,8 @@ func (c *coordinator) release(s route.ShardID) {
 	}
 }
 
-// tellGone tells everyone who may know the home that it does not hold any more. Members that have not asked under this
-// term may know it from an earlier coordinator.
+// tellGone notifies every member that may know the home that it does not hold any more. Members that have not asked
+// under this term may know it from an earlier coordinator.
 func (c *coordinator) tellGone(s route.ShardID, r *record) {
 	for _, p := range c.clients {
 		if (p.told.Remove(s) || r.inherited) && c.m.live(p.id) {

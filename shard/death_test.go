@@ -1,4 +1,4 @@
-// The coordinator's process is proven dead: who follows it begins at once, and nothing is given twice for it.
+// The coordinator's process is proven dead: its successor begins at once, and nothing is given twice for it.
 
 package shard
 
@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// grown returns a cluster whose members know all homes, and have all been Up for a takeover time, so none may have
+// grown returns a cluster in which all members know all homes, and have been Up for a takeover time, so none may have
 // missed a loss.
 func grown(t *testing.T, n int) *world {
 	w := owning(t, n)
@@ -54,7 +54,7 @@ func TestProvenDeathOfTheCoordinator(t *testing.T) {
 }
 
 // SHD-9: only the successor has the proof. The others follow it by the promise that it asks them for, though their
-// views hold the dead one for the oldest. Whoever lives is waited for as ever.
+// views hold the dead one for the oldest. Living members are waited for as ever.
 func TestDeathThatOnlyTheSuccessorKnows(t *testing.T) {
 	w := grown(t, 4)
 	dead, next, mute := w.nodes[0], w.nodes[1], w.nodes[3]
@@ -79,8 +79,8 @@ func TestDeathThatOnlyTheSuccessorKnows(t *testing.T) {
 	w.agree(orders, all(orders)...)
 }
 
-// SHD-9: the successor that alone had the proof falls as well, and those who promised to it have none of either. They
-// come right as without any proof.
+// SHD-9: the successor that alone had the proof falls as well, and the members that promised to it have proof of
+// neither. They come right as without any proof.
 func TestSuccessorByProofFalls(t *testing.T) {
 	w := grown(t, 4)
 	dead, next := w.nodes[0], w.nodes[1]
@@ -103,7 +103,7 @@ func TestSuccessorByProofFalls(t *testing.T) {
 	w.agree(orders, all(orders)...)
 }
 
-// A leave notice is no proof of death: who sent one goes on to coordinate until it has left.
+// A leave notice is no proof of death: its sender goes on to coordinate until it has left.
 func TestLeaveNoticeEndsNoReign(t *testing.T) {
 	w := owning(t, 3)
 	first, next := w.nodes[0], w.nodes[1]
@@ -143,7 +143,8 @@ func TestDeadAreNotAsked(t *testing.T) {
 	require.True(t, next.stats(typ).Leading.Ready)
 }
 
-// Who was promised to and is dead is followed no more, also where the role has older members of lower numbers.
+// A dead coordinator is followed no more, for all the promises to it, also where the role has older members of lower
+// numbers.
 func TestDeadAreNotFollowed(t *testing.T) {
 	w := grown(t, 4)
 	n, dead, next := w.nodes[1], w.nodes[2], w.nodes[3]

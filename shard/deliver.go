@@ -1,4 +1,4 @@
-// Delivery: which mail is admitted, what is nonsense, what is stale, and who takes it.
+// Delivery: which mail is admitted, which is invalid, which is stale, and which part of the machine takes it.
 
 package shard
 
@@ -383,7 +383,7 @@ func (m *Machine) onNak(n nak) {
 }
 
 // coordinatorFor returns this node's coordinator of the type if a region's message is meant for its term. A region that
-// follows a lower term than this node has promised is told the higher one.
+// follows a lower term than this node has promised is sent the higher one.
 func (m *Machine) coordinatorFor(from peer.ID, h head) *coordinator {
 	t := typeOf(m, h.Type)
 	if t == nil {

@@ -9,7 +9,8 @@
 //
 // A node that drains says to every coordinator, by its registration, that it hosts no more, and says so again while
 // something lives here. That is all: a coordinator moves what such a region has as it may, and stops nothing where it
-// may not, for the node goes on serving. So the next coordinator, which asks who hosts, knows of it too.
+// may not, for the node goes on serving. So the next coordinator, which asks every region whether it hosts, knows of it
+// too.
 
 package shard
 
@@ -112,8 +113,8 @@ func (c *coordinator) checkDrained(p *client) {
 }
 
 // nobodyTakes reports whether what a leaver has cannot move before it goes, however long it waits: the whole cluster
-// stops, or no other member may ever be given it, or one knows nothing of moves. Who has not registered the type, and
-// who has not said how it speaks, may do so within DrainPatience.
+// stops, or no other member may ever be given it, or one knows nothing of moves. A member that has not registered the
+// type, or not reported its version, may do so within DrainPatience.
 func (mv *moves) nobodyTakes(p *client) bool {
 	c, m := mv.c, mv.c.m
 	if closing(m) {
@@ -138,9 +139,10 @@ func (mv *moves) nobodyTakes(p *client) bool {
 	return !takes
 }
 
-// comeback is a shard whose last move ended where it began: nobody took what was left of it, say. The node that is to
-// be emptied keeps it for a while, and serves it. The next move would end as this one did, most likely: moves that
-// follow each other without a pause leave its messages no time, stop its entities each time, and keep all nodes busy.
+// comeback is a shard with a last move that ended where it began: nobody took what was left of it, say. The node that
+// is to be emptied keeps it for a while, and serves it. The next move would end as this one did, most likely: moves
+// that follow each other without a pause leave its messages no time, stop its entities each time, and keep all nodes
+// busy.
 type comeback struct{ until, pause time.Duration }
 
 // cameBack has a shard stay where it is for a while, twice as long each time.
@@ -279,8 +281,8 @@ func (m *Machine) checkLeave() {
 	m.sendLeaveNotice(-1)
 }
 
-// awaitsHomes reports whether something is parked here for a shard that has moved and whose next home is not heard of:
-// it would be abandoned with this node. It is waited for DrainPatience at most, and not where nobody stays.
+// awaitsHomes reports whether something is parked here for a shard that has moved and has no known next home: it would
+// be abandoned with this node. It is waited for DrainPatience at most, and not where nobody stays.
 func awaitsHomes(m *Machine) bool {
 	l := &m.leave
 	stays := func(mb membership.Member) bool { return mb.ID != m.self && mb.Status == membership.Up }
@@ -304,8 +306,8 @@ func awaitsHomes(m *Machine) bool {
 	return false
 }
 
-// sendLeaveNotice tells each time what is remembered then: an earlier message's word would cost its receiver waiting.
-// Those to whom the one of since is still under way are left out; a negative since leaves out nobody.
+// sendLeaveNotice sends each time what is remembered then: an earlier message's word would cost its receiver waiting.
+// It leaves out members to which the notice of since is still under way; a negative since leaves out none.
 func (m *Machine) sendLeaveNotice(since time.Duration) {
 	for _, id := range m.leave.unheard {
 		if m.live(id) && !m.underWay(id, since) {

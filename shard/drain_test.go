@@ -86,8 +86,8 @@ func TestDrainOutlivesItsCoordinator(t *testing.T) {
 	require.Len(t, w.nodes[1].hosted, 30)
 }
 
-// A node that could leave its shards to nobody is told so and nothing changes: one that is alone, also as the only one
-// with the role of a type. So is one that leaves.
+// A node that could leave its shards to nobody gets an error and nothing changes: one that is alone, also as the only
+// one with the role of a type. So is one that leaves.
 func TestDrainNeedsSomebody(t *testing.T) {
 	alone := startWorld(t, 1)
 	alone.registerAll(orders)
@@ -131,7 +131,7 @@ func TestDrainWaitsForCalm(t *testing.T) {
 	require.Empty(t, n.hosted)
 }
 
-// Both of two nodes may drain; then nobody is left who takes anything, and what they have stays and is served.
+// Both of two nodes may drain; then no node is left that takes anything, and what they have stays and is served.
 func TestAllDrain(t *testing.T) {
 	w := draining(t)
 	for _, n := range w.nodes {

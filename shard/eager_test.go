@@ -109,7 +109,7 @@ func TestEagerTypeThatIsRefused(t *testing.T) {
 }
 
 // TestEagerTypeStaysInAFullShutdown: while the whole cluster stops, what members that leave gave back gets no home
-// because it is eager: nothing goes from member to member before it ends. Who sends finds a home still (MEM-7, SHD-12).
+// because it is eager: nothing goes from member to member before it ends. A sender finds a home still (MEM-7, SHD-12).
 func TestEagerTypeStaysInAFullShutdown(t *testing.T) {
 	w := startWorld(t, 4)
 	w.registerAll(orders)

@@ -1,13 +1,13 @@
 // Handing over: what a region does in a move, as one that sends to the shard, as its owner, and as the next owner.
 //
 // A sending region parks messages and writes a marker behind its last envelope. It un-parks when it learns a home that
-// takes account of the move. The owner parks its own callers at once, and waits for the markers of all that were told;
-// the removal of a member counts as its marker. Markers come on data connections and may be there before the order, so
-// those of a number that is not heard of yet are kept. Up to here it may give the move up: when somebody has not marked
-// in time, and whenever a higher term is promised. Then it stops: mailboxes are worked off, the entities get their stop
-// call, and what is left goes to the next owner in parts. Its copy is dropped when all of it is there, before the stop
-// is confirmed, and the confirmation names who has it. If the next owner does not take it, or is removed, it stays
-// here, and so does the shard.
+// takes account of the move. The owner parks its own callers at once, and waits for the markers of all notified
+// members; the removal of a member counts as its marker. Markers come on data connections and may be there before the
+// order, so those of a number that is not heard of yet are kept. Up to here it may give the move up: when somebody has
+// not marked in time, and whenever a higher term is promised. Then it stops: mailboxes are worked off, the entities get
+// their stop call, and what is left goes to the next owner in parts. Its copy is dropped when all of it is there,
+// before the stop is confirmed, and the confirmation names its holder. If the next owner does not take it, or is
+// removed, it stays here, and so does the shard.
 
 package shard
 
@@ -21,7 +21,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// ended ends an ownership whose handlers have all stopped.
+// ended ends an ownership when all its handlers have stopped.
 func (h *handoffs) ended(s route.ShardID) {
 	m, t, e := h.m, h.t, h.t.region.slot(s)
 	h.forget(s)
@@ -158,7 +158,7 @@ func (h *handoffs) check(s route.ShardID) {
 		Number: o.number})
 }
 
-// stay gives up the leaving of a shard whose stop is not ordered: its own callers go on.
+// stay gives up the leaving of a shard before its stop is ordered: its own callers go on.
 func (h *handoffs) stay(s route.ShardID) {
 	m, t, g := h.m, h.t, h.t.region
 	o, e := h.out[s], g.slot(s)
@@ -206,7 +206,7 @@ func (h *handoffs) tell(l placement) {
 	}
 }
 
-// tick gives up moves whose markers are late, and repeats what was not acknowledged.
+// tick gives up moves with late markers, and repeats what was not acknowledged.
 func (h *handoffs) tick() {
 	m, g, again := h.m, h.t.region, false
 	for _, s := range h.leaving() {
@@ -300,7 +300,7 @@ func (h *handoffs) keepHere(s route.ShardID, why string) {
 	h.give(s, m.self)
 }
 
-// give ends an ownership whose rest somebody has, and says who.
+// give ends an ownership when the member to has its rest, and says so.
 func (h *handoffs) give(s route.ShardID, to peer.ID) {
 	g := h.t.region
 	e := g.peek(s)

@@ -239,7 +239,7 @@ func (m *Machine) abandon() {
 	m.local = nil
 }
 
-// abandonShard orders a shard's end. One whose start was ordered in this step does not begin to live: the view that the
+// abandonShard orders a shard's end. One with a start ordered in this step does not begin to live: the view that the
 // runtime is shown before it carries the orders out says already that this node is Down.
 func (m *Machine) abandonShard(o HostOrder) {
 	starts := func(h HostOrder) bool { return !h.Stop && h.Type == o.Type && h.Shard == o.Shard }

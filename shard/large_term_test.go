@@ -43,7 +43,8 @@ func TestProxyKeepsWhatItUsesUnderALaterReign(t *testing.T) {
 	require.Equal(t, 100, proxy.m.types[s.ID()].region.slots.Made())
 }
 
-// laterReign is a type whose coordinator learnt of its homes by reports, an owner, and a proxy that has sent to nobody.
+// laterReign is a type with a coordinator that learnt of its homes by reports, an owner, and a proxy that has sent to
+// nobody.
 func laterReign(t *testing.T, s Settings) (w *world, boss, owner, proxy *testNode) {
 	w = newWorld(t)
 	for _, role := range []string{"hosts", "hosts", "hosts", "other"} {
@@ -70,7 +71,8 @@ func laterReign(t *testing.T, s Settings) (w *world, boss, owner, proxy *testNod
 }
 
 // A move of a shard that a proxy has nothing to do with is marked there, again when a connection breaks, and nothing is
-// kept of it when it is over; a home from before the move is late for who wants the shard only then (SHD-9, SHD-12).
+// kept of it when it is over; a home from before the move is late for a node that wants the shard only then (SHD-9,
+// SHD-12).
 func TestMovesPassByWhoHasNoPartInThem(t *testing.T) {
 	s := Settings{Name: "passed", Shards: 8, Role: "hosts"}
 	w, boss, owner, proxy := laterReign(t, s)
@@ -105,7 +107,7 @@ func TestMovesPassByWhoHasNoPartInThem(t *testing.T) {
 	w.agree(s, n)
 }
 
-// Who wants a shard while a move of it passes by parks as everybody does, and goes on when the move is over.
+// A node that wants a shard while a move of it passes by parks as everybody does, and goes on when the move is over.
 func TestWhoWantsAShardThatMovesParks(t *testing.T) {
 	s := Settings{Name: "wanted", Shards: 8, Role: "hosts"}
 	w, boss, owner, proxy := laterReign(t, s)

@@ -46,7 +46,8 @@ func largeWorld(t *testing.T) (w *world, proxy *testNode) {
 	return w, proxy
 }
 
-// A hundred shards of a million: that many are kept by who talks to them, where they live, and by the coordinator.
+// A hundred shards of a million: that many are kept by a node that sends to them, where they live, and by the
+// coordinator.
 func TestLargeTypeKeepsWhatIsUsed(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -115,8 +115,9 @@ func TestLeaveNoticeTellsOfEarlierLosses(t *testing.T) {
 	}
 }
 
-// A repeated leave notice tells what is remembered then. A leaver that is Exiting goes on telling those who had their
-// up-number while it still voted; it may miss members that came and went since, and so may those who joined since.
+// A repeated leave notice carries what is remembered then. A leaver that is Exiting goes on sending it to members that
+// had their up-number while it still voted; it may miss members that came and went since, and so may those that joined
+// since.
 func TestLeaveNoticeIsWrittenAnewEachTime(t *testing.T) {
 	w := startWorld(t, 4)
 	lost, next, old := w.nodes[3], w.nodes[1], w.nodes[0]
@@ -154,8 +155,8 @@ func TestLeaveNoticeIsWrittenAnewEachTime(t *testing.T) {
 	require.True(t, old.m.tell(next.id, maxTold).Complete)
 }
 
-// Who may miss a loss itself tells nothing, and one that is still joining is told nothing: it may yet miss one that the
-// teller misses too.
+// A member that may miss a loss itself sends nothing, and one that is still joining is sent nothing: it may yet miss
+// one that the sender misses too.
 func TestLeaveNoticeThatTellsNothing(t *testing.T) {
 	w := startWorld(t, 2)
 	joiner := w.join()
@@ -181,7 +182,7 @@ func TestLeaveNoticeThatTellsNothing(t *testing.T) {
 	require.True(t, w.nodes[0].m.tell(w.nodes[1].id, maxPeers).Complete)
 }
 
-// Blindness is counted from the up-number: a member that is joining does not see everyone who comes and goes.
+// Blindness is counted from the up-number: a member that is joining does not see every member that comes and goes.
 func TestJoiningMembersStayBlind(t *testing.T) {
 	w := startWorld(t, 1)
 	n := w.join()

@@ -1,4 +1,4 @@
-// Loads: measured where shards run, told to the coordinator at the pace of rounds, and made even by LoadAware (SHD-6).
+// Loads: measured where shards run, sent to the coordinator at the pace of rounds, and made even by LoadAware (SHD-6).
 
 package shard
 
@@ -126,8 +126,8 @@ func (w *weighed) Rebalance(v *strategy.View) ([]strategy.Move, error) {
 	return w.LoadAware.Rebalance(v)
 }
 
-// Loads are measured only of types whose strategy reads them, at the pace of rounds, and shown to it only when every
-// region that has shards has told them (SHD-6).
+// Loads are measured only of types with a strategy that reads them, at the pace of rounds, and shown to it only when
+// every region that has shards has sent them (SHD-6).
 func TestLoadsAreToldToWhoAsks(t *testing.T) {
 	w := placedBy(t, 3, nil)
 	w.costs = func(route.ShardID) strategy.Load { return strategy.Load{Rate: 10, Entities: 2} }

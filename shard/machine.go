@@ -147,7 +147,8 @@ func (m *Machine) typ(id route.TypeID) *typ {
 	return t
 }
 
-// typeOf returns a type that this step may change, nil when there is none of it. Who only reads takes it from types.
+// typeOf returns a type that this step may change, nil when there is none of it. A caller that only reads takes it from
+// types.
 func typeOf(m *Machine, id route.TypeID) *typ {
 	t := m.types[id]
 	if t != nil {
@@ -186,7 +187,7 @@ type agenda struct {
 	heap    []*typ         // those that are due at some time, the earliest first
 	touched []*typ
 	refused int // types that the cluster refuses as they are registered here
-	unsure  int // types whose coordinators have not acknowledged that they are registered here
+	unsure  int // types registered here that their coordinators have not acknowledged
 }
 
 // touch has the step look at a type.
@@ -354,7 +355,7 @@ func (c *comers) note(now time.Duration, old, v *membership.View) {
 	}
 }
 
-// until returns when those who come are waited for no longer by whom began at since, as far as can be seen now.
+// until returns when a wait for comers that began at since ends, as far as can be seen now.
 func (c *comers) until(since, wait time.Duration) time.Duration {
 	most := max(since, c.first) + settleMost*wait
 	if c.more {

@@ -1,29 +1,30 @@
-// memory: which members were lost lately, so that a new coordinator knows whose shards may still be alive.
+// memory: which members were lost lately, so that a new coordinator knows which shards may still be alive.
 //
 // A coordinator that starts after a member was removed never asks that member what it owned, and the member may be cut
 // off and still serving. So every node remembers, from the differences of its views, each member that it saw Down or
 // removed, until the takeover time has passed since it first saw that. A node that joined lately missed what came
 // before its up-number: until the takeover time has passed since then it is blind, unless it formed the cluster itself
-// or a member that is not blind told it (past in codec_register.go). A blind node's coordinator allocates nothing.
+// or a member that is not blind sent it what it missed (recentlyLost in codec_register.go). A blind node's coordinator
+// allocates nothing.
 //
 // What a member remembers comes in a report, to a blind coordinator that asked, and in a leave notice, unasked: the
 // leaver may be the only one that is whole, and gone before its successor can ask. Why either may be believed, however
 // late, often or out of order it comes, and whatever has become of the teller:
 //
 // Call a member with an up-number that is Up or Leaving a voter. The leader gives up-numbers and removes only in a
-// state that every voter has seen (internal/core/members/rules.go), so a voter has had everyone who may own something
-// in a view of its own. The teller S speaks to the receiver R only if R had its up-number in a view in which S was a
-// voter. Let V be the last such view of S. A member X that owned something, and that R never had in a view, is
+// state that every voter has seen (internal/core/members/rules.go), so a voter has had every member that may own
+// something in a view of its own. The teller S speaks to the receiver R only if R had its up-number in a view in which
+// S was a voter. Let V be the last such view of S. A member X that owned something, and that R never had in a view, is
 //
 //   - known to V: in it, or removed before. S tells of it: as a loss, on its roll, or not at all because its takeover
 //     time has passed. For S has had X in a view, or X was removed before S voted, and S is whole about that time.
 //   - or unknown to V: then it got its up-number in a later step. R has its own in every state after V, so that step
 //     waited for R, and R has had X in a view: there is no such X.
 //
-// A receiver that is still joining is told nothing. Lateness costs waiting, never safety: ages in an old message are
-// too low, so what it tells of is waited for longer, and who left since is taken for lost. A repeated message teaches
-// nothing more. Each sending of a leave notice tells what is remembered then. Names that did not fit into the memory of
-// this node itself are brought back by nobody: that blindness is only waited out.
+// A receiver that is still joining is sent nothing. Lateness costs waiting, never safety: ages in an old message are
+// too low, so its losses are waited for longer, and a member that left since is taken for lost. A repeated message
+// teaches nothing more. Each sending of a leave notice tells what is remembered then. Names that did not fit into the
+// memory of this node itself are brought back by nobody: that blindness is only waited out.
 
 package shard
 
@@ -41,11 +42,11 @@ const maxLost = 4096
 // memory holds the losses, sorted by identity, and the members that confirmed to host nothing ever again.
 type memory struct {
 	seen            bool   // a view with this node in it has come
-	complete        bool   // it formed the cluster, or was told: nothing before its up-number is missing
+	complete        bool   // it formed the cluster, or another member sent it: nothing before its up-number is missing
 	number          uint32 // highest up-number in the views in which this node was a voter
 	losses          []lostMember
 	leaveNotices    peer.Set
-	dead            peer.Set // of these, whose process is proven gone: they coordinate nothing either
+	dead            peer.Set // of these, with a process proven gone: they coordinate nothing either
 	population      population
 	incompleteUntil time.Duration // losses before the up-number may be missing
 	forgotUntil     time.Duration // losses that did not fit are missing
@@ -56,7 +57,7 @@ type lostMember struct {
 	since   time.Duration // first seen Down or removed
 	until   time.Duration // and a takeover time later, which was fixed then
 	removed bool
-	learnt  bool // told by another node, which saw it before
+	learnt  bool // reported by another node, which saw it before
 }
 
 func (p *memory) find(id peer.ID) (int, bool) {
@@ -108,7 +109,7 @@ func (p *memory) note(now, takeover, blind time.Duration, old, v *membership.Vie
 			lost = true
 			p.losses[i].removed, p.losses[i].learnt = false, false
 		case mb.Status != membership.Down && known:
-			p.losses = slices.Delete(p.losses, i, i+1) // learnt of one whose join had not reached this node yet
+			p.losses = slices.Delete(p.losses, i, i+1) // learnt of one before its join reached this node
 		}
 	}
 	if old == nil {
@@ -134,8 +135,8 @@ func (p *memory) prove(v *membership.View, id peer.ID) bool {
 	return true
 }
 
-// age forgets removed members whose takeover time has passed and reports whether anything that a coordinator may wait
-// for has changed.
+// age forgets removed members after their takeover time and reports whether anything that a coordinator may wait for
+// has changed.
 func (p *memory) age(now time.Duration) (changed bool) {
 	n := len(p.losses)
 	p.losses = slices.DeleteFunc(p.losses, func(l lostMember) bool {
@@ -252,8 +253,8 @@ func (m *Machine) learn(p recentlyLost) {
 	m.reviewAll()
 }
 
-// learnCrowd counts those who are named and are no members here as gone lately. So nobody who was a member when the
-// told losses were seen is missing: all that have gone since are told with them, or are known here.
+// learnCrowd counts named nodes that are no members here as gone lately. So no member of the time when the reported
+// losses were seen is missing: all that have gone since are in the report, or are known here.
 func (m *Machine) learnCrowd(p recentlyLost) {
 	unknown := func(id peer.ID) bool {
 		_, in := m.view.Member(id)
@@ -369,10 +370,10 @@ func (c *population) has(a peer.Addr) bool {
 	return false
 }
 
-// Takeover returns how long a shard must wait whose owner is seen lost now, by the number of members lately.
+// Takeover returns how long a shard must wait if its owner is seen lost now, by the number of members lately.
 func (m *Machine) Takeover() time.Duration { return m.takeover() }
 
-// takeover is how long a shard must wait whose owner is seen lost now.
+// takeover is how long a shard must wait if its owner is seen lost now.
 func (m *Machine) takeover() time.Duration {
 	if m.cfg.TakeoverFor == nil {
 		return m.cfg.TakeoverTime
@@ -397,7 +398,7 @@ type Loss struct {
 	Proven bool          // nothing lives there any more: it said so, or its process is proven dead
 }
 
-// Losses appends the members whose takeover time is not over to dst.
+// Losses appends the members with a takeover time that is not over to dst.
 func (m *Machine) Losses(dst []Loss) []Loss {
 	for _, l := range m.past.losses {
 		dst = append(dst, Loss{l.id, l.since, l.until, m.past.leaveNotices.Has(l.id)})

@@ -1,12 +1,12 @@
 // Moves, as the coordinator of a type leads them: a shard leaves an owner that lives, and nothing of what is sent to it
 // is lost or overtaken.
 //
-// It stops disclosing the home, tells all that were told of it to park and to mark, and tells the owner whose markers
+// It stops disclosing the home, tells all members that know it to park and to mark, and tells the owner which markers
 // to wait for. The owner answers that it has given the move up (then the home is disclosed again), or that it has
-// stopped, and who has what was not worked off: that member gets the shard, else the one that the move was for. Either
-// gets it at once, not on demand. The rest is as for any shard: a new fence, a confirmation, and only then is the home
-// told. No time limit frees a shard here: whom the owner's answer is missing from waits for its removal and the
-// takeover time, as for any other.
+// stopped, and which member has what was not worked off: that one gets the shard, else the move's target. Either gets
+// it at once, not on demand. The rest is as for any shard: a new fence, a confirmation, and only then is the home
+// disclosed. No time limit frees a shard here: while the owner's answer is missing, the coordinator waits for its
+// removal and the takeover time, as for any other shard.
 
 package shard
 
@@ -45,7 +45,7 @@ type move struct {
 	bytes int // that it is expected to hand over, or has
 }
 
-// heir is who gets a shard at once when it is free.
+// heir is the member that gets a shard at once when it is free.
 type heir struct {
 	id    peer.ID
 	keeps bool        // it has what the last owner did not work off, or may have it
@@ -53,7 +53,7 @@ type heir struct {
 	given route.Fence // under which it was given the shard
 	seq   uint32      // of the move, if this term began it
 	from  peer.ID
-	to    peer.ID       // likewise: whom it was for
+	to    peer.ID       // likewise: its target
 	began time.Duration // likewise
 	ended time.Duration // when its owner had stopped
 }
@@ -96,7 +96,7 @@ func (mv *moves) begin(s route.ShardID, to peer.ID) {
 	n := &move{seq: c.t.moves, to: to, began: c.m.now, bytes: mv.expected()}
 	c.m.pace.under += n.bytes
 	for _, p := range c.clients {
-		// Under a new coordinator term every member counts as told, but one that had not registered the type when it
+		// Under a new coordinator term every member counts as notified, except one that had not registered the type when it
 		// reported.
 		knew := r.inherited && (p.knows || !p.full() || p.other != (Settings{}))
 		if p != r.home && (!c.m.met(p.id) || !knew && !p.told.Has(s)) {
@@ -131,7 +131,7 @@ func (mv *moves) event(k EventKind, s route.ShardID, from peer.ID, n *move) {
 		Number: Number{c.term, n.seq}})
 }
 
-// flush tells the owner, and who was told of the home, of the moves that gathered for p.
+// flush notifies the owner, and the members that know the home, of the moves that gathered for p.
 func (mv *moves) flush(p *client) {
 	c := mv.c
 	slices.Sort(p.outMove)
@@ -155,8 +155,8 @@ func (mv *moves) flush(p *client) {
 	}
 }
 
-// aborted takes an owner's word that it has given moves up: those who parked are told the home again. A leaver, and who
-// drains, says again soon that it gives its shards back.
+// aborted takes an owner's word that it has given moves up: members that parked are sent the home again. A leaver or
+// draining member says again soon that it gives its shards back.
 func (mv *moves) aborted(from peer.ID, list []placed) {
 	c := mv.c
 	for _, e := range list {
@@ -172,7 +172,7 @@ func (mv *moves) aborted(from peer.ID, list []placed) {
 	c.serve()
 }
 
-// moved takes the word of an owner that has stopped shards and names who has what was not worked off.
+// moved takes the word of an owner that has stopped shards and names the holder of what was not worked off.
 func (mv *moves) moved(from peer.ID, l placement) {
 	list := make([]held, len(l.Entries))
 	for i, e := range l.Entries {
@@ -184,8 +184,8 @@ func (mv *moves) moved(from peer.ID, l placement) {
 	mv.c.onStopped(from, list)
 }
 
-// inherit notes who has what an owner under a fence did not work off, as by says. Of two such words the one about the
-// later fence counts, and none counts beside a later owner.
+// inherit notes the holder of what an owner under a fence did not work off, as by says. Of two such words the one about
+// the later fence counts, and none counts beside a later owner.
 func (mv *moves) inherit(by *client, s route.ShardID, h heir) {
 	if have, is := mv.heirs[s]; is && have.keeps && have.fence.Compare(h.fence) > 0 {
 		return
@@ -197,7 +197,8 @@ func (mv *moves) inherit(by *client, s route.ShardID, h heir) {
 	mv.heirs[s] = h
 }
 
-// rest returns the fence of the owner before, whose rest the one that starts is to take up; zero when there is none.
+// rest returns the fence of the previous owner with a rest that the starting owner is to take up; zero when there is
+// none.
 func (mv *moves) rest(s route.ShardID) route.Fence {
 	if h, is := mv.heirs[s]; is && h.given == mv.c.records.Peek(s).fence {
 		return h.fence
@@ -208,7 +209,7 @@ func (mv *moves) rest(s route.ShardID) route.Fence {
 // released follows the end of an ownership: what was moving has stopped.
 func (mv *moves) released(s route.ShardID, r record, stopped bool) {
 	if h, is := mv.heirs[s]; is && h.given == r.fence {
-		delete(mv.heirs, s) // it does not take it: the shard goes to whom it is wanted by
+		delete(mv.heirs, s) // it does not take it: the shard goes to a member that wants it
 	}
 	h, is := mv.heirs[s]
 	n := mv.under[s]
@@ -249,7 +250,7 @@ func (mv *moves) confirmed(s route.ShardID) {
 	mv.event(MoveDone, s, h.from, &move{seq: h.seq, to: home})
 }
 
-// serve gives free shards to their heirs; one whose heir cannot take it goes to any other.
+// serve gives free shards to their heirs; one that its heir cannot take goes to any other.
 func (mv *moves) serve() {
 	c := mv.c
 	if len(mv.heirs) == 0 {

@@ -69,7 +69,7 @@ func TestChaosOfMoves(t *testing.T) {
 			n.want(s, all(s)...)
 		}
 		w.flow()
-		if len(w.nodes) > len(hosts) { // the next coordinator has everybody mark, also who has sent nothing yet
+		if len(w.nodes) > len(hosts) { // the next coordinator has everybody mark, also a node that has sent nothing yet
 			hosts[0].do(LeaveCommand{})
 			for range 8 {
 				w.heal1(s)

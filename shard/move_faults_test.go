@@ -31,8 +31,8 @@ const (
 
 	playNewcomer = "newcomer" // has never sent to the shard, and knows no home
 
-	// No node, but who coordinates: nobody else of these, in a second coordinator term, in which everybody counts as told.
-	// The newcomer may not host the type then.
+	// No node but the coordinator: nobody else of these, in a second coordinator term, in which everybody counts as
+	// notified. The newcomer may not host the type then.
 	playLater = "nobody, later"
 )
 
@@ -179,7 +179,7 @@ func (p *movePlay) end() {
 		}
 	}
 	stalled := 4 * time.Second // more than MarkTime
-	for range 45 {             // more than the takeover time, and the deadlines of those who wait for it
+	for range 45 {             // more than the takeover time, and the deadlines of what waits for it
 		w.housekeep()
 		w.publish()
 		for w.promote() {

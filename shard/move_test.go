@@ -84,7 +84,7 @@ func (n *testNode) answer(c HandOverCommand) {
 }
 
 // A move, step by step: regions park and mark, the owner waits for all markers, hands over what it could not work off,
-// and the next owner gets it before the home is told (SHD-12).
+// and the next owner gets it before the home is disclosed (SHD-12).
 func TestMoveStepByStep(t *testing.T) {
 	w, s, before := begunMove(t, 3)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
@@ -133,8 +133,8 @@ func TestMoveStepByStep(t *testing.T) {
 	require.Equal(t, after, next.hosted[k])
 }
 
-// Who sends to a shard is told of its move again: mail for which the courier has no room is lost, and the owner would
-// wait for that marker until it gives the move up (SHD-12).
+// A sender to a shard is notified of its move again: mail for which the courier has no room is lost, and the owner
+// would wait for that marker until it gives the move up (SHD-12).
 func TestMoveIsToldAgainToWhoHasNotHeardOfIt(t *testing.T) {
 	w := movable(t, 4)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
@@ -173,8 +173,8 @@ func TestPhasesOfAMoveAreCounted(t *testing.T) {
 	require.Zero(t, Took{}.Mean())
 }
 
-// Under a new coordinator term every member counts as told, for anyone may know a home from before; one that had not
-// registered the type is not.
+// Under a new coordinator term every member counts as notified, for anyone may know a home from before; one that had
+// not registered the type is not.
 func TestEverybodyCountsAsToldAfterATakeover(t *testing.T) {
 	w := movable(t, 4)
 	boss, second, owner, other := w.nodes[0], w.nodes[1], w.nodes[2], w.nodes[3]
@@ -194,8 +194,8 @@ func TestEverybodyCountsAsToldAfterATakeover(t *testing.T) {
 	w.agree(orders, s)
 }
 
-// A coordinator that begins anew under the same term goes on with the numbers of its moves: those who parked
-// before would take them for old ones (SHD-12).
+// A coordinator that begins anew under the same term goes on with the numbers of its moves: members that parked before
+// would take them for old ones (SHD-12).
 func TestMoveNumbersSurviveAReign(t *testing.T) {
 	w := movable(t, 3)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
@@ -334,8 +334,8 @@ func TestOnlyRemovalCountsAsMarked(t *testing.T) {
 	require.Contains(t, next.hosted, key(orders.ID(), s))
 }
 
-// Whoever promises a higher term gives up a move that has not reached its stop call; after it the move rolls forward,
-// and nobody is told of the home.
+// An owner that promises a higher term gives up a move that has not reached its stop call; after it the move rolls
+// forward, and the home is disclosed to nobody.
 func TestMoveUnderAnotherCoordinator(t *testing.T) {
 	for _, marked := range []bool{false, true} {
 		w, s, f := begunMove(t, 4)
@@ -376,8 +376,8 @@ func TestMoveUnderAnotherCoordinator(t *testing.T) {
 	}
 }
 
-// A coordinator that begins after the hand-over learns from reports who has what is left, and gives it the shard at
-// once, on nobody's demand.
+// A coordinator that begins after the hand-over learns from reports which member has what is left, and gives it the
+// shard at once, on nobody's demand.
 func TestKeeperIsReported(t *testing.T) {
 	w, s, f := begunMove(t, 4)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
@@ -400,8 +400,8 @@ func TestKeeperIsReported(t *testing.T) {
 	require.Empty(t, next.m.types[orders.ID()].region.hand.kept)
 }
 
-// The order to host names the owner whose rest is to be taken up: an older rest that lies at the next owner, since the
-// shard went on without it, is told of as not taken (named-transfers).
+// The order to host names the owner with the rest to take up: an older rest that lies at the next owner, since the
+// shard went on without it, is reported as not taken (named-transfers).
 func TestOnlyTheNamedRestIsTakenUp(t *testing.T) {
 	w, s, f := begunMove(t, 3)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]

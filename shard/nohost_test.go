@@ -12,7 +12,7 @@ import (
 )
 
 // Nobody may host a type when this node is up and no member that is not Down has the role; before that a node does not
-// know, and whoever is joining counts (SHD-4).
+// know, and a joining node counts (SHD-4).
 func TestNoHost(t *testing.T) {
 	id := func(n uint64) peer.ID { return peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: n} }
 	self := membership.Member{ID: id(1), Status: membership.Up, UpNumber: 1, Roles: []string{"web"}}

@@ -95,8 +95,8 @@ func (c *coordinator) repeat(p *client) {
 	c.sendOrders(p, wire.KindHostShards, host)
 }
 
-// repeat tells an owner again of the moves that it has not answered, and who sends to such a shard of those for which
-// its marker may be missing: mail for which the courier had no room is lost, and the owner would wait in vain.
+// repeat sends the moves again that an owner has not answered, and those that a sender may not have marked: mail for
+// which the courier had no room is lost, and the owner would wait in vain.
 func (mv *moves) repeat(p *client) {
 	for _, s := range slices.Sorted(maps.Keys(mv.under)) {
 		if mv.c.records.Peek(s).home == p || mv.marks(p, s) {
@@ -105,7 +105,7 @@ func (mv *moves) repeat(p *client) {
 	}
 }
 
-// marks reports whether p has been told of the move of a shard and its marker may still be missing.
+// marks reports whether p was notified of the move of a shard and its marker may still be missing.
 func (mv *moves) marks(p *client, s route.ShardID) bool {
 	n := mv.under[s]
 	return n.told.Has(p.id) && mv.c.m.now < n.began+mv.c.m.cfg.MarkTime
@@ -228,7 +228,7 @@ func (mv *moves) balance() {
 	}
 	if mv.allowed() != nil {
 		if soon := m.cfg.settles(); m.now < rs.calm+settleMost*soon {
-			rs.at = inStep(m.now+soon, soon) // of who has come it may not be known yet which version it speaks
+			rs.at = inStep(m.now+soon, soon) // the version of a new member may not be known yet
 		}
 		return
 	}
@@ -248,8 +248,8 @@ func (mv *moves) balance() {
 
 // longest returns how many moves one round may have: as many as may be under way at once, or a fiftieth of the shards,
 // for a round looks at all of them, and a type of very many must not be looked at for every few. A strategy that reads
-// loads waits behind each round until they are measured anew: in one it may fill those that have nothing yet, whose
-// share is plain.
+// loads waits behind each round until they are measured anew: in one it may fill regions that have nothing yet, for
+// their share is plain.
 func (mv *moves) longest(v *strategy.View) int {
 	most := max(mv.c.m.cfg.MaxMoves, int(v.Shards/50))
 	if s, _ := mv.placing.registered(); !strategy.ReadsLoads(s) {
@@ -380,7 +380,7 @@ func (mv *moves) stuck(s route.ShardID) bool {
 }
 
 // full completes a view for a rebalance: with the shards of each region, their loads, and the moves under way, but for
-// those that are stuck, whose shards are nobody's then.
+// those that are stuck: their shards are no region's then.
 func (mv *moves) full(v *strategy.View) *strategy.View {
 	for _, s := range slices.Sorted(maps.Keys(mv.under)) {
 		if !mv.stuck(s) {

@@ -1,4 +1,5 @@
-// The pace of rounds, and of a fresh start: how soon shards are even, how often they move, and who is waited for.
+// The pace of rounds, and of a fresh start: how soon shards are even, how often they move, and which members are waited
+// for.
 
 package shard
 
@@ -151,8 +152,9 @@ func TestStrategyThatIsNeverContent(t *testing.T) {
 	require.LessOrEqual(t, count(boss.events, MoveBegan), 2*begun)
 }
 
-// On a fresh start an eager type waits for those who come together, and is even at once; what somebody sends to is
-// given a home meanwhile; and whoever does not come in the end is waited for no longer than settleMost times (SHD-12).
+// On a fresh start an eager type waits for members that come together, and is even at once; what somebody sends to is
+// given a home meanwhile; and a member that does not come in the end is waited for no longer than settleMost times
+// (SHD-12).
 func TestFreshStartWaitsForWhoComesTogether(t *testing.T) {
 	w := newWorld(t)
 	starts := func() *testNode {
@@ -198,8 +200,7 @@ func TestFreshStartWaitsForWhoComesTogether(t *testing.T) {
 	require.Empty(t, first.hosted, "the whole cluster stops meanwhile")
 }
 
-// An eager type of a running cluster waits for nobody, whoever comes: what was lost gets a home as soon as it may
-// (SHD-12).
+// An eager type of a running cluster waits for no newcomer: what was lost gets a home as soon as it may (SHD-12).
 func TestEagerTypeOfARunningClusterWaitsForNobody(t *testing.T) {
 	w := startWorld(t, 3)
 	w.registerAll(orders)

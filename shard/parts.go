@@ -115,7 +115,7 @@ func (h *handoffs) onPart(from peer.ID, p transfer) {
 		return
 	case s.host != notHosted || s.ending || p.Fence.Compare(s.ended) < 0 || had && k.fence.Compare(p.Fence) > 0,
 		s.home != nil && p.Fence.Compare(s.fence) < 0:
-		return // late, or before an end that this node has not told: it is repeated
+		return // late, or before an end that this node has not reported: it is repeated
 	}
 	c := h.coming[p.Shard]
 	if c != nil && c.fence.Compare(p.Fence) > 0 {
@@ -172,7 +172,7 @@ func (h *handoffs) onAck(from peer.ID, a transferAck) {
 const (
 	firstPace    = 1 << 20   // bytes that moves may hand over at once, before it is known how long that takes
 	leastPace    = 64 << 10  // the least of that; one move may always begin
-	firstGuess   = 128 << 10 // what a move hands over, before the first one has told
+	firstGuess   = 128 << 10 // what a move hands over, before the first one has shown it
 	leastBytes   = 1 << 10   // what it counts for at least
 	slowTransfer = time.Second
 	fastTransfer = 250 * time.Millisecond

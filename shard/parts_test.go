@@ -1,4 +1,4 @@
-// Parts of transfers: how much is on its way, who waits for room, and how many moves begin.
+// Parts of transfers: how much is on its way, which shards wait for room, and how many moves begin.
 
 package shard
 
@@ -195,7 +195,7 @@ func TestTransferWaitsForRoom(t *testing.T) {
 	}
 }
 
-// The room of a transfer whose owner is gone is there for others.
+// When an owner is gone, the room of its transfer is there for others.
 func TestRoomOfAnOwnerThatIsGone(t *testing.T) {
 	w, _, _ := begunMove(t, 4)
 	owner, next := w.nodes[1], w.nodes[2]
@@ -233,7 +233,7 @@ func TestCostOfNoMove(t *testing.T) {
 	require.Zero(t, boss.m.pace.under)
 }
 
-// A coordinator that speaks an earlier version is told nothing of what moves cost.
+// A coordinator that speaks an earlier version is sent nothing of what moves cost.
 func TestNoCostsForAnEarlierVersion(t *testing.T) {
 	w := movable(t, 3)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]

@@ -28,7 +28,7 @@ func numberedView(numbers ...uint32) *membership.View {
 	return v
 }
 
-// TestPopulationDecays: who was removed counts for ten minutes, at most eleven; who never came Up does not count
+// TestPopulationDecays: a removed member counts for ten minutes, at most eleven; one that never came Up does not count
 // (MEM-10).
 func TestPopulationDecays(t *testing.T) {
 	for _, start := range []time.Duration{0, 1, time.Minute - 1, 90 * time.Second, 100 * time.Hour} {
@@ -55,7 +55,7 @@ func TestPopulationDecays(t *testing.T) {
 	}
 }
 
-// TestTakeoverIsFixedAtTheLoss: it goes by the members there were then, whoever comes or goes afterwards.
+// TestTakeoverIsFixedAtTheLoss: it goes by the members there were then, not by those that come or go afterwards.
 func TestTakeoverIsFixedAtTheLoss(t *testing.T) {
 	by := func(members int) time.Duration { return time.Duration(members) * 10 * time.Second }
 	m := New(peer.ID{}, Config{TakeoverFor: by}, nil)
@@ -98,8 +98,8 @@ func TestBlindTakeover(t *testing.T) {
 	require.Equal(t, 31*time.Second, m.past.losses[0].until)
 }
 
-// TestCrashLoopIsNoCrowd: who restarts again and again at one address counts once, so the next loss costs no more; as
-// many that come and go at addresses of their own count, for an owner may have known them all (MEM-10).
+// TestCrashLoopIsNoCrowd: a node that restarts again and again at one address counts once, so the next loss costs no
+// more; as many that come and go at addresses of their own count, for an owner may have known them all (MEM-10).
 func TestCrashLoopIsNoCrowd(t *testing.T) {
 	for _, loops := range []bool{true, false} {
 		var c population

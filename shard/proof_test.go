@@ -1,4 +1,4 @@
-// Who may wake a sleeper: one that knows how the cluster stands, and nobody else (MEM-10).
+// Which member may wake a sleeper: one that knows how the cluster stands, and nobody else (MEM-10).
 
 package shard
 

@@ -37,7 +37,7 @@ type region struct {
 	drain            timer
 	drainDone        bool
 	unready          bool               // takes no shards for now, as the application declares
-	asked            map[uint64]peer.ID // moves that were asked for, by nonce: of whom
+	asked            map[uint64]peer.ID // moves that were asked for, by nonce: the member asked
 }
 
 // eager says of a region whether all homes are wanted though nobody sends.
@@ -56,7 +56,7 @@ type slot struct {
 	home   *peer.ID
 	fence  route.Fence
 	ended  route.Fence // no order or home under this fence or a lower one is taken any more
-	moved  Number      // of the last move of the shard, or the newest one that the home told last takes account of
+	moved  Number      // of the last move of the shard, or the newest one that the last disclosed home takes account of
 }
 
 // slot returns the record of a shard for a change. A reader calls peek instead, so that a shard which only others name
@@ -80,7 +80,7 @@ type hostState uint8
 const (
 	notHosted hostState = 0
 	hosted    hostState = 1
-	stopping  hostState = 2 // the runtime was told to stop it and has not confirmed yet
+	stopping  hostState = 2 // the runtime was ordered to stop it and has not confirmed yet
 )
 
 // timer is a deadline that doubles its pause each time it is set again. Zero is none. set is when it was set last.
@@ -307,7 +307,7 @@ func (m *Machine) tickRegion(t *typ) {
 	}
 }
 
-// want asks for homes. Shards whose home is known are left out: the route says it already.
+// want asks for homes. Shards with a known home are left out: the route says it already.
 func (m *Machine) want(c WantCommand) error {
 	t := typeOf(m, c.Type)
 	if t == nil || t.region == nil {

@@ -1,4 +1,5 @@
-// What an owner that moves a shard did not work off: who has it, who is told, and when it is dropped.
+// What an owner that moves a shard did not work off: which member has it, which ones are notified, and when it is
+// dropped.
 
 package shard
 
@@ -43,7 +44,7 @@ func TestRestOfALostOwnerIsTakenUp(t *testing.T) {
 	require.Equal(t, 1, count(boss.events, MoveDone))
 }
 
-// An owner that handed over says to whom, until it hears of a later home: its confirmation may have gone to a
+// An owner that handed over names the receiver, until it hears of a later home: its confirmation may have gone to a
 // coordinator that is dead, after the next owner had reported to the next coordinator that it has nothing. Of two such
 // words the one about the later fence counts (reports-name-holder).
 func TestReportsNameTheHolder(t *testing.T) {
@@ -90,7 +91,7 @@ func TestReportsNameTheHolder(t *testing.T) {
 }
 
 // A transfer under a fence that is over is ignored, and one that waits here is dropped when a later home is heard of,
-// be it told or about to move (late-transfers, stale-transfers).
+// be it disclosed or about to move (late-transfers, stale-transfers).
 func TestLateAndStaleTransfers(t *testing.T) {
 	w := movable(t, 3)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
@@ -108,8 +109,8 @@ func TestLateAndStaleTransfers(t *testing.T) {
 	require.Equal(t, []string{"older"}, next.untaken)
 }
 
-// A coordinator that begins anew under its term counts the moves on, so homes that it tells are newer than those
-// that the one before told during its moves: who parked goes on (sequences-survive).
+// A coordinator that begins anew under its term counts the moves on, so homes that it discloses are newer than those
+// that the previous one disclosed during its moves: parked callers go on (sequences-survive).
 func TestHomesOfANewReignUnderTheSameTerm(t *testing.T) {
 	w := movable(t, 3)
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
@@ -153,8 +154,8 @@ func TestMovesAreHeardBeforeAPromise(t *testing.T) {
 	require.Equal(t, RouteMoving, late.route(orders, s).State)
 }
 
-// What a node that loses its shards has not handed over is told of as not taken: nobody may have it. When all of it was
-// sent the next owner may.
+// What a node that loses its shards has not handed over is reported as not taken: nobody may have it. When all of it
+// was sent the next owner may.
 func TestLostWhileHandingOver(t *testing.T) {
 	for _, sent := range []bool{false, true} {
 		w, s, f := begunMove(t, 3)
@@ -222,8 +223,8 @@ func TestWhatIsNotTakenStays(t *testing.T) {
 	}
 }
 
-// cameBack demands that the only move is told of as returned, from the second node to itself, and as not taken for this
-// reason.
+// cameBack demands that the only move is reported as returned, from the second node to itself, and as not taken for
+// this reason.
 func (w *world) cameBack(s route.ShardID, f route.Fence, why string) {
 	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
 	e := Event{Kind: MoveUntaken, Type: orders.ID(), Shard: s, Term: f.Term(), Home: owner.id, Fence: f, To: next.id,
@@ -275,9 +276,9 @@ func TestMoveWhoseNextOwnerIsGone(t *testing.T) {
 	}
 }
 
-// Who has what is left of a shard gets it, ready or not: nobody else can begin with it. That is the owner from whom it
-// was not taken, the next owner that has it, and one that may have it since the owner was lost. Where nothing is left
-// readiness counts, whoever the move was for (SHD-6, SHD-12).
+// The member that has what is left of a shard gets it, ready or not: no other can begin with it. That is the owner that
+// could not hand it over, the next owner that has it, and one that may have it since the owner was lost. Where nothing
+// is left readiness counts, whatever the target of the move (SHD-6, SHD-12).
 func TestWhatIsLeftGoesToWhoIsNotReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		left    string

@@ -194,8 +194,8 @@ func (g *region) homeAt(at peer.ID) *peer.ID {
 	return id
 }
 
-// offers completes what a coordinator is told of this node with whether it may be given shards. One that does not know
-// of nodes which are not ready is told that this one does not host.
+// offers completes a registration with whether this node may be given shards. A coordinator that does not know of nodes
+// which are not ready reads that this one does not host.
 func offers(m *Machine, t *typ, to peer.ID, l register) register {
 	if l.Hosts = m.hosts(t); l.Hosts && t.region.unready {
 		l.NotReady = speaksMoves(m, to)
@@ -266,9 +266,9 @@ func beEager(m *Machine, id route.TypeID) error {
 	return nil
 }
 
-// wantUnasked wants what an eager region that has joined does not know. On a fresh start those who come Up together are
-// waited for, a moment and not for ever: the first of them would be given all that is kept alive otherwise. A sender
-// waits for nobody; nor does a type of one shard, nor a region of a running cluster.
+// wantUnasked wants what an eager region that has joined does not know. On a fresh start members that come Up together
+// are waited for, a moment and not for ever: the first of them would be given all that is kept alive otherwise. A
+// sender waits for nobody; nor does a type of one shard, nor a region of a running cluster.
 func wantUnasked(m *Machine, g *region) {
 	e := &g.eager
 	e.at = 0

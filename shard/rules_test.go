@@ -357,8 +357,8 @@ func TestDownedNodeAbandons(t *testing.T) {
 	}
 }
 
-// A shard whose start was ordered in the step in which the node learns that it is Down never begins to live (SHD-9).
-// Its route does not lead here, and the runtime has nothing to stop.
+// A shard with a start ordered in the step in which the node learns that it is Down never begins to live (SHD-9). Its
+// route does not lead here, and the runtime has nothing to stop.
 func TestDownedNodeStartsNothing(t *testing.T) {
 	w := startWorld(t, 2)
 	w.registerAll(orders)
@@ -380,8 +380,8 @@ func TestDownedNodeStartsNothing(t *testing.T) {
 	}
 }
 
-// A member that joined lately does not know of losses before its first view. It asks, and waits for those it is told
-// of; with nobody to ask it waits the takeover time (see memory.go).
+// A member that joined lately does not know of losses before its first view. It asks, and waits for those in the
+// answers; with nobody to ask it waits the takeover time (see memory.go).
 func TestCoordinatorThatJoinedLately(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		w := newWorld(t)
@@ -450,7 +450,7 @@ func TestLateJoinerPromisesBeforeItHosts(t *testing.T) {
 	require.Len(t, joiner.hosted, 3)
 }
 
-// A report counts for the coordinator term whose floor it promises, and for no other.
+// A report counts for the coordinator term of the floor that it promises, and for no other.
 func TestReportOfAnotherReignDoesNotCount(t *testing.T) {
 	w := startWorld(t, 3)
 	for _, n := range w.nodes {

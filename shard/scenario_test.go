@@ -57,7 +57,7 @@ func TestScenarioUnknownShardRemoteHome(t *testing.T) {
 	require.Empty(t, w.queue)
 }
 
-// The chosen region confirms before the home is told to anyone (SHD-3).
+// The chosen region confirms before the home is disclosed to anyone (SHD-3).
 func TestHomeIsToldOnlyAfterItsConfirmation(t *testing.T) {
 	w := startWorld(t, 3)
 	w.registerAll(orders)
@@ -146,8 +146,8 @@ func TestLossIsRepeated(t *testing.T) {
 	w.agree(orders, all(orders)...)
 }
 
-// What is still under way is not said again, however long that takes: whoever carries it repeats it. When it has
-// arrived and is not answered, it is (FD-4).
+// What is still under way is not said again, however long that takes: its carrier repeats it. When it has arrived and
+// is not answered, it is (FD-4).
 func TestWhatIsUnderWayIsNotRepeated(t *testing.T) {
 	w := startWorld(t, 3)
 	var carried time.Duration = -1 // what was sent later than this is under way
@@ -190,7 +190,7 @@ func TestNewCoordinatorWaitsForEveryReport(t *testing.T) {
 	require.False(t, st.Leading.Ready)
 	require.Equal(t, peer.SetOf(w.nodes[3].id), st.Leading.Missing)
 	require.Equal(t, RouteUnknown, w.nodes[2].route(orders, 25).State)
-	// What has been reported is told already.
+	// What has been reported is disclosed already.
 	w.nodes[1].cut = map[peer.ID]bool{}
 	w.pass(5 * time.Second)
 	require.True(t, w.nodes[1].stats(orders).Leading.Ready)

@@ -22,7 +22,7 @@ type stateBook struct {
 	all     []handedState
 	has     map[*testNode]map[string]int // what the instance of a shard at a node has counted
 	handled map[string]int               // what the next instance of a shard has to begin with
-	broken  map[string]bool              // shards whose state died, or was lost for a named reason: it may begin anew
+	broken  map[string]bool              // shards of a state that died, or was lost for a named reason: may begin anew
 	taken   int
 	anew    int
 }
@@ -99,8 +99,8 @@ func (x *traffic) loseRest(left []byte) {
 	}
 }
 
-// A next owner that is known to know nothing of states is given none: its order has no room for any. Of whom nothing is
-// known it is tried, and when it turns out that it does not know them the shard comes back with all that was left,
+// A next owner that is known to know nothing of states is given none: its order has no room for any. With an owner of
+// unknown version it is tried, and when that turns out not to know them the shard comes back with all that was left,
 // states included.
 func TestNextOwnerWithoutStates(t *testing.T) {
 	w := movable(t, 3)

@@ -19,11 +19,11 @@ type Stats struct {
 	Settings    Settings
 	Registered  bool    // known to this node's own application
 	Refused     error   // why the type cannot be used here, or nil
-	Coordinator peer.ID // whom this node follows; zero when there is none
+	Coordinator peer.ID // the node that this one follows; zero when there is none
 	Term        uint32  // of that coordinator
 	Joined      bool    // it has acknowledged this node's region
 	Hosted      int     // shards that live here or are stopping here
-	Wanted      int     // shards whose home this node waits for
+	Wanted      int     // shards this node waits for a home of
 	Routes      []NodeShards
 	Leading     *CoordinatorStats // nil while another node coordinates
 }
@@ -41,9 +41,9 @@ type CoordinatorStats struct {
 	Missing   peer.Set      // members it still waits for before it may allocate
 	Nodes     []NodeShards  // shards per owner, lost owners included
 	Waiting   int           // shards that are wanted and have no confirmed home
-	Orphans   int           // shards whose owner is lost and may still be serving
+	Orphans   int           // shards of a lost owner that may still be serving
 	Moves     int           // under way
-	Unacked   int           // disclosed homes that do not hold any more and whose hearers have not confirmed that
+	Unacked   int           // disclosed homes that do not hold any more, until every member that knows them confirms that
 	Misplaced int           // shards that one round of rebalancing would move now; none while something holds it
 	Held      strategy.Hold // why nothing moves for balance
 }
@@ -124,7 +124,7 @@ func (c *coordinator) stats() *CoordinatorStats {
 	return r
 }
 
-// Unacknowledged lists the names of the types registered on a node whose coordinator it knows and which that has not
+// Unacknowledged lists the names of the types registered on a node that their coordinator, known to it, has not
 // acknowledged. A type of a role that nobody has, and one that was refused, are not among them.
 func Unacknowledged(m *Machine) (names []string) {
 	if m.agenda.unsure == 0 {

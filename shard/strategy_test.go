@@ -41,7 +41,7 @@ func (a *answers) Rebalance(v *strategy.View) ([]strategy.Move, error) {
 	return a.rebalance(v)
 }
 
-// placedBy starts a world whose first node, the coordinator, has a strategy, and lets every shard be wanted. Balance
+// placedBy starts a world with a strategy at its first node, the coordinator, and lets every shard be wanted. Balance
 // has not been looked at yet.
 func placedBy(t tester, n int, s strategy.Strategy) *world {
 	w := startWorld(t, n)
@@ -134,7 +134,7 @@ func TestShardWaitsForItsStrategy(t *testing.T) {
 	require.Zero(t, w.nodes[0].m.Counters().Placing.Faults)
 }
 
-// Whatever a strategy does wrong, shards get their homes by the default, nothing moves, and it is counted and told of
+// Whatever a strategy does wrong, shards get their homes by the default, nothing moves, and it is counted and reported
 // with its reason, not more than once a second (SHD-6).
 func TestBrokenStrategyDisturbsNothing(t *testing.T) {
 	stranger := peer.ID{Addr: peer.MustAddr("10.9.9.9:1"), Inc: 1}
@@ -233,7 +233,7 @@ func TestRoundsThatCannotBe(t *testing.T) {
 	require.Equal(t, 1, count(boss.events, MoveDone), "the next one that can be is carried out")
 }
 
-// A shard whose move does not end, because its stop call hangs, holds up the balance of no other shard of its type:
+// A shard that does not end its move, because its stop call hangs, holds up the balance of no other shard of its type:
 // strategies wait for the moves that are under way, and this one is not among them for ever (SHD-6).
 func TestStuckMoveHoldsUpNoBalance(t *testing.T) {
 	for name, fresh := range map[string]func() strategy.Strategy{

@@ -163,7 +163,7 @@ func (x *traffic) carry(p wirePair) {
 	}
 }
 
-// stops reports whether a shard was told to stop.
+// stops reports whether a shard was ordered to stop.
 func (x *traffic) stops(n *testNode, k string) bool {
 	return slices.ContainsFunc(n.stops, func(s StoppedCommand) bool { return key(s.Type, s.Shard) == k })
 }

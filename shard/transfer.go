@@ -1,5 +1,5 @@
 // Transfers: what the owner of a shard that moves did not work off goes to the next one, in parts, and is kept there
-// until the shard comes. Who has it is said by the owner's confirmation, and to a new coordinator by a report. Beside
+// until the shard comes. The owner's confirmation names the holder, and a report does so to a new coordinator. Beside
 // that, moves that pass by: of shards that a region has nothing to do with, and for which it makes no place.
 
 package shard
@@ -73,8 +73,8 @@ type kept struct {
 	bytes []byte
 }
 
-// handedOff says who got what was left of an ownership. It is remembered until a later home is heard of: the next
-// coordinator may hear of it from nobody else.
+// handedOff names the receiver of what was left of an ownership. It is remembered until a later home is known: the next
+// coordinator may have no other source.
 type handedOff struct {
 	held
 	seq uint32
@@ -142,8 +142,8 @@ func (h *handoffs) put(s route.ShardID, k kept) {
 	h.kept[s] = k
 }
 
-// drop gives up what is kept of a shard: it is not handled here. Who handed it over may have done so, if it was not
-// told that it came.
+// drop gives up what is kept of a shard: it is not handled here. Its sender may have handled it, if the acknowledgement
+// did not reach it.
 func (h *handoffs) drop(s route.ShardID) {
 	m, t := h.m, h.t
 	if k, is := h.kept[s]; is {
@@ -287,7 +287,8 @@ func (h *handoffs) outdates(e held) bool {
 	return is && k.fence.Compare(e.Fence) >= 0
 }
 
-// rests is what a report says of one part of the shard space: what is kept here, and who got what was handed over.
+// rests is what a report says of one part of the shard space: what is kept here, and the receivers of what was handed
+// over.
 type rests struct {
 	kept []held
 	gave []handedOff
@@ -328,7 +329,7 @@ func (g *register) add(r rests) {
 }
 
 // halting appends those of a list of owned shards that are stopping: in moves, which no member begins that knows of one
-// who does not understand them, and others if the one who is told is known to.
+// without moves, and other stops if all is set: the receiver understands them.
 func (g *region) halting(owned []held, list []route.ShardID, all bool) []route.ShardID {
 	for _, e := range owned {
 		if g.peek(e.Shard).host == stopping && (all || g.hand.out[e.Shard] != nil) {

@@ -43,7 +43,7 @@ type world struct {
 	versions [][]membership.Member // published states, oldest first
 	nextUp   uint32
 	highest  map[string]route.Fence // per type and shard, the highest fence hosted under
-	slowStop bool                   // runtimes confirm stops only when told to
+	slowStop bool                   // runtimes confirm stops only when allowed to
 	mails    map[wire.Kind]int
 	traffic  *traffic // nil: no messages of users
 	ordered  func(HostOrder)
@@ -66,7 +66,7 @@ type testNode struct {
 	hosted    map[string]route.Fence
 	routes    map[string]RouteChange
 	stops     []StoppedCommand
-	lost      []StoppedCommand // abandoned, and the end of the handlers is not told yet
+	lost      []StoppedCommand // abandoned, and the end of the handlers is not reported yet
 	ending    map[string]bool  // likewise
 	refused   []TypeRefused
 	events    []Event
@@ -222,7 +222,7 @@ func (w *world) publish() {
 
 func (n *testNode) behind() bool { return !n.dead && !n.deaf && !n.left && n.seen < len(n.w.versions) }
 
-// see gives a node the next version. A node is told that it was removed, and is over then.
+// see gives a node the next version. A node learns that it was removed, and is over then.
 func (n *testNode) see() {
 	v := &membership.View{Self: n.id, Seq: uint64(n.seen + 1), ClusterID: 5, Birth: testBirth,
 		Members: n.w.versions[n.seen], Metadata: n.w.metadata}

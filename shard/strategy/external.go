@@ -26,9 +26,9 @@ type Wish struct {
 }
 
 // External gives shards the homes that were set by Update and moves those that live elsewhere, as soon as their home is
-// a region that is eligible. A shard without a wish, or whose home is none that is eligible, is given one by
-// LeastShards, and is not moved for balance. It holds at most one wish a shard. Make one with NewExternal.
-// Its methods are for one goroutine: of one that a node uses the wishes are set by Region.SetHomes.
+// a region that is eligible. A shard without a wish, or without an eligible home, is given one by LeastShards, and is
+// not moved for balance. It holds at most one wish a shard. Make one with NewExternal. Its methods are for one
+// goroutine: of one that a node uses the wishes are set by Region.SetHomes.
 type External struct {
 	Limit int // moves of one round at most; 0 means View.Room
 

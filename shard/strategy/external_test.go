@@ -1,4 +1,4 @@
-// External by table: wishes, their versions and bounds, and who may be wished for (SHD-6).
+// External by table: wishes, their versions and bounds, and which regions may be wished for (SHD-6).
 
 package strategy
 

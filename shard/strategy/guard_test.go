@@ -99,7 +99,7 @@ func TestBadRounds(t *testing.T) {
 	}
 }
 
-// A shard for which a broken strategy names nobody gets a home by the default, and the fault is told.
+// A shard for which a broken strategy names nobody gets a home by the default, and the fault is reported.
 func TestBadHomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		to   peer.ID
@@ -205,7 +205,7 @@ func TestFaultWords(t *testing.T) {
 		(&FaultError{NotThere, 3, node(1), errBroken}).Error())
 }
 
-// bad is an error whose text cannot be had from nil.
+// bad is an error that has no text when it is nil.
 type bad struct{ text string }
 
 func (b *bad) Error() string { return b.text }

@@ -31,7 +31,7 @@ const maxSlack = 100 * cluster.MaxMembers
 // It keeps a table of all homes and makes it anew when other regions are eligible: shards times regions steps. Change
 // no field after the first use.
 type ConsistentHash struct {
-	Key   string // of types whose shards live together
+	Key   string // of types with shards that live together
 	Slack int    // percent that a region may have above the mean; 0 means DefaultSlack, less none
 	Limit int    // moves of one round at most; 0 means View.Room
 
@@ -136,8 +136,8 @@ func (t *table) next(last proposal) proposal {
 	return best
 }
 
-// settle finds a place for a shard, and for whom that one drives out, and so on. Each time a region is left for one
-// that is preferred less, so it ends.
+// settle finds a place for a shard, then for the shard that it drives out, and so on. Each time a shard leaves a region
+// for one that it prefers less, so it ends.
 func (t *table) settle(p proposal) {
 	for {
 		p = t.next(p)

@@ -1,4 +1,5 @@
-// Consistent hashing by law: bounded, the same whoever asks first, and few moves when a region comes or goes (SHD-6).
+// Consistent hashing by law: bounded, the same whatever shard is placed first, and few moves when a region comes or
+// goes (SHD-6).
 
 package strategy
 

@@ -240,7 +240,7 @@ func TestNothingMovesWhileHeld(t *testing.T) {
 	require.Zero(t, v.Holds(), "the same version in other words")
 }
 
-// Eligibility stands in one place: who may be chosen (SHD-6).
+// Eligibility stands in one place: which regions may be chosen (SHD-6).
 func TestEligible(t *testing.T) {
 	for want, change := range map[string]func(r *Region){
 		"":            func(r *Region) { r.Status = cluster.ReadyForShutdown },

@@ -17,8 +17,8 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// skew draws a view whose shards have loads and homes that are far from even, in one of four ways each. No shard
-// has more than a part of the mean: with heavier ones nobody could make the load even.
+// skew draws a view of shards with loads and homes that are far from even, in one of four ways each. No shard has more
+// than a part of the mean: with heavier ones nobody could make the load even.
 func skew(rng *rand.Rand, heaviest float64) *View {
 	regions := 2 + rng.IntN(15)
 	shards := regions * (20 + rng.IntN(80))

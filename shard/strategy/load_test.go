@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// loaded returns a view of regions whose shards have these rates.
+// loaded returns a view of regions with shards of these rates.
 func loaded(rates ...[]uint32) *View {
 	var sizes []int
 	for _, list := range rates {

@@ -1,4 +1,4 @@
-// Tests of Oldest: who gets a shard, what moves to whom, and what does not.
+// Tests of Oldest: which region gets a shard, what moves where, and what does not.
 
 package strategy_test
 

@@ -280,8 +280,8 @@ func (p *plan) fitting(from, to *site) int {
 	return n - 1
 }
 
-// swap exchanges two shards whose difference is what no single shard is: the heaviest that there is such a lighter one
-// for. It reports whether there are any.
+// swap exchanges two shards with a difference that no single shard has: the heaviest one that has such a lighter
+// partner. It reports whether there are any.
 func (p *plan) swap(from, to *site) bool {
 	need := min(from.excess(), -to.excess())
 	for i := len(from.shards) - 1; i >= 0; i-- {

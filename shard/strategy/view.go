@@ -194,8 +194,8 @@ func (v *View) homes() ([]int32, error) {
 	return homes, nil
 }
 
-// LoadReader is a Strategy that reads loads. They are measured, and sent to the coordinator, only for types whose
-// strategy says so.
+// LoadReader is a Strategy that reads loads. They are measured, and sent to the coordinator, only for types with a
+// strategy that says so.
 type LoadReader interface {
 	Strategy
 	ReadsLoads() bool

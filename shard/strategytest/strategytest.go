@@ -22,7 +22,7 @@ type T interface {
 
 // Limit is how long a strategy may take in all for the law about time: 100,000 shards at 100 regions, each given a
 // home, then a region that comes and ten rounds. It is far above what one of ours takes, so that a busy machine breaks
-// no law; one whose steps grow with the square of the shards does not end within it.
+// no law; a strategy with steps that grow as the square of the shards does not end within it.
 const Limit = 30 * time.Second
 
 // law is something that every strategy keeps; it returns what shows that one does not.
@@ -80,7 +80,7 @@ func blank(shards, regions int) *strategy.View {
 	return v
 }
 
-// scattered returns a view whose shards live anywhere, with random loads.
+// scattered returns a view with shards that live anywhere, with random loads.
 func scattered(rng *rand.Rand) *strategy.View {
 	v := blank(1+rng.IntN(300), 1+rng.IntN(10))
 	for _, s := range rng.Perm(int(v.Shards)) {
