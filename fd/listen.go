@@ -21,7 +21,7 @@ type asked struct {
 // listening holds the members that a node listens to, at most maxAsked.
 type listening []asked
 
-// follow listens to ids in place of those before; who was among them stays as it is.
+// follow listens to ids in place of those before; ids that were among them stay as they are.
 func (l *listening) follow(now time.Duration, ids peer.Set) {
 	*l = slices.DeleteFunc(*l, func(a asked) bool { return !ids.Has(a.id) })
 	for _, id := range ids {

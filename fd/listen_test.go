@@ -48,7 +48,7 @@ func TestListen(t *testing.T) {
 		require.Empty(t, unanswered(m, at+2*time.Second-1), "stamps do not go back")
 	}
 
-	// Whom it is told again it goes on with; whom it is not told of any more it forgets.
+	// Ids in the new list go on; ids that are not are forgotten.
 	m.Listen(at+5*time.Second, set("dd", "ee"))
 	require.Equal(t, set("dd"), unanswered(m, at+5*time.Second))
 	require.Equal(t, set("dd", "ee"), asked(m))
@@ -71,7 +71,7 @@ func TestListen(t *testing.T) {
 	require.Empty(t, unanswered(m, now+time.Hour))
 }
 
-// To how many members a node listens is bounded, and whom it forgets makes room.
+// The number of members that a node listens to is bounded, and a forgotten one makes room.
 func TestListenIsBounded(t *testing.T) {
 	m := monitor(1)
 	var all peer.Set

@@ -128,9 +128,9 @@ func (m *Monitor) Targets(into []peer.ID) []peer.ID {
 	return into
 }
 
-// Doubted appends the targets whose answers are more than half an interval late and that are not unavailable yet,
-// sorted, to into. What was lost on one connection holds up all that is behind it; such a peer is to be probed on
-// another way, too, before it is accused.
+// Doubted appends the targets with answers more than half an interval late and that are not unavailable yet, sorted, to
+// into. What was lost on one connection holds up all that is behind it; such a peer is to be probed on another way,
+// too, before it is accused.
 func (m *Monitor) Doubted(now time.Duration, into []peer.ID) []peer.ID {
 	for i := range m.watched {
 		w := &m.watched[i]
@@ -154,8 +154,8 @@ func (m *Monitor) Late(now time.Duration, into []peer.ID) []peer.ID {
 	return into
 }
 
-// Unheard appends the peers whose last answer is older than d, sorted, to into. Unlike a verdict it does not ask what
-// the detectors have learned, nor whether this node ran meanwhile.
+// Unheard appends the peers with a last answer older than d, sorted, to into. Unlike a verdict it does not ask what the
+// detectors have learned, nor whether this node ran meanwhile.
 func (m *Monitor) Unheard(now, d time.Duration, into []peer.ID) []peer.ID {
 	for i := range m.watched {
 		if w := &m.watched[i]; w.target && w.answers.heard() && now-w.answers.last > d {
@@ -165,9 +165,9 @@ func (m *Monitor) Unheard(now, d time.Duration, into []peer.ID) []peer.ID {
 	return into
 }
 
-// Listen gives the members that this node is to probe beside its targets, from now on: those of whom it has to know
-// whether they are still there, and that others judge. At most 16 are taken, in the order of ids; who is among them
-// already stays, who is no member or a target counts for none of Asked and Unanswered. ids is not kept.
+// Listen gives the members that this node is to probe beside its targets, from now on: members that others judge, but
+// that it has to know to be still there. At most 16 are taken, in the order of ids; those that are among them already
+// stay; a target, or an id that is no member, counts for none of Asked and Unanswered. ids is not kept.
 func (m *Monitor) Listen(now time.Duration, ids peer.Set) { m.asked.follow(now, ids) }
 
 // Asked appends the members that Listen named and that are no targets, in no order, to into. They do not expect further

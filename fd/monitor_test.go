@@ -47,7 +47,7 @@ func TestScenario14Ring(t *testing.T) {
 	require.Equal(t, set("aa", "bb"), RingOf(set("aa", "bb")).Receivers(id("zz"), nil, 5), "self is not a member yet")
 }
 
-// FD-2: whoever many others are unreachable, each node is watched by at least five, or by all others.
+// FD-2: however many others are unreachable, each node is watched by at least five, or by all others.
 func TestEveryNodeIsWatched(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for range 50 {
@@ -77,7 +77,7 @@ func setRing(m *Monitor, now time.Duration, members, unreachable, accusers peer.
 
 func targets(m *Monitor) peer.Set { return peer.Set(m.Targets(nil)) }
 
-// Scenario 15: who is probed when the ring changes.
+// Scenario 15: which members are probed when the ring changes.
 func TestScenario15Targets(t *testing.T) {
 	m := monitor(2)
 	require.Empty(t, targets(m))
@@ -137,7 +137,7 @@ func TestFirstHeartbeatIsAssumed(t *testing.T) {
 	require.Zero(t, m.Phi(id("dd"), 10*time.Second))
 }
 
-// Random operations keep: every neighbour is probed, everybody else who is probed is a silent member, never self.
+// Random operations keep: every neighbour is probed, every other probed node is a silent member, never self.
 func TestScenario15RandomOperations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	m := monitor(3)

@@ -21,7 +21,7 @@ func DeviationsFor(threshold float64) int64 {
 	threshold = min(max(threshold, 1), 16)
 	want := float64(threshold*ln10) + lnOneMinus(tenToMinus(threshold))
 	low, high := int64(0), int64(100_000)
-	for low < high { // the least y whose phi reaches the threshold, then rounded to the nearer neighbour
+	for low < high { // the least y with a phi that reaches the threshold, then rounded to the nearer neighbour
 		mid := (low + high) / 2
 		if exponent(float64(mid)/1000) < want {
 			low = mid + 1

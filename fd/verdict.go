@@ -84,7 +84,7 @@ func (m *Monitor) vouched(at time.Duration) bool {
 	return m.answered(last) >= lost
 }
 
-// lostStranger remembers a member that is no target and whose link was lost at now.
+// lostStranger remembers a member that is no target and lost its link at now.
 func (m *Monitor) lostStranger(id peer.ID, now time.Duration) {
 	m.strangers = slices.DeleteFunc(m.strangers, func(l loss) bool { return l.id == id })
 	if m.members.Has(id) && len(m.strangers) < maxLosses {
@@ -98,10 +98,10 @@ func (m *Monitor) heardFrom(id peer.ID, arrived time.Duration) {
 	m.asked.heard(id, arrived)
 }
 
-// Vanished appends the members that were no targets when Lost was told of them, and from which nothing newer has
-// arrived since, to into: at most maxLosses, those that this node accuses left out, in no order. Those who probe such a
-// member say whether it is gone; this node knows only that it may be. Links that were lost together count when as many
-// targets have answered since, as with targets.
+// Vanished appends the members that were no targets when Lost reported them, and sent nothing newer since, to into: at
+// most maxLosses, those that this node accuses left out, in no order. Members that probe such a member say whether it
+// is gone; this node knows only that it may be. Links that were lost together count when as many targets have answered
+// since, as with targets.
 func (m *Monitor) Vanished(now time.Duration, into []peer.ID) []peer.ID {
 	for _, l := range m.strangers {
 		w := m.get(l.id)
@@ -130,7 +130,7 @@ func (m *Monitor) lostAlone(l loss) bool {
 	return lost == 1 || m.answered(last) >= lost
 }
 
-// answered returns how many targets whose links stand have answered since at.
+// answered returns how many targets with a link have answered since at.
 func (m *Monitor) answered(at time.Duration) (n int) {
 	for i := range m.watched {
 		if w := &m.watched[i]; w.target && !w.broken.lost && w.answers.last > at {

@@ -41,7 +41,7 @@ func next(t *testing.T, m *Monitor) time.Duration {
 	return at
 }
 
-// FD-1: the verdict has a deadline, is told once, and comes again after the peer was heard.
+// FD-1: the verdict has a deadline, is reported once, and comes again after the peer was heard.
 func TestNextVerdict(t *testing.T) {
 	m := monitor(5)
 	setRing(m, 0, set("aa", "bb", "cc"), nil, nil)
@@ -62,8 +62,8 @@ func TestNextVerdict(t *testing.T) {
 	require.True(t, verdicts(m, silent+2)[id("bb")])
 }
 
-// Two directions: probes that came are expected to go on coming, until the last one is announced. Who never probed us
-// owes us nothing.
+// Two directions: probes that came are expected to go on coming, until the last one is announced. A node that never
+// probed us owes us nothing.
 func TestSilentProbes(t *testing.T) {
 	m := monitor(1)
 	setRing(m, 0, set("aa", "bb", "cc", "dd"), nil, nil)
@@ -147,7 +147,7 @@ func TestForgiven(t *testing.T) {
 	m.Forgive(now, time.Hour)
 	require.False(t, m.Available(id("bb"), now+10*time.Second), "at most until now")
 
-	// Who was never heard is given as much more time to answer.
+	// A peer that was never heard is given as much more time to answer.
 	m = monitor(1)
 	setRing(m, 0, set("aa", "bb"), nil, nil)
 	m.Sent(time.Second)
@@ -157,7 +157,7 @@ func TestForgiven(t *testing.T) {
 	require.Equal(t, 9*time.Second, due)
 }
 
-// A neighbour that is none any more is told so, a few times; who accuses us is probed until it does not.
+// A former neighbour is notified, a few times; an accuser of this node is probed until it is none.
 func TestLeaveNoticesAndAccusers(t *testing.T) {
 	m := monitor(1)
 	all := set("aa", "bb", "cc", "dd")
@@ -252,7 +252,7 @@ func TestLostLink(t *testing.T) {
 	require.False(t, verdicts(m, now+1)[id("bb")])
 }
 
-// A target whose answer is late is doubted from one and a half intervals on, until it is accused.
+// A target with a late answer is doubted from one and a half intervals on, until it is accused.
 func TestDoubted(t *testing.T) {
 	m := monitor(5)
 	setRing(m, 0, set("aa", "bb", "cc"), nil, nil)
@@ -327,7 +327,7 @@ func TestVanished(t *testing.T) {
 	setRing(m, held, set("aa", "bb", "cc", "ee"), nil, nil)
 	require.Empty(t, gone(m, now+time.Hour), "no member")
 
-	// Whom this node accuses, it judges itself.
+	// This node judges itself the members that it accuses.
 	m = fresh()
 	m.Lost(id("ee"), now, false)
 	require.Equal(t, set("ee"), gone(m, held))

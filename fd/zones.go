@@ -42,7 +42,7 @@ func (r Ring) Across(zones Zones, self peer.ID, unreachable peer.Set, n int) pee
 	}
 	var out []peer.ID
 	w := walk{n: n, own: map[string]passed{}}
-	for k := 1; k < 2*len(r) && len(out) < acrossMost*n; k++ { // the first time round it only learns who comes before
+	for k := 1; k < 2*len(r) && len(out) < acrossMost*n; k++ { // the first time round it only learns which ids come before
 		at := (me + k) % len(r)
 		up, zone := !unreachable.Has(r[at]), zones[at]
 		if k > len(r) && zone != "" && w.looksFor(me, k, at, zone, up) {

@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// zoned is a ring whose nodes name zones, and some of which are unreachable.
+// zoned is a ring of nodes that name zones, some of them unreachable.
 type zoned struct {
 	ring        Ring
 	zone        map[peer.ID]string
@@ -64,7 +64,8 @@ func (z *zoned) has(list []peer.ID, id peer.ID, other bool) bool {
 }
 
 // Every node with a zone is watched from another zone and from its own, where a reachable node is there: by one more
-// node for each of the two that the ring did not give, and by no other. Who names no zone gets nothing from zones.
+// node for each of the two that the ring did not give, and by no other. A node that names no zone gets nothing from
+// zones.
 func TestZonesLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		z := drawZoned(t)

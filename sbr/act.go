@@ -18,7 +18,7 @@ func (m *Machine) decide() {
 	s.Late = m.late
 	d := m.cfg.Decide(s)
 	if d.Lives && len(m.late) > 0 {
-		// Who is late may be cut off already, and count us as lost.
+		// Late members may be cut off already, and count us as lost.
 		if x := m.cfg.Decide(m.without(m.late)); !x.Lives {
 			x.Why = "with those who are late on the other side: " + x.Why
 			x.Down = peer.SetOf(m.self) // the others may have heard them
@@ -26,8 +26,8 @@ func (m *Machine) decide() {
 			return
 		}
 	}
-	// Most are lost by the word of this node alone, in a cluster in which not everybody watches everybody. Those whom it
-	// does not watch look as if they were on its side, and may be well on the other. Who is on its side goes by itself.
+	// Most are lost by the word of this node alone, in a cluster in which not everybody watches everybody. Members that it
+	// does not watch look as if they were on its side, and may be well on the other. Members on its side go by themselves.
 	if d.Outcome == DownReachable && !m.cfg.watchesAll(max(len(m.settled), len(m.view.Members))) &&
 		m.others(m.accused) < 0 && m.others(accusedByOthers(m.view)) > 0 {
 		d.Down = peer.SetOf(m.self)
@@ -35,7 +35,7 @@ func (m *Machine) decide() {
 		return
 	}
 	if d.Outcome != AskLease {
-		if d.first.IsZero() && !d.Lives { // each for itself: who is under suspicion, or never came Up, sends nobody else
+		if d.first.IsZero() && !d.Lives { // each for itself: a suspected member, or one that never came Up, downs no other
 			d.Down = peer.SetOf(m.self)
 			m.act(d, true)
 			return
@@ -49,7 +49,7 @@ func (m *Machine) decide() {
 	}
 	if d.Indirect.Has(m.self) || d.Lost.Has(m.self) {
 		// It goes with the lease and without: it must not ask, for a second asker on one side would be refused and take
-		// its own side down. Who is lost in its own eyes is under quarantine.
+		// its own side down. A member lost in its own eyes is under quarantine.
 		d.Down, d.Lives = peer.SetOf(append(d.Indirect.Clone(), m.self)...), false
 		m.act(d, m.view.Leader == m.self)
 		return
@@ -208,7 +208,7 @@ func (m *Machine) leaseTick() {
 	}
 }
 
-// leaseView counts down to the release once all who were downed under the lease are removed.
+// leaseView counts down to the release once all members downed under the lease are removed.
 func (m *Machine) leaseView() {
 	here := func(id peer.ID) bool {
 		_, ok := m.view.Member(id)

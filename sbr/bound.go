@@ -1,8 +1,8 @@
 // Bound: how long a node goes on without the answers of a side that would live (MEM-10).
 //
 // What detectors call a silence depends on what they have learned, and time in which this node did not run is forgiven.
-// The takeover time of the others knows nothing of that. So a node that would not live if all were lost who have not
-// answered for as long as the longest silence and the longest patience together stops, accused or not.
+// The takeover time of the others knows nothing of that. So a node stops, accused or not, if it would not live without
+// the members that have not answered for as long as the longest silence and the longest patience together.
 
 package sbr
 

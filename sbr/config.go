@@ -66,7 +66,7 @@ func (s *Strategy) UnmarshalText(text []byte) error {
 type Config struct {
 	// Strategy chooses the side that lives (keep-majority).
 	Strategy Strategy
-	// Role restricts counting, and who may be lowest or oldest, to members with this role; empty means all. Every
+	// Role restricts counting, and the choice of the lowest or oldest, to members with this role; empty means all. Every
 	// member of a losing side goes, with the role or without.
 	Role string
 	// QuorumSize is the least number of members, with the role, of a side that lives under static-quorum. There must

@@ -1,4 +1,4 @@
-// Decide: from a situation to who goes, by each strategy; a function of its inputs.
+// Decide: from a situation to the members that go, by each strategy; a function of its inputs.
 
 package sbr
 
@@ -85,7 +85,7 @@ func (c Config) Decide(s Situation) Decision {
 }
 
 // unled turns a decision to live around on a side where nobody counts and is above suspicion: members that never came
-// Up carry no cluster on, and must not ask for a lease, while those who did may live elsewhere.
+// Up carry no cluster on, and must not ask for a lease, while those that did may live elsewhere.
 func (d *Decision) unled() {
 	switch d.Outcome {
 	case DownUnreachable:
@@ -98,10 +98,10 @@ func (d *Decision) unled() {
 	d.Outcome, d.Down = DownReachable, d.refused
 }
 
-// goers returns whom an outcome downs: always those who are indirectly connected, for which of them is right nobody can
-// tell. Who is under quarantine goes with our side when others are out of reach: it is cut off from them as we are.
-// When our side lives, an Exiting member that nobody reaches and that accuses others goes as well: it would be removed
-// anyway, but its last word would block convergence for ever.
+// goers returns the members that an outcome downs: always the indirectly connected ones, for nobody can tell which of
+// them is right. A quarantined member goes with our side when others are out of reach: it is cut off from them as we
+// are. When our side lives, an Exiting member that nobody reaches and that accuses others goes as well: it would be
+// removed anyway, but its last word would block convergence for ever.
 func (v *survey) goers(o Outcome) peer.Set {
 	cut := v.cut()
 	return v.all(func(i int) bool {
@@ -145,13 +145,14 @@ func (v *survey) keepMajority() verdict {
 		return first
 	}
 	// The other side may know that a joining member is Up, and not yet that one at hand there is Exiting. And it may not
-	// know whom our side has downed and not removed yet: it was lost before it could agree, so to it they may be alive and
-	// at hand. If we would not live in the worst case, neither side can be sure. Who is Leaving here may be Exiting there,
-	// and counts there for our side all the same. Removed there it cannot be: we would have seen it Exiting first.
+	// know which members our side has downed and not removed yet: it was lost before it could agree, so to it they may be
+	// alive and at hand. If we would not live in the worst case, neither side can be sure. A member that is Leaving here
+	// may be Exiting there, and counts there for our side all the same. Removed there it cannot be: we would have seen it
+	// Exiting first.
 	u := v.count(onlyUnreachable | v.joiners() | elsewhere)
 	worst := majority(v, v.count(onlyReachable|v.parting()), u, v.lowest(v.parting()|elsewhere))
 	if worst.outcome == DownUnreachable && !worst.mark.IsZero() || !first.mark.IsZero() {
-		// A tie, here or in the worst case: over there somebody who came Up just now may not be the lowest yet.
+		// A tie, here or in the worst case: over there a member that came Up just now may not be the lowest yet.
 		if i := v.lowest(withoutFresh | v.parting() | elsewhere); i < 0 || v.away(i) {
 			worst.outcome = DownReachable
 		}
@@ -186,7 +187,7 @@ func (v *survey) staticQuorum(quorum int) verdict {
 		return verdict{outcome: DownEverybody, always: true,
 			why: "there are too many members for this quorum: two sides could have it"}
 	case r >= quorum && v.possible() > 2*quorum-1 && v.count(onlyReachable|withoutLeaving|withoutFresh) < quorum:
-		// Two sides may have it if those whom one side sees coming or gone count on the other. Ours lives only with a
+		// Two sides may have it if members that one side sees coming or gone count on the other. Ours lives only with a
 		// quorum of members that count on both: then the other side sees that there are too many.
 		return verdict{outcome: DownEverybody,
 			why: "our side has the quorum here, but with members in transition the other side may have one, too"}
@@ -216,7 +217,7 @@ func (v *survey) keepOldest(keepAlone bool) verdict {
 		return first
 	}
 	r, u := v.count(onlyReachable|v.parting()), v.count(onlyUnreachable|v.joiners()|elsewhere)
-	for _, more := range [...]int{elsewhere, withDown} { // who is Exiting counts there, or not
+	for _, more := range [...]int{elsewhere, withDown} { // Exiting members count there, or not
 		filter := v.parting() | more
 		if worst := v.oldestSide(keepAlone, v.oldest(filter), r, u); worst.outcome != DownUnreachable {
 			return verdict{outcome: DownEverybody, mark: worst.mark,

@@ -45,7 +45,7 @@ func side(text string) (out []membership.Member) {
 }
 
 // situation is our side against the other one, which every one of us accuses, with further accusations "A>B" among us,
-// or by those who are gone; "A!B" is a quarantine.
+// or by those that are gone; "A!B" is a quarantine.
 func situation(ours, others, more string) Situation {
 	a, b := side(ours), side(others)
 	s := Situation{Self: a[0].ID, Members: append(append([]membership.Member(nil), a...), b...)}
@@ -76,7 +76,7 @@ func letters(s peer.Set) string {
 	return b.String()
 }
 
-// row is a break as one side sees it: who goes.
+// row is a break as one side sees it: the members that go.
 type row struct{ ours, others, more, down string }
 
 func judge(t *testing.T, c Config, rows ...row) {
@@ -108,7 +108,7 @@ func TestScenario17KeepMajority(t *testing.T) {
 	// The members in transition.
 	judge(t, Config{},
 		row{"A B F G", "C D E", "", "CDE"}, row{"C D E", "A B Fj Gj", "", "ABCDEFG"},
-		row{"Al B Ej", "C D", "", "CD"}, row{"C D", "Ax B", "", "BCD"}, // who leaves counts where it is at hand
+		row{"Al B Ej", "C D", "", "CD"}, row{"C D", "Ax B", "", "BCD"}, // a leaver counts where it is at hand
 		row{"Ax B Ej", "C D", "", "BE"}, row{"C D", "Al B", "", "CD"}, row{"C D", "B", "", "B"},
 	)
 	s := situation("C D", "Ax B", "")

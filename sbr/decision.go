@@ -29,16 +29,16 @@ type Decision struct {
 	Mark                   peer.ID  // the lowest or oldest member that decided it; zero when none did
 	Outcome                Outcome
 	Why                    string   // the rule that decided, in words
-	Down                   peer.Set // who goes
+	Down                   peer.Set // the members that go
 	Cause                  membership.Cause
 	Lives                  bool // this node is not among them
 	StableAfter            time.Duration
 	Lease                  LeaseState // lease-majority: what came of asking
 
 	later   bool
-	first   peer.ID  // who carries it out: the lowest that counts and is plainly reachable; zero for nobody
-	next    peer.ID  // who does when those before it are late
-	refused peer.Set // who goes when the lease is refused
+	first   peer.ID  // the member that carries it out: the lowest that counts and is plainly reachable; zero for nobody
+	next    peer.ID  // the one that does when those before it are late
+	refused peer.Set // the members that go when the lease is refused
 }
 
 // LeaseState is what came of asking for the lease.

@@ -1,4 +1,4 @@
-// Doubt: a decision that hangs on members of whom nobody can say yet whether they are gone (MEM-10).
+// Doubt: a decision that hangs on members that may be gone: nobody can say yet (MEM-10).
 
 package sbr
 
@@ -13,9 +13,9 @@ func (c *Config) indirectly() bool {
 	return c.Strategy == KeepMajority || c.Strategy == StaticQuorum || c.Strategy == KeepOldest
 }
 
-// doubted returns of whom this node cannot say yet whether they are gone: who is late, and who has come into contact
-// and is late here, or not heard at all. Such a one may have been back for a moment only. And who accuses somebody that
-// is in contact by now, and is quiet: it may have taken that back just before it stood still.
+// doubted returns the members that may be gone: this node cannot say yet. They are those that are late, and those in
+// contact that are late here, or not heard at all: such a member may have been back for a moment only. And a quiet
+// member that accuses one in contact: it may have taken that back just before it stood still.
 func (m *Machine) doubted() peer.Set {
 	list := m.late.Clone()
 	for _, id := range m.contact {
@@ -33,9 +33,9 @@ func (m *Machine) doubted() peer.Set {
 	return list
 }
 
-// hangs reports whether somebody else goes, or not, by whether those who are doubted are gone: with them go the ones
-// who accuse them, or whom they accuse, and are above suspicion without them. lives says that this node lives in both
-// cases. Somebody above suspicion who is not late carries the decision out: where there is none, nobody waits for it.
+// hangs reports whether it depends on the doubted members if others go: with them go members that accuse them, or that
+// they accuse, and that are above suspicion without them. lives says that this node lives in both cases. A member above
+// suspicion that is not late carries the decision out: where there is none, nobody waits for it.
 func (m *Machine) hangs() (lives, ok bool) {
 	if !m.cfg.indirectly() {
 		return false, false

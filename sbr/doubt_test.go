@@ -1,5 +1,5 @@
-// Tests of decisions that hang on members who may be gone: back for a moment near the decision, or late with their word
-// (MEM-10).
+// Tests of decisions that hang on members that may be gone: back for a moment near the decision, or late with their
+// word (MEM-10).
 
 package sbr
 
@@ -23,8 +23,8 @@ func stands(eff []Effects) (stopped bool) {
 }
 
 // TestBackForAMoment: D was lost, some heard it again shortly before the decision, and it is silent again. A healthy
-// member that has not heard it meanwhile does not go with it: who lives in any case waits, and goes on. The accuser
-// waits for those, and stops when there is no time left. Found by storm seeds 172 and 3882.
+// member that has not heard it meanwhile does not go with it: a node that lives in any case waits, and goes on. The
+// accuser waits for the doubted members, and stops when there is no time left. Found by storm seeds 172 and 3882.
 func TestBackForAMoment(t *testing.T) {
 	for _, c := range []struct {
 		cfg   Config
@@ -69,8 +69,8 @@ func TestBackForGood(t *testing.T) {
 	}
 }
 
-// TestLateWithItsWord: C has accused D, who is in contact, and is late itself. Nobody above suspicion goes because of a
-// word that may be the past: it is waited for, by whoever lives in any case without stopping. Found by storm seeds 1664
+// TestLateWithItsWord: C has accused D, which is in contact, and is late itself. Nobody above suspicion goes because of
+// a word that may be the past: nodes wait for it, without stopping if they live in any case. Found by storm seeds 1664
 // and 6891.
 func TestLateWithItsWord(t *testing.T) {
 	for self, stops := range map[byte]bool{'A': false, 'D': true} {
@@ -90,8 +90,8 @@ func TestLateWithItsWord(t *testing.T) {
 	}
 }
 
-// TestQuietWithItsWord: C has accused D, who is in contact, and has missed an answer when the decision is due: it may
-// have taken its word back just before it stood still. Whoever lives in any case goes on and waits, and nobody goes
+// TestQuietWithItsWord: C has accused D, which is in contact, and has missed an answer when the decision is due: it may
+// have taken its word back just before it stood still. A node that lives in any case goes on and waits, and nobody goes
 // when that turns out to be so; when C is heard all the time, its word stands. Found by storm seed 6891.
 func TestQuietWithItsWord(t *testing.T) {
 	for _, self := range []byte("ABD") {
@@ -112,10 +112,10 @@ func TestQuietWithItsWord(t *testing.T) {
 	}
 }
 
-// TestContactWhenTimeIsUp: C comes into contact when E was lost and there is no time left to give its accusers. Who
-// lives whatever they say, and also if C is gone, goes on as if it had decided; who accuses C itself, or would not live
-// without C and those who are late, stops. Found by storm seeds 62519, 63425, 805 and 3215, in which a healthy
-// majority stopped for up to four seconds.
+// TestContactWhenTimeIsUp: C comes into contact when E was lost and there is no time left to give its accusers. A node
+// that lives whatever they say, and also if C is gone, goes on as if it had decided; one that accuses C itself, or
+// would not live without C and the late members, stops. Found by storm seeds 62519, 63425, 805 and 3215, in which a
+// healthy majority stopped for up to four seconds.
 func TestContactWhenTimeIsUp(t *testing.T) {
 	oldest := Config{Strategy: KeepOldest, StableAfter: seven.StableAfter}
 	quorum := Config{Strategy: StaticQuorum, QuorumSize: 3, StableAfter: seven.StableAfter}
@@ -123,10 +123,10 @@ func TestContactWhenTimeIsUp(t *testing.T) {
 		name  string
 		cfg   Config
 		self  byte
-		lost  string // beside C, who comes back
+		lost  string // beside C, which comes back
 		at    int    // when, in milliseconds after C was
 		late  string
-		more  string // who accuses C half a second after it came back
+		more  string // accusers of C half a second after it came back
 		stops bool
 	}{
 		{"a majority without C", seven, 'A', "E", 6500, "", "", false},
@@ -181,9 +181,9 @@ func TestContactWhenTimeIsUp(t *testing.T) {
 	}
 }
 
-// TestOwnWordBehindAnothers: a node without time that accuses whom another has accused within the last quarter of
-// stable-after goes on, though that member may confirm its word as well. It stops as soon as it does: so it goes on too
-// long by no more than that quarter, two seconds at most, as docs/split-brain.md says under its known gaps.
+// TestOwnWordBehindAnothers: a node without time that accuses a member that another has accused within the last quarter
+// of stable-after goes on, though that member may confirm its word as well. It stops as soon as it does: so it goes on
+// too long by no more than that quarter, two seconds at most, as docs/split-brain.md says under its known gaps.
 func TestOwnWordBehindAnothers(t *testing.T) {
 	for _, confirms := range []bool{false, true} {
 		r := newRig(t, 'D', seven)
@@ -212,7 +212,7 @@ func TestOwnWordBehindAnothers(t *testing.T) {
 	}
 }
 
-// TestDoubtEnds: what is waited for has an end, also when nothing is heard of those who are doubted.
+// TestDoubtEnds: what is waited for has an end, also when the doubted members stay silent.
 func TestDoubtEnds(t *testing.T) {
 	for _, self := range []byte("ABC") {
 		r := newRig(t, self, seven)
@@ -268,8 +268,8 @@ func TestComesBackInTime(t *testing.T) {
 	}
 }
 
-// lateContact is a cluster in whose pictures C and D do not hear each other. B sleeps when there is no time left, and
-// stops; C falls silent for all, and A sleeps when B is about to decide. C is back when that wait is nearly over.
+// lateContact is a cluster in which C and D do not hear each other. B sleeps when there is no time left, and stops; C
+// falls silent for all, and A sleeps when B is about to decide. C is back when that wait is nearly over.
 func lateContact(t *testing.T) *rig {
 	r := newRig(t, 'B', seven)
 	r.see("A B C D", "", true, "")
@@ -294,9 +294,9 @@ func lateContact(t *testing.T) *rig {
 	return r
 }
 
-// TestContactLate: however late a member comes into contact with a node that has stopped, those who accuse it have the
-// time to take their word back. Found by storm 981126001113, in which that came a quarter of a second before a fixed
-// end, and a healthy member that had just slept went.
+// TestContactLate: however late a member comes into contact with a node that has stopped, its accusers have the time to
+// take their word back. Found by storm 981126001113, in which that came a quarter of a second before a fixed end, and a
+// healthy member that had just slept went.
 func TestContactLate(t *testing.T) {
 	r := lateContact(t)
 	r.see("A B C D", "A>C C>D D>C", false, "CD")

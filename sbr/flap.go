@@ -1,7 +1,7 @@
 // Flaps: members that are lost and come back again and again, beside a side that heard itself all the while (MEM-10).
 //
-// What such members do keeps the picture from ever coming to rest. But who is a flapper comes to rest: once nobody has
-// become one for as long as a picture must stand still when there is no time left, a side that lives without all of
+// What such members do keeps the picture from ever coming to rest. But the set of flappers comes to rest: once nobody
+// has become one for as long as a picture must stand still when there is no time left, a side that lives without all of
 // them downs them, and need not go itself.
 
 package sbr
@@ -21,7 +21,7 @@ type flap struct {
 	still bool
 }
 
-// flaps is what has been said of members lately, and who they are of whom it was said.
+// flaps is the recent accusations, and the members that flap by them.
 type flaps struct {
 	said    []flap // sorted by observer, then subject
 	who     peer.Set
@@ -62,7 +62,7 @@ func (f *flaps) look(v *membership.View, now, rest time.Duration) {
 	f.settle(v, now, rest)
 }
 
-// settle says who flaps now, and notes when somebody has become one of those who do.
+// settle finds the members that flap now, and notes when one has become a flapper.
 func (f *flaps) settle(v *membership.View, now, rest time.Duration) {
 	who := f.pick(v, now, rest)
 	if slices.ContainsFunc(who, func(id peer.ID) bool { return !f.who.Has(id) }) {
@@ -71,8 +71,8 @@ func (f *flaps) settle(v *membership.View, now, rest time.Duration) {
 	f.who = who
 }
 
-// pick takes members away until nobody who is left has accused another of these: first those who never came Up, for
-// they count on no side, then again and again all whom most have accused. So what is left has heard itself.
+// pick takes members away until no member that is left has accused another of these: first those that never came Up,
+// for they count on no side, then again and again all that most have accused. So what is left has heard itself.
 func (f *flaps) pick(v *membership.View, now, rest time.Duration) (who peer.Set) {
 	var said []flap
 	for _, p := range f.said {

@@ -1,4 +1,4 @@
-// Tests of flappers: who is one, and what a side does that heard itself beside them (MEM-10).
+// Tests of flappers: which members are, and what a side does that heard itself beside them (MEM-10).
 
 package sbr
 
@@ -81,7 +81,8 @@ func TestNewFlapper(t *testing.T) {
 	require.Equal(t, "EFG", find(0, eff).down)
 }
 
-// TestQuietIsNoFlapper: who was accused once, and has been quiet for stable-after since, counts with our side.
+// TestQuietIsNoFlapper: a member that was accused once, and has been quiet for stable-after since, counts with our
+// side.
 func TestQuietIsNoFlapper(t *testing.T) {
 	r := newRig(t, 'A', seven)
 	r.see("A B C D E", "", true, "")
@@ -90,8 +91,8 @@ func TestQuietIsNoFlapper(t *testing.T) {
 	require.Equal(t, "CE", find(began, eff).down)
 }
 
-// TestWhoFlaps: those whom most accuse are taken away until nobody who is left has accused another of these, members
-// that never came Up first.
+// TestWhoFlaps: the members with most accusers are taken away until none that is left has accused another of these,
+// members that never came Up first.
 func TestWhoFlaps(t *testing.T) {
 	for said, who := range map[string]string{
 		"A>E": "E", "A>E E>A": "AE", "A>E B>E E>A E>B": "E", "A>D D>A A>E E>A": "A", "F>A A>F": "F", "F>A F>B A>E": "EF",
@@ -113,9 +114,9 @@ func TestWhoFlaps(t *testing.T) {
 }
 
 // TestFlapperGoesAlone: a flapper that goes for instability downs itself and nobody else, by its own clock, which may
-// run out before that of the others: to them that is as if it had died, and they need not go for it. Whom another
-// flapper has downed, or who has decided about more than itself, they go with. Found by storm 1127301115, in which
-// fourteen that nothing had met went.
+// run out before that of the others: to them that is as if it had died, and they need not go for it. They do go for a
+// member that another flapper has downed, or that has decided about more than itself. Found by storm 1127301115, in
+// which fourteen that nothing had met went.
 func TestFlapperGoesAlone(t *testing.T) {
 	for _, c := range []struct {
 		by    byte
@@ -139,7 +140,7 @@ func TestFlapperGoesAlone(t *testing.T) {
 }
 
 // TestFlapperDownedByAnother: another of our side downs the flappers before this node does. It knows what was decided,
-// so it need not go; whom it does not know for a flapper it goes with.
+// so it need not go; for a downed member that it does not know for a flapper it goes.
 func TestFlapperDownedByAnother(t *testing.T) {
 	for by, goes := range map[byte]bool{'B': false, 'D': true} {
 		r := newRig(t, 'A', seven)

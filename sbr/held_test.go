@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// found is what came of a run: when the node decided first, why, and whom that downed.
+// found is what came of a run: when the node decided first, why, and the members that this downed.
 type found struct {
 	decided time.Duration
 	down    string
@@ -64,8 +64,8 @@ func TestLossesInARow(t *testing.T) {
 }
 
 // TestNotEverybodyWatchesEverybody: with fewer watchers than other members it takes gossip to know what others have
-// noticed, whatever the size: a picture has to stand still for longer, and who has lost most others by its own word
-// alone downs nobody else (MEM-10).
+// noticed, whatever the size: a picture has to stand still for longer, and a node that has lost most others by its own
+// word alone downs no other (MEM-10).
 func TestNotEverybodyWatchesEverybody(t *testing.T) {
 	for _, c := range []struct {
 		watched int // by how many each member is
@@ -109,7 +109,7 @@ func TestNotEverybodyWatchesEverybody(t *testing.T) {
 	}
 }
 
-// TestUnsure: a node whose neighbour on its own side was downed does not know by what picture that was decided, so when
+// TestUnsure: a node with a downed neighbour on its own side does not know by what picture that was decided, so when
 // its own picture has not stood still in time, all go.
 func TestUnsure(t *testing.T) {
 	for _, near := range []bool{true, false} {
@@ -172,8 +172,8 @@ func TestSleptInTheOpen(t *testing.T) {
 	}
 }
 
-// TestLateMembersAreNotCountedOn: a node that would not live without those who are late stops when the takeover time
-// asks for it, and decides when they are heard, or lost, or have been silent for too long.
+// TestLateMembersAreNotCountedOn: a node that would not live without the late members stops when the takeover time asks
+// for it, and decides when they are heard, or lost, or have been silent for too long.
 func TestLateMembersAreNotCountedOn(t *testing.T) {
 	at := func() (*rig, []Effects) {
 		r := newRig(t, 'A', seven)
@@ -209,7 +209,7 @@ func TestLateMembersAreNotCountedOn(t *testing.T) {
 
 // TestLateAtTheEnd: a node that has stopped, and would not live without members that have become late just now, waits
 // for these for a silence from then, not from when it stopped: they may stand still for a moment. Found by storm seed
-// 5909, in which a healthy member of a small cluster whose members nap went by itself.
+// 5909, in which a healthy member of a small cluster of napping members went by itself.
 func TestLateAtTheEnd(t *testing.T) {
 	r := newRig(t, 'A', seven)
 	r.see("A B C D E", "", true, "")
@@ -222,8 +222,8 @@ func TestLateAtTheEnd(t *testing.T) {
 	require.False(t, stands(eff))
 }
 
-// TestAccusersTakeTheirWordBack: one that has just come into contact is indirectly connected only when those who accuse
-// it have had the time to find out that it is back. Who of them was late has that time from when it is heard again.
+// TestAccusersTakeTheirWordBack: one that has just come into contact is indirectly connected only when its accusers
+// have had the time to find out that it is back. A late accuser has that time from when it is heard again.
 func TestAccusersTakeTheirWordBack(t *testing.T) {
 	for _, asleep := range []bool{false, true} {
 		r := newRig(t, 'E', seven)
@@ -243,9 +243,9 @@ func TestAccusersTakeTheirWordBack(t *testing.T) {
 	}
 }
 
-// TestGivenTime: who accuses a member that is back has four seconds to take that back. Where unrest would stop the node
-// before, the decision comes just before that, as long as it leaves them seven tenths of the patience: a node that
-// stops for a moment costs answers, and one that decides in haste may end who is well.
+// TestGivenTime: the accusers of a member that is back have four seconds to take that back. Where unrest would stop the
+// node before, the decision comes just before that, as long as it leaves them seven tenths of the patience: a node that
+// stops for a moment costs answers, and one that decides in haste may end a healthy member.
 func TestGivenTime(t *testing.T) {
 	for _, c := range []struct {
 		contact, decided int // milliseconds after the first change
@@ -263,7 +263,7 @@ func TestGivenTime(t *testing.T) {
 	}
 }
 
-// TestAnotherCarriesItOut: when the one who is to carry a decision out is late, the next one does; and when nobody has
+// TestAnotherCarriesItOut: when the one that is to carry a decision out is late, the next one does; and when nobody has
 // by the time at which it is decided again, everybody does.
 func TestAnotherCarriesItOut(t *testing.T) {
 	for self, want := range map[byte]bool{'B': true, 'C': false} {
@@ -284,7 +284,7 @@ func TestAnotherCarriesItOut(t *testing.T) {
 	require.Equal(t, "E", find(0, r.run(3*time.Second)).down)
 }
 
-// TestBound: a node that would not live without those who have not answered for the longest silence and the longest
+// TestBound: a node that would not live without members that have not answered for the longest silence and the longest
 // patience together stops, accused or not, and goes on when they answer.
 func TestBound(t *testing.T) {
 	r := newRig(t, 'A', seven)
@@ -316,7 +316,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestOneMoreWhoAccuses: one more who accuses a member that had the time to confirm, and has not, puts nothing off. One
+// TestOneMoreWhoAccuses: one more accuser of a member that had the time to confirm, and has not, puts nothing off. One
 // that accuses a member in contact does: that one has to confirm this, too. Found by storm seed 2960, in which a
 // majority stopped for a moment though its picture had stood still.
 func TestOneMoreWhoAccuses(t *testing.T) {
@@ -393,7 +393,7 @@ func TestContactWhileStopped(t *testing.T) {
 	r.see("A B C D E", "", true, "")
 	r.see("A B C D E", "A>E B>E C>E D>E", false, "")
 	require.Zero(t, decided(r.run(7*time.Second-1)))
-	r.see("A B C D E", "A>D B>D C>D A>E B>E C>E", false, "") // so late that it does not go on beside those who flap
+	r.see("A B C D E", "A>D B>D C>D A>E B>E C>E", false, "") // so late that it does not go on beside flappers
 	require.Zero(t, decided(r.run(4*time.Second+1)))
 	r.see("A B C D E", "A>D B>D C>D", false, "")
 	eff := r.run(4500 * time.Millisecond)
@@ -453,7 +453,7 @@ func TestAccusedSendsNobodyElse(t *testing.T) {
 	}
 }
 
-// TestLoserByItsOwnWord: a node that has lost most others by its own word alone goes alone: those whom it does not
+// TestLoserByItsOwnWord: a node that has lost most others by its own word alone goes alone: members that it does not
 // watch are on its side for lack of news only. Found by storm seed 1128601720, in which one of nine took a healthy
 // member of the winning side with it.
 func TestLoserByItsOwnWord(t *testing.T) {
@@ -471,8 +471,8 @@ func TestLoserByItsOwnWord(t *testing.T) {
 	}
 }
 
-// TestContactThatFellSilent: who is accused by others, confirmed that, and has fallen silent since may be cut off by
-// now. A node that would not live without them stops, as for anybody who is late.
+// TestContactThatFellSilent: a member that others accuse, that confirmed this, and has fallen silent since may be cut
+// off by now. A node that would not live without them stops, as for any late member.
 func TestContactThatFellSilent(t *testing.T) {
 	for _, late := range []string{"", "CDE"} {
 		r := newRig(t, 'A', Config{})

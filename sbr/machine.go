@@ -16,8 +16,8 @@ import (
 // ErrBadCommand is returned by Do for a command of another kind.
 var ErrBadCommand = errors.New("sbr: unknown command")
 
-// Command is what a resolver is told: one of ViewCommand, SeenCommand, LateCommand,
-// SleptCommand, UnheardCommand, LeaseResult.
+// Command is an input of a resolver: one of ViewCommand, SeenCommand, LateCommand, SleptCommand, UnheardCommand,
+// LeaseResult.
 type Command interface{ command() }
 
 // ViewCommand gives the newest view.
@@ -26,18 +26,18 @@ type ViewCommand struct{ View *membership.View }
 // SeenCommand names members that are known to have seen the state of the newest view.
 type SeenCommand struct{ IDs []peer.ID }
 
-// LateCommand names, at the moment of a Tick, the members that have not shown lately that they live. Who of them is
-// accused already, or does not count, is ignored. Quiet are those who have missed one answer: they may be about to be
+// LateCommand names, at the moment of a Tick, the members that have not shown lately that they live. Those that are
+// accused already, or do not count, are ignored. Quiet are those that have missed one answer: they may be about to be
 // late, so that nobody knows whether their word still stands.
 type LateCommand struct{ IDs, Quiet []peer.ID }
 
 // SleptCommand says that this node did not run for longer than it ever waits: what it knows is as old as that.
 type SleptCommand struct{}
 
-// UnheardCommand names the members whose last answer to this node is older than Bound.
+// UnheardCommand names the members that last answered this node longer ago than Bound.
 type UnheardCommand struct{ IDs []peer.ID }
 
-// OlderCommand names a member that runs an older build: as long as it is one, nobody who leaves counts for our side in
+// OlderCommand names a member that runs an older build: as long as it is one, no leaving member counts for our side in
 // the worst case, for to that build they count nowhere once they are Exiting.
 type OlderCommand struct{ ID peer.ID }
 
@@ -106,13 +106,13 @@ type Machine struct {
 	now  time.Duration
 
 	view      *membership.View
-	accused   peer.Set      // members, this node included, that somebody who is not Down holds unreachable
+	accused   peer.Set      // members, this node included, that one that is not Down holds unreachable
 	stable    time.Duration // patience by the last converged version
-	settled   peer.Set      // who counted at that version
+	settled   peer.Set      // the members that counted at that version
 	quietAt   time.Duration // when the picture will have stood still long enough
 	contactAt time.Duration // when an accused member last came into contact
 	movedAt   time.Duration // when the picture last moved
-	lookedAt  time.Duration // when it last looked who is late
+	lookedAt  time.Duration // when it last looked for late members
 	againAt   time.Duration // when a decision that was put off for that is looked at again
 	waitEnd   time.Duration // until when it is put off at most; zero: it is not
 	sure      bool          // it is put off for longer: this node lives whatever comes of it, or has stopped
@@ -121,7 +121,7 @@ type Machine struct {
 	lostAt    time.Duration // when this node, which decided that it goes, goes by itself; negative: it has not
 	cause     membership.Cause
 	stopped   bool          // this node was suspended
-	waitedAt  time.Duration // lease-majority: when who does not ask itself gives up waiting; negative: not waiting
+	waitedAt  time.Duration // lease-majority: when a node that does not ask itself gives up waiting; negative: not waiting
 
 	unrest
 	bounded
@@ -145,33 +145,33 @@ type unrest struct {
 	flaps   flaps
 }
 
-// bounded is what a node knows of those who have not answered.
+// bounded is what a node knows of members that have not answered.
 type bounded struct {
-	unheard peer.Set  // who has not answered for as long as an owner may go on
-	quiet   []peer.ID // who had missed an answer when this node last looked
+	unheard peer.Set  // members that have not answered for as long as an owner may go on
+	quiet   []peer.ID // members that had missed an answer when this node last looked
 	bound   bool      // this node stopped for that
 }
 
-// lateness is who has not shown lately that it lives.
+// lateness is the members that have not shown lately that they live.
 type lateness struct {
-	silent []peer.ID     // who was late when this node last looked
-	late   peer.Set      // who counts, is late and not accused: the picture may be about to change
+	silent []peer.ID     // members that were late when this node last looked
+	late   peer.Set      // of these, members that count and are not accused: the picture may change
 	lateAt time.Duration // when one of these became so last
 }
 
-// words is who of the accused is in contact, and when an accusation was last made or withdrawn.
+// words is which of the accused are in contact, and when an accusation was last made or withdrawn.
 type words struct {
 	contact peer.Set      // accused members that confirmed all accusations against them
 	rowsAt  time.Duration // when an accusation last came or went
-	saidAt  time.Duration // when this node last accused somebody who may confirm that
+	saidAt  time.Duration // when this node last accused a member that may confirm that
 	worseAt time.Duration // when somebody was lost last, or a status changed
-	met     peer.Set      // of the accused, who has been in contact since somebody began to accuse it last
+	met     peer.Set      // of the accused, those in contact since the newest accusation of them began
 	metAt   time.Duration // when the last of these came into contact first
 	blamed  bool          // in the present instability this node was accused, or had lost most of the others
 }
 
 // Contact returns the members that somebody accuses and that have confirmed it to this node. A decision hangs on
-// whether they are still there, and while no connection breaks nothing says so: LateCommand has to name who of them is
+// whether they are still there, and while no connection breaks nothing says so: LateCommand has to name those that are
 // not. It is valid until the next verb.
 func (w *words) Contact() peer.Set { return w.contact }
 
@@ -184,8 +184,8 @@ func New(self peer.ID, cfg Config) *Machine {
 // Decisions returns the newest decisions, oldest first, at most MaxDecisions; the caller owns the slice.
 func (m *Machine) Decisions() []Decision { return append([]Decision(nil), m.log...) }
 
-// Watched returns whose seeing of the newest state matters now: SeenCommand may leave out all others. It is valid until
-// the next verb.
+// Watched returns the members that have to see the newest state now: SeenCommand may leave out all others. It is valid
+// until the next verb.
 func (m *Machine) Watched() peer.Set { return m.watched }
 
 func (m *Machine) begin(now time.Duration) {
@@ -198,7 +198,7 @@ func (m *Machine) begin(now time.Duration) {
 	}
 }
 
-// Do takes what the resolver is told. The only error is ErrBadCommand; nothing has changed then.
+// Do takes a command. The only error is ErrBadCommand; nothing has changed then.
 func (m *Machine) Do(now time.Duration, cmd Command) error {
 	m.begin(now)
 	switch c := cmd.(type) {
@@ -269,7 +269,8 @@ func (m *Machine) Tick(now time.Duration) {
 }
 
 // goLost ends a node that decided against itself when nobody has downed it in time. It makes no other decision any
-// more: who was to down it may have done so and be out of reach, and a later picture must not make it a survivor.
+// more: the member that was to down it may have done so and be out of reach, and a later picture must not make it a
+// survivor.
 func (m *Machine) goLost() {
 	if m.now >= m.lostAt {
 		m.lostAt = m.now + settle
@@ -278,10 +279,10 @@ func (m *Machine) goLost() {
 }
 
 // Open reports whether there is something to decide: somebody is accused, and this node has a say, or never came Up and
-// has lost all who did.
+// has lost all that did.
 func (m *Machine) Open() bool { return m.open() || m.Stray(m.now) }
 
-// Stray reports whether this node never came Up and none of those who did is in reach: it goes when that lasts, and
+// Stray reports whether this node never came Up and none of those that did is in reach: it goes when that lasts, and
 // speaks for no cluster until then.
 func (m *Machine) Stray(now time.Duration) bool { return m.stray.is(now) }
 

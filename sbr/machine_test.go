@@ -33,7 +33,7 @@ var (
 	leased = Config{StableAfter: 7 * time.Second, Strategy: LeaseMajority}
 )
 
-// see shows a view: members, who accuses whom, and whether it has converged. All who are in contact have seen it.
+// see shows a view: members, accusations, and whether it has converged. All members in contact have seen it.
 func (r *rig) see(members, accusations string, converged bool, contact string) {
 	r.t.Helper()
 	v := &membership.View{Self: r.m.self, Members: side(members), Converged: converged}
@@ -196,8 +196,8 @@ func TestLateAccusation(t *testing.T) {
 }
 
 // TestLosingSideSuspends: a node that loses stops at its decision; only the leader of its side downs.
-// When nobody has downed it two seconds later it goes by itself, whatever it sees then. Found by storm 2939: one whose
-// leader was cut off from it decided anew, and lived.
+// When nobody has downed it two seconds later it goes by itself, whatever it sees then. Found by storm 2939: one cut
+// off from its leader decided anew, and lived.
 func TestLosingSideSuspends(t *testing.T) {
 	for _, leader := range []bool{true, false} {
 		r := newRig(t, 'B', seven)
@@ -438,7 +438,7 @@ func TestLeaseRefused(t *testing.T) {
 	}
 }
 
-// TestLeaseIsNotAskedByAll: only one of a side asks; who waits in vain stops; indirectly connected ones never ask.
+// TestLeaseIsNotAskedByAll: only one of a side asks; one that waits in vain stops; indirectly connected ones never ask.
 func TestLeaseIsNotAskedByAll(t *testing.T) {
 	r := newRig(t, 'B', leased)
 	r.see("A B C", "", true, "")
@@ -483,8 +483,8 @@ func TestQuorumExceededIsTold(t *testing.T) {
 	require.Empty(t, r.eff)
 }
 
-// TestFreshMembers: who came Up after the last version that all have seen may not decide a tie: the other side may take
-// it for joining, and decide by another.
+// TestFreshMembers: a member that came Up after the last version that all have seen may not decide a tie: the other
+// side may take it for joining, and decide by another.
 func TestFreshMembers(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		r := newRig(t, 'A', seven)

@@ -1,9 +1,9 @@
 // Parting: members that leave count until all may know that they are gone (MEM-10).
 //
 // The leader makes a Leaving member Exiting once all have seen that it leaves, and removes it once all have seen that
-// it exits. So who is Leaving here may be Exiting elsewhere and not removed; who is Exiting here may be removed
-// elsewhere, or Leaving still. A side counts those at hand that are Leaving, and in the worst case those out of reach
-// that are Exiting: then each of two sides counts such a member where it is.
+// it exits. So a member that is Leaving here may be Exiting elsewhere and not removed; one that is Exiting here may be
+// removed elsewhere, or Leaving still. A side counts those at hand that are Leaving, and in the worst case those out of
+// reach that are Exiting: then each of two sides counts such a member where it is.
 
 package sbr
 
@@ -14,14 +14,14 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// parting is what a node must know to count those who leave.
+// parting is what a node must know to count leaving members.
 type parting struct {
 	aware   peer.Set // Exiting members that have confirmed a state in which they are
-	older   peer.Set // who runs an older build: members, and those who have not come yet
-	watched peer.Set // whose seeing of the newest state matters
+	older   peer.Set // nodes of an older build: members, and those that have not come yet
+	watched peer.Set // members that have to see the newest state
 }
 
-// maxOlder bounds how many older builds are told apart; when there are more, every member may be one.
+// maxOlder bounds how many nodes of older builds are kept; when there are more, every member may be one.
 const maxOlder = 1024
 
 // look takes a new view after old, in which these are accused.
@@ -43,7 +43,8 @@ func (p *parting) look(old, v *membership.View, accused peer.Set) {
 	}
 }
 
-// confirms notes that a member has seen the state of a view: who sees that it exits tells whomever it reaches.
+// confirms notes that a member has seen the state of a view: a member that sees that it exits itself spreads that to
+// all that it reaches.
 func (p *parting) confirms(v *membership.View, id peer.ID) {
 	if x, ok := v.Member(id); ok && x.Status == membership.Exiting {
 		p.aware.Add(id)

@@ -37,8 +37,8 @@ func (m *Machine) overslept() {
 	}
 }
 
-// listen puts every decision off until those who speak to this node have told it what it missed, whatever arrives
-// meanwhile. Who confirmed something before confirms it again.
+// listen puts every decision off until the members that speak to this node have sent it what it missed, whatever
+// arrives meanwhile. A member that confirmed something before confirms it again.
 func (m *Machine) listen() {
 	m.contact = m.contact[:0]
 	m.lookAt = m.now + settle
@@ -86,19 +86,18 @@ func (m *Machine) accuses(id peer.ID) bool {
 }
 
 const (
-	lookEvery = 250 * time.Millisecond // how often a decision that waits for who is late is looked at
+	lookEvery = 250 * time.Millisecond // how often a decision that waits for late members is looked at
 	lateMost  = 7 * time.Second        // how long it waits at most: a silence is a verdict by then
 )
 
 // most is how long after the patience a decision is put off at most while this node goes on.
 func (m *Machine) most() time.Duration { return min(lateMost, m.stable*3/4) }
 
-// waits reports whether a decision that is due is put off because the picture may be about to change: somebody who
-// counts is late, or it hangs on whether somebody who is back for a moment, or late, is gone. A cut that nobody has
+// waits reports whether a decision that is due is put off because the picture may be about to change: a member that
+// counts is late, or it hangs on whether a member that is back for a moment, or late, is gone. A cut that nobody has
 // noticed yet would have its two sides decide on different pictures. A node goes on meanwhile for no longer than the
 // takeover time covers, and not until all would have to go, unless it lives whatever becomes of them. If it would not
-// live with those who are late on the other side, it stops then. It waits for as long as a silence takes to be a
-// verdict.
+// live with the late members on the other side, it stops then. It waits for as long as a silence takes to be a verdict.
 func (m *Machine) waits() bool {
 	lives, hangs := m.hangs()
 	if len(m.late) == 0 && !hangs {
@@ -157,8 +156,8 @@ func (m *Machine) hold(why string) {
 	}
 }
 
-// anew begins the patience anew. Whom a decision waited for has had the silence that others are given, so when it does
-// turn out to be lost, what is left is that all on this side get to know it.
+// anew begins the patience anew. A member that a decision waited for has had the silence that others are given, so when
+// it does turn out to be lost, what is left is that all on this side get to know it.
 func (m *Machine) anew(onlyLost bool) {
 	if d := m.spread(); onlyLost && (m.now+d <= m.waitEnd || (m.heldAt >= 0 || m.sure) && m.waitEnd > 0) {
 		m.quietAt = m.now + d
@@ -249,8 +248,8 @@ func (m *Machine) tooLong() {
 	m.act(d, true)
 }
 
-// accusedByOthers returns those whom a member besides the node of the view holds unreachable: the word of a node that
-// is at fault itself, as one that comes back from behind a cut may be, says nothing about the others.
+// accusedByOthers returns the members that another member than the view's own node holds unreachable: the word of a
+// node that is at fault itself, as one that comes back from behind a cut may be, says nothing about the others.
 func accusedByOthers(v *membership.View) (s peer.Set) {
 	for _, a := range v.Accusations {
 		if o, ok := v.Member(a.Observer); ok && a.Observer != v.Self && o.Status != membership.Down {
@@ -260,7 +259,7 @@ func accusedByOthers(v *membership.View) (s peer.Set) {
 	return s
 }
 
-// others returns how many more of those who count are not among the accused than are.
+// others returns how many more of the members that count are not accused than are.
 func (m *Machine) others(accused peer.Set) (more int) {
 	for i := range m.view.Members {
 		x := &m.view.Members[i]
@@ -275,18 +274,18 @@ func (m *Machine) others(accused peer.Set) (more int) {
 	return more
 }
 
-// warnAt is when an instability is told of: when others would have been decided some time ago.
+// warnAt is when an instability is reported: when others would have been decided some time ago.
 func (m *Machine) warnAt() time.Duration { return m.first + m.stable*5/4 }
 
 // settle is how long accusations must have stood still beyond what changes the picture: three gossip rounds, in which
-// those who can hear us confirm them. It never delays a decision by more than that.
+// the members that can hear us confirm them. It never delays a decision by more than that.
 const settle = 2 * time.Second
 
 // spread is how long all on one side take to get to know and to confirm an accusation.
 func (m *Machine) spread() time.Duration { return min(settle, m.stable/4) }
 
-// takeBack is how long those who accuse a member that has come into contact have to take their word back, or those who
-// slept until now: a sleep that is not noticed, a probe and its answer, and the gossip about it.
+// takeBack is how long the accusers of a member that has come into contact, or members that slept until now, have to
+// take their word back: a sleep that is not noticed, a probe and its answer, and the gossip about it.
 func (m *Machine) takeBack() time.Duration { return min(2*settle, m.stable*7/10) }
 
 // restAt is when the picture will have stood still for long enough.
@@ -298,14 +297,14 @@ func restAt(m *Machine) time.Duration {
 }
 
 // heardUntil is until when a picture that came to rest then, with no time left, waits for what is said of those in
-// contact. Who has come late is given the time for its accusers to take their word back, for a node that has stopped is
-// in no hurry; but not for ever: one may go and come without end.
+// contact. A latecomer is given the time for its accusers to take their word back, for a node that has stopped is in no
+// hurry; but not for ever: one may go and come without end.
 func heardUntil(m *Machine, rest time.Duration) time.Duration {
 	return max(rest+m.most(), min(m.metAt+m.takeBack(), rest+m.Bound()))
 }
 
-// given is until when those who have something to say about a change have the time for that: most, or as much of it as
-// unrest leaves, but least in any case.
+// given is until when members have the time to confirm or withdraw a change: most, or as much of it as unrest leaves,
+// but least in any case.
 func given(m *Machine, change, least, most time.Duration) time.Duration {
 	if limit, ok := m.cfg.unstableFor(m.stable); ok && m.changes > 0 {
 		return max(change+least, min(change+most, m.first+limit-lookEvery))
@@ -313,10 +312,10 @@ func given(m *Machine, change, least, most time.Duration) time.Duration {
 	return change + most
 }
 
-// decideAt is when the picture will have stood still for long enough. What is said of those who are accused already,
-// and who of them is in contact, does not begin the patience anew: it puts the decision off for as long as others take
-// to confirm it, or to take it back. With a short patience spread and takeBack are short as well, and it is put off for
-// longer where unrest leaves the time: who decides before a word is taken back may end a healthy member.
+// decideAt is when the picture will have stood still for long enough. What is said of accused members, and which of
+// them are in contact, does not begin the patience anew: it puts the decision off for as long as others take to confirm
+// it, or to take it back. With a short patience spread and takeBack are short as well, and it is put off for longer
+// where unrest leaves the time: a decision before a word is taken back may end a healthy member.
 func (m *Machine) decideAt() time.Duration {
 	quiet, rows := restAt(m), given(m, m.rowsAt, m.spread(), settle)
 	if len(m.contact) > 0 {
@@ -332,10 +331,10 @@ func (m *Machine) decideAt() time.Duration {
 	return max(quiet, rows, m.lookAt)
 }
 
-// anyway reports whether there is no time left, all that a decision waits for is that those who are accused, or who
-// accuse them, have their say, and this node lives whatever that is. Then it goes on meanwhile, as if it had decided:
-// the picture has stood still for long enough. Who is in contact counts with its side, or is gone; that its accusers
-// stand by their word costs this node nothing, unless it is one of them. Whom it accuses itself has had the time to
+// anyway reports whether there is no time left, all that a decision waits for is that the accused and their accusers
+// have their say, and this node lives whatever that is. Then it goes on meanwhile, as if it had decided: the picture
+// has stood still for long enough. A member in contact counts with its side, or is gone; that its accusers stand by
+// their word costs this node nothing, unless it is one of them. Those that it accuses itself have had the time to
 // confirm that.
 func anyway(m *Machine) bool {
 	limit, ok := m.cfg.unstableFor(m.stable)
@@ -381,7 +380,7 @@ func knownAt(m *Machine) time.Duration {
 	return max(m.first+limit, m.flaps.grownAt+m.calm(), m.lookAt)
 }
 
-// rides reports whether this node goes on beside flappers: its side lives without them, and without those who are late,
+// rides reports whether this node goes on beside flappers: its side lives without them, and without the late members,
 // and may down them. They are given the time in which the picture may come to rest; then end is true, and they go.
 func rides(m *Machine) (d Decision, goesOn, end bool) {
 	d, ok := flapping(m)

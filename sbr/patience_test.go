@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// lateFor runs the resolver for d, telling it at every deadline who is late.
+// lateFor runs the resolver for d, naming the late members to it at every deadline.
 func (r *rig) lateFor(d time.Duration, ids ...peer.ID) []Effects {
 	r.t.Helper()
 	return r.lookFor(d, LateCommand{IDs: ids})
@@ -44,8 +44,8 @@ func decided(eff []Effects) (n int) {
 	return n
 }
 
-// TestLateMemberPutsADecisionOff: while somebody who counts and is not accused has not answered lately, the picture may
-// be about to change. Found by storms 30113 and 41289: a cut that nobody had noticed yet had both its sides live.
+// TestLateMemberPutsADecisionOff: while a member that counts and is not accused has not answered lately, the picture
+// may be about to change. Found by storms 30113 and 41289: a cut that nobody had noticed yet had both its sides live.
 func TestLateMemberPutsADecisionOff(t *testing.T) {
 	for _, c := range []struct {
 		what, members string
@@ -96,8 +96,8 @@ func TestLateMemberEndsNobody(t *testing.T) {
 	}
 }
 
-// TestLostWhileWaitedFor: who turns out to be lost while a decision waits for it has had its silence already, so what
-// is waited for then is only that all on this side get to know it. Anything else begins the patience anew.
+// TestLostWhileWaitedFor: a member that turns out to be lost while a decision waits for it has had its silence already,
+// so what is waited for then is only that all on this side get to know it. Anything else begins the patience anew.
 func TestLostWhileWaitedFor(t *testing.T) {
 	at := func(late time.Duration, then string) (*rig, time.Duration) {
 		r := newRig(t, 'A', seven)

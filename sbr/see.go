@@ -1,4 +1,5 @@
-// See: what a new view changes about the patience of the resolver, and whom a member that never came Up has lost.
+// See: what a new view changes about the patience of the resolver, and which members a member that never came Up has
+// lost.
 
 package sbr
 
@@ -29,7 +30,7 @@ func (m *Machine) see(v *membership.View) {
 			}
 		}
 	} else if s := m.cfg.StableFor(numbered(v)); s < m.stable {
-		m.stable = s // who was removed had been seen going by all, whether or not this node got to know that they had
+		m.stable = s // all had seen the removed ones going, whether or not this node got to know that they had
 	}
 	near := m.nearDowned(old, was)
 	m.forgetContact(was, old, v)
@@ -70,7 +71,7 @@ func numbered(v *membership.View) int {
 	return n
 }
 
-// accusedIn returns the members whom somebody who is not Down holds unreachable; this node may be one.
+// accusedIn returns the members that one that is not Down holds unreachable; this node may be one.
 func accusedIn(v *membership.View) peer.Set {
 	s := v.Unreachable.Clone()
 	for _, a := range v.Accusations {
@@ -106,7 +107,7 @@ func (m *Machine) weighs(id peer.ID, changed bool) int {
 	return 0
 }
 
-// changed compares statuses: moved says that somebody came Up, became Exiting or Down; downs is how many who counted
+// changed compares statuses: moved says that a member came Up, became Exiting or Down; downs is how many that counted
 // were downed.
 func changed(old, v *membership.View) (moved bool, downs int) {
 	if old == nil {
@@ -132,8 +133,8 @@ func changed(old, v *membership.View) (moved bool, downs int) {
 }
 
 // nearDowned reports whether a member has been downed that counted and was on our side. That a process has been started
-// anew at its address is a fact, and nobody's decision; and who has gone for instability by its own word has decided
-// about itself: nobody lives by that, and whom it downs beside itself was downed by another.
+// anew at its address is a fact, and nobody's decision; and a member that has gone for instability by its own word has
+// decided about itself: nobody lives by that, and the members that it downs beside itself were downed by another.
 func (m *Machine) nearDowned(old *membership.View, accused peer.Set) bool {
 	if old == nil {
 		return false
@@ -158,8 +159,8 @@ func anew(c membership.Cause) bool {
 // goneAlone reports whether a member has downed itself for instability.
 func goneAlone(x *membership.Member) bool { return x.Cause == membership.CauseUnstable && x.By == x.ID }
 
-// count notes changes that weigh, and forgets them when nobody who counts is accused any more. Time alone does not make
-// it forget: what stands still is decided after the patience anyway, and a decision ends the count too.
+// count notes changes that weigh, and forgets them when no member that counts is accused any more. Time alone does not
+// make it forget: what stands still is decided after the patience anyway, and a decision ends the count too.
 func (m *Machine) count(changes int) {
 	if changes > 0 {
 		if m.changes == 0 {
@@ -176,7 +177,7 @@ func (m *Machine) count(changes int) {
 }
 
 // forgetContact removes from the contacts the members that are no longer accused, and those with a new accuser: they
-// must confirm that state first. One more who accuses a member that all have had the time to confirm, and that has not,
+// must confirm that state first. One more accuser of a member that could confirm all accusations so far, and has not,
 // changes nothing: nobody could hear it before, and one fewer can now.
 func (m *Machine) forgetContact(was peer.Set, old, v *membership.View) {
 	var before []membership.Accusation
@@ -253,19 +254,19 @@ func (m *Machine) warnQuorum(old, v *membership.View) {
 	}
 }
 
-// stray is what a member that never came Up knows of those who did. Nobody counts it and it hosts nothing, so when it
+// stray is what a member that never came Up knows of those that did. Nobody counts it and it hosts nothing, so when it
 // has lost them all it goes alone, and harms no side. What others like it do must not keep it: each that ends is a
-// change of the picture, and takes with it what it said of those who are lost.
+// change of the picture, and takes with it what it said of lost members.
 type stray struct {
 	since   time.Duration // since when none of them is in reach
-	missing peer.Set      // they all, while none is; who accused some of them may have ended
+	missing peer.Set      // they all, while none is; the accusers of some may have ended
 	saidAt  time.Duration // when one of them was accused last, or somebody took that back
-	until   time.Duration // until when those whose accusers have ended are missing; zero: all are accused
+	until   time.Duration // until when members with ended accusers are missing; zero: all are accused
 	brief   bool          // some of these had not had the time to show that they hear this node
 }
 
-// look looks who is in reach: after a new view, old being the one before it and was who was accused there, or after
-// somebody has come into contact, with old nil.
+// look finds the members in reach: after a new view, with old the one before it and was the accused there, or after one
+// has come into contact, with old nil.
 func (s *stray) look(m *Machine, old *membership.View, was peer.Set) {
 	self, ok := m.view.SelfMember()
 	if !ok || !joins(self.Status) || m.cfg.Strategy == Off {
@@ -319,19 +320,19 @@ func tookBack(old, v *membership.View, id peer.ID) bool {
 	})
 }
 
-// is reports whether none of those who came Up is in reach. Of those whose accusers have ended somebody else says so
-// again within a silence, or they are.
+// is reports whether none of those that came Up is in reach. One with ended accusers is accused again by another member
+// within a silence, or it is in reach.
 func (s *stray) is(now time.Duration) bool {
 	return len(s.missing) > 0 && (s.until == 0 || now < s.until)
 }
 
-// due is when a stray member goes: all who count have been out of reach for the patience, and who can hear this node
-// has had the time to show it since the last word about them.
+// due is when a stray member goes: all that count have been out of reach for the patience, and any that can hear this
+// node have had the time to show it since the last word about them.
 func (s *stray) due(m *Machine) (at time.Duration, ok bool) {
 	return max(s.since+m.stable, s.saidAt+m.spread(), m.lookAt), s.is(m.now) && !s.brief && m.lostAt < 0
 }
 
-// goes has a stray member go when that is due: alone, for others like it may reach who it does not.
+// goes lets a stray member go when that is due: alone, for others like it may reach members that it does not.
 func (s *stray) goes(m *Machine) bool {
 	at, ok := s.due(m)
 	if !ok || m.now < at {

@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// TestScenario18StaticQuorumAndOldest: who goes, from every side.
+// TestScenario18StaticQuorumAndOldest: the members that go, from every side.
 func TestScenario18StaticQuorumAndOldest(t *testing.T) {
 	judge(t, Config{Strategy: StaticQuorum, QuorumSize: 3},
 		row{"A B C", "D E", "", "DE"}, row{"D E", "A B C", "", "DE"},
@@ -28,7 +28,7 @@ func TestScenario18StaticQuorumAndOldest(t *testing.T) {
 		row{"E", "A B C D", "", "E"}, row{"A B C D", "E", "", "E"}, // alone
 		row{"E", "A", "", "A"}, row{"A", "E", "", "A"}, // alone against one that is alone as well
 		row{"E Bj", "A C", "", "BE"}, row{"A C", "E Bj", "", "ABCE"}, // with a joining one it may not be alone there
-		row{"El B", "A C", "", "AC"}, row{"El C D", "A", "", "A"}, // who leaves counts where it is at hand
+		row{"El B", "A C", "", "AC"}, row{"El C D", "A", "", "A"}, // a leaver counts where it is at hand
 		row{"El D", "A C", "", "AC"}, row{"El A", "D", "", "D"}, row{"D A", "El", "", "E"},
 		row{"C D", "Ex A", "", "ACD"}, row{"A C", "Ex D", "", "ACD"}, row{"D C", "A Ex B", "", "ABCD"},
 		row{"D B Ex", "A C", "", "AC"}, row{"B A Ex", "C D", "", "AB"},
@@ -39,7 +39,7 @@ func TestScenario18StaticQuorumAndOldest(t *testing.T) {
 		row{"A B", "C D E", "", "CDE"}, row{"D", "C E", "", "CE"}, row{"C", "E", "", "CE"}, row{"A B E", "C D", "", "CD"})
 }
 
-// TestDownAllAndLease: everybody, or whoever gets the lease; the smaller side asks later.
+// TestDownAllAndLease: everybody, or the side without the lease; the smaller side asks later.
 func TestDownAllAndLease(t *testing.T) {
 	judge(t, Config{Strategy: DownAll}, row{"A B C Dj Ew", "F Gx", "", "ABCDEF"}, row{"A", "B", "", "AB"})
 	judge(t, Config{Strategy: UnsafeAutoDown}, row{"A", "B C", "", "BC"}, row{"B C", "A", "", "A"})
@@ -63,7 +63,7 @@ func TestDownAllAndLease(t *testing.T) {
 	judge(t, Config{Strategy: LeaseMajority}, row{"Bj Cj", "A", "", "BC"}, row{"A B Cj", "D E", "A>B", "ABC"})
 }
 
-// TestScenario19IndirectlyConnected: both ends of a broken pair go, and with them whoever the strategy downs.
+// TestScenario19IndirectlyConnected: both ends of a broken pair go, and with them all that the strategy downs.
 func TestScenario19IndirectlyConnected(t *testing.T) {
 	for _, c := range []Config{{}, {Strategy: StaticQuorum, QuorumSize: 3}, {Strategy: KeepOldest},
 		{Strategy: LeaseMajority}} {
@@ -76,7 +76,7 @@ func TestScenario19IndirectlyConnected(t *testing.T) {
 	judge(t, Config{}, row{"A B C D", "E F", "A>B", "ABEF"}, row{"E F", "A B C D", "", "EF"},
 		row{"E F", "A B C D", "E>F", "EF"}, row{"A B", "C D E", "A>B", "AB"}, row{"A B", "Cj", "A>B", "AB"},
 		row{"A B Cj", "", "A>C", "AC"}, row{"A B Cx", "", "C>A", ""}, row{"A B Cd", "", "C>A", ""})
-	// Found by storm 14780: two that never came Up carried the cluster on beside those whom they had suspected.
+	// Found by storm 14780: two that never came Up carried the cluster on beside members that they had suspected.
 	for _, c := range []Config{{}, {Strategy: KeepOldest}, {Strategy: LeaseMajority}, {Strategy: UnsafeAutoDown}} {
 		judge(t, c, row{"A B Cw Dj", "", "A>B B>A", "ABCD"})
 	}
@@ -85,9 +85,9 @@ func TestScenario19IndirectlyConnected(t *testing.T) {
 	judge(t, Config{Strategy: StaticQuorum, QuorumSize: 5}, row{"A B C", "", "A>B", "AB"})     // no quorum, nobody lost
 }
 
-// TestQuarantinedIsUnreachable: who was put under quarantine goes as any other that is unreachable, though it is in
-// contact with everybody, and whoever decides; its observer stays. What one says that is under quarantine itself is not
-// believed: two that gave each other up are as two that cannot hear each other (FD-4).
+// TestQuarantinedIsUnreachable: a member under quarantine goes as any other that is unreachable, though it is in
+// contact with everybody, and whichever member decides; its observer stays. The word of one that is under quarantine
+// itself is not believed: two that gave each other up are as two that cannot hear each other (FD-4).
 func TestQuarantinedIsUnreachable(t *testing.T) {
 	for _, c := range []Config{{}, {Strategy: StaticQuorum, QuorumSize: 2}, {Strategy: KeepOldest},
 		{Strategy: LeaseMajority}} {
@@ -97,11 +97,11 @@ func TestQuarantinedIsUnreachable(t *testing.T) {
 		row{"A B C D", "", "A!B C>B", "B"},
 		row{"A B C D E", "", "A!B A!C", "BC"},
 		row{"A B C D", "", "A!B B!A", "AB"},  // each about the other: a path between them is broken
-		row{"A B C D", "", "A!B B!C", "B"},   // the word of who is given up counts for nothing
+		row{"A B C D", "", "A!B B!C", "B"},   // the word of a member that is given up counts for nothing
 		row{"A B C D", "E", "A!B E!C", "BE"}, // nor does that of the lost
 		row{"A B C", "D E", "A!B", "ABC"},    // it counts for the other side: two of five are none
 		row{"B D A C", "", "A!B C!D", "BD"},  // a tie that the lowest address decides
-		row{"A B Cx", "", "C!B", ""},         // who is leaving for good has no say
+		row{"A B Cx", "", "C!B", ""},         // an Exiting member has no say
 		row{"A B C D", "", "A!B C>D", "BCD"}, // and others are indirectly connected all the same
 	)
 	// As if it were on the other side, which lives; all nodes see that alike.
@@ -132,7 +132,7 @@ func TestWordsOfTheLost(t *testing.T) {
 	require.Equal(t, "DE", letters(Config{}.Decide(s).Down))
 }
 
-// TestReachableAndSilent: an accused member that has not confirmed counts as lost, whoever accuses it.
+// TestReachableAndSilent: an accused member that has not confirmed counts as lost, whichever member accuses it.
 func TestReachableAndSilent(t *testing.T) {
 	s := Situation{Self: idOf('A'), Members: side("A B C"), Contact: peer.SetOf(idOf('B')),
 		Accusations: []membership.Accusation{{Observer: idOf('A'), Subject: idOf('B')},

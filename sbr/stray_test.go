@@ -1,4 +1,4 @@
-// Tests of a member that never came Up and has lost all who did (MEM-10).
+// Tests of a member that never came Up and has lost all that did (MEM-10).
 
 package sbr
 
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// strayed is A, which never came Up, in a cluster whose only Up member B is out of reach; C says so.
+// strayed is A, which never came Up, in a cluster with B, the only Up member, out of reach; C says so.
 func strayed(t *testing.T) *rig {
 	r := newRig(t, 'A', seven)
 	r.see("Aw B Cw Dw Ew", "", true, "")
@@ -18,9 +18,9 @@ func strayed(t *testing.T) *rig {
 	return r
 }
 
-// A member that never came Up and has lost all who did goes after the patience, whatever others like it do meanwhile:
-// that they are lost, or end, or come, begins no patience anew. Found by storms 3277 and 5262, where each of six
-// kept the next one for the whole patience.
+// A member that never came Up and has lost all that did goes after the patience, whatever others like it do meanwhile:
+// that they are lost, or end, or come, begins no patience anew. Found by storms 3277 and 5262, where each of six kept
+// the next one for the whole patience.
 func TestWhoNeverCameUpWaitsForNoOther(t *testing.T) {
 	for what, others := range map[string][2]string{
 		"nothing":         {"Aw B Cw Dw Ew", "C>B"},
@@ -45,8 +45,9 @@ func TestWhoNeverCameUpWaitsForNoOther(t *testing.T) {
 	}
 }
 
-// TestWhoAccusedHasEnded: when those who accused the last one who counts end soon after they did, it may be well: it
-// has not had the time to show that it hears this node. Somebody else has to say so; if nobody does, all is well.
+// TestWhoAccusedHasEnded: when the accusers of the last member that counts end soon after they accused it, it may be
+// well: it has not had the time to show that it hears this node. Another member has to accuse it; if none does, all is
+// well.
 func TestWhoAccusedHasEnded(t *testing.T) {
 	r := strayed(t)
 	began := r.now
@@ -68,7 +69,7 @@ func TestWhoAccusedHasEnded(t *testing.T) {
 	require.Equal(t, 7*time.Second, find(began, r.run(time.Minute)).decided)
 }
 
-// TestInReachOfWhoCounts: a member that never came Up is not stray while one who did is in reach, or has shown that it
+// TestInReachOfWhoCounts: a member that never came Up is not stray while one that did is in reach, or has shown that it
 // hears this node, and no longer when it is again.
 func TestInReachOfWhoCounts(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -94,7 +95,7 @@ func TestInReachOfWhoCounts(t *testing.T) {
 	require.False(t, r.m.Stray(r.now))
 }
 
-// TestHeardOnceMore: one accuser takes its word back and another ends: who is accused has to have the time to show
+// TestHeardOnceMore: one accuser takes its word back and another ends: the accused member has to have the time to show
 // that it hears this node, or somebody has to accuse it anew.
 func TestHeardOnceMore(t *testing.T) {
 	r := strayed(t)

@@ -9,11 +9,11 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// Situation is what a decision is made from: one node's view, and who of the accused is still in contact with it.
+// Situation is what a decision is made from: one node's view, and which of the accused are still in contact with it.
 type Situation struct {
 	Self        peer.ID
 	Members     []membership.Member     // sorted by identity
-	Accusations []membership.Accusation // who holds whom unreachable
+	Accusations []membership.Accusation // which member holds which unreachable
 	// Contact holds accused members that have confirmed a state which contains all present accusations against them:
 	// they are accused, and yet a path leads from this node to them and back. It may hold others too.
 	Contact peer.Set
@@ -33,7 +33,7 @@ type Situation struct {
 type standing uint8
 
 const (
-	reachable   standing = iota // nobody accuses it whose word counts
+	reachable   standing = iota // no member with a word that counts accuses it
 	unreachable                 // accused, and no path leads to it
 	indirect                    // accused or accusing, and yet a path leads to it
 	condemned                   // under quarantine, and yet a path leads to it: it counts as unreachable
@@ -44,7 +44,7 @@ type survey struct {
 	*Situation
 	role     string
 	at       []standing // by index of member
-	accused  []bool     // by somebody who is not Down
+	accused  []bool     // by a member that is not Down
 	lastWord []bool     // unreachable itself, and accusing somebody: its word blocks convergence while it is a member
 }
 
@@ -121,10 +121,10 @@ func look(role string, s *Situation) *survey {
 	return v
 }
 
-// condemn finds whom an observer that speaks for our side holds quarantined: it is in contact, and yet its state can no
-// longer be trusted. Its observer is above suspicion: that one gave up because of what it knows, not because a path is
-// broken. Of an observer that is under quarantine itself this is not believed; two that have given each
-// other up are indirectly connected as any two that cannot hear each other.
+// condemn finds members that an observer that speaks for our side holds quarantined: such a one is in contact, and yet
+// its state can no longer be trusted. Its observer is above suspicion: that one gave up because of what it knows, not
+// because a path is broken. Of an observer that is under quarantine itself this is not believed; two that have given
+// each other up are indirectly connected as any two that cannot hear each other.
 func (v *survey) condemn() {
 	var said []membership.Accusation
 	doubted := make([]bool, len(v.Members))
@@ -147,13 +147,13 @@ func (v *survey) condemn() {
 // Filters of count and first.
 const (
 	plain           = 0
-	withJoining     = 1 // also those who may be Up already elsewhere
-	withoutLeaving  = 2 // not those who may be Exiting already elsewhere
+	withJoining     = 1 // also those that may be Up already elsewhere
+	withoutLeaving  = 2 // not those that may be Exiting already elsewhere
 	onlyUnreachable = 4
 	onlyReachable   = 8 // indirectly connected ones included
 	withoutFresh    = 16
-	withDown        = 32 // also those who are Down here and not removed yet, unless a successor proves them dead
-	withExiting     = 64 // also those out of reach who are Exiting here and may be Leaving there, at hand
+	withDown        = 32 // also those that are Down here and not removed yet, unless a successor proves them dead
+	withExiting     = 64 // also those out of reach that are Exiting here and may be Leaving there, at hand
 
 	elsewhere = withDown | withExiting
 )
@@ -183,7 +183,7 @@ func (v *survey) parting() int {
 	return plain
 }
 
-// joiners returns withJoining when members over there may be Up that are joining here: somebody who has an up-number is
+// joiners returns withJoining when members over there may be Up that are joining here: a member with an up-number is
 // there, too, or is not known to be here. Only a leader makes members Up, and a leader is Up itself.
 func (v *survey) joiners() int {
 	for i := range v.Members {
@@ -232,7 +232,7 @@ func (v *survey) oldest(filter int) int {
 	return best
 }
 
-// all returns those whom pass lets through, sorted.
+// all returns the members that pass lets through, sorted.
 func (v *survey) all(pass func(i int) bool) peer.Set {
 	var out peer.Set
 	for i := range v.Members {

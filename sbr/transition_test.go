@@ -17,9 +17,9 @@ import (
 type halves struct{ a, b Situation }
 
 // cut draws a state that all have seen, a cut through it, and what happens on either side before it is noticed: the
-// leader, who is on the first side, may have taken its next step (joining members Up, leaving ones Exiting, exiting
-// ones removed) without the other side's knowledge, but for who exits itself; members may begin to leave on their own
-// side; new ones may be admitted on both, and leave at once.
+// leader, which is on the first side, may have taken its next step (joining members Up, leaving ones Exiting, exiting
+// ones removed) without the other side's knowledge, except that of the exiting member itself; members may begin to
+// leave on their own side; new ones may be admitted on both, and leave at once.
 func cut(t *rapid.T) halves {
 	n := rapid.IntRange(2, 7).Draw(t, "members")
 	var base []membership.Member
@@ -87,7 +87,7 @@ func (h *halves) lead(t *rapid.T, inA map[peer.ID]bool) {
 			m.Status, m.UpNumber = membership.Up, uint32(100+i)
 			h.a.Fresh.Add(m.ID)
 		case membership.Leaving:
-			if m.Status = membership.Exiting; !inA[m.ID] && rapid.Bool().Draw(t, "told") { // so it has told the second side
+			if m.Status = membership.Exiting; !inA[m.ID] && rapid.Bool().Draw(t, "told") { // so the second side knows
 				h.b.Members[i].Status = membership.Exiting
 				h.a.Aware.Add(m.ID)
 			}
@@ -159,8 +159,8 @@ func TestDownedMayLiveElsewhere(t *testing.T) {
 	require.True(t, d.Lives, "their successors prove them dead: four of five are here")
 }
 
-// TestJoinersWithoutALeader: joining members on the other side can be Up there only when somebody who may have led them
-// is, too. Joins that never came alive end no healthy cluster.
+// TestJoinersWithoutALeader: joining members on the other side can be Up there only when a member that may have led
+// them is, too. Joins that never came alive end no healthy cluster.
 func TestJoinersWithoutALeader(t *testing.T) {
 	for _, c := range []struct {
 		cfg          Config

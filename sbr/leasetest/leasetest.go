@@ -187,7 +187,7 @@ func RunEnds(t *testing.T, ttl time.Duration, open func(t *testing.T) Lease) {
 		}
 	}
 	acquire(t, a, name, "a", false)
-	release(t, a, name, "a") // whose it is no more
+	release(t, a, name, "a") // a is its owner no more
 	acquire(t, a, name, "a", false)
 }
 
@@ -228,7 +228,7 @@ func (m *Memory) Release(ctx context.Context, name, owner string) error {
 	return nil
 }
 
-// Owner returns who has the lease, "" when nobody has.
+// Owner returns the owner of the lease, "" when there is none.
 func (m *Memory) Owner(name string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
