@@ -94,7 +94,7 @@ func (a *admission) onJoin(from peer.ID, body []byte) error {
 	if from == j.id {
 		a.dead.heard(a.self.Addr, j.id.Addr)
 	} else {
-		a.dead.heard(from.Addr, j.id.Addr) // who hands it on has it from the joiner
+		a.dead.heard(from.Addr, j.id.Addr) // the contact that hands it on has it from the joiner
 	}
 	if a.refuse(from, &j) {
 		return nil
@@ -196,7 +196,7 @@ func (a *admission) proven(j *joinBody) bool {
 	return false
 }
 
-// admitForwarded admits those whom the leader did not.
+// admitForwarded admits the joiners that the leader did not.
 func (a *admission) admitForwarded() {
 	waiting := a.forwards[:0]
 	var due []joinBody

@@ -1,4 +1,4 @@
-// Tests of who is let in (JOIN-1, MEM-10).
+// Tests of which joiners are let in (JOIN-1, MEM-10).
 
 package membership
 
@@ -13,7 +13,7 @@ import (
 )
 
 // TestJoinsThatNeverComeAlive: a join is one frame. When as many as there are Up members, sixteen at least, are joining
-// whom nobody hears, further newcomers are asked to come again; one that is heard does not count.
+// and unheard, further newcomers are asked to come again; one that is heard does not count.
 func TestJoinsThatNeverComeAlive(t *testing.T) {
 	for _, c := range []struct {
 		up, lost, heard int

@@ -16,7 +16,8 @@ const (
 	maxWaiting = 256                   // joins that wait; one more and all are admitted at once
 )
 
-// applicant is a join that may be admitted, who handed it on, and who was a member at its address when that was found.
+// applicant is a join that may be admitted, the contact that handed it on, and the member at its address when that was
+// found.
 type applicant struct {
 	join         joinBody
 	contact, old peer.ID
@@ -37,9 +38,9 @@ func (a *admission) admit(contact peer.ID, j *joinBody) {
 	a.timers[timerAdmit] = timer{a.admitAt, true}
 }
 
-// admitAll admits all who wait, in one change with the downing of what was at their addresses, and welcomes them into
-// it. Of those for whom something has changed meanwhile, who are refused by now are told so, and the others ask again:
-// two at one address, or one whose address somebody else has taken.
+// admitAll admits all waiting joiners, in one change with the downing of what was at their addresses, and welcomes them
+// into it. A joiner that has to be refused by now gets the refusal; it leaves others to ask again: the second of two at
+// one address, or one at an address that another node has taken.
 func (a *admission) admitAll() {
 	a.stop(timerAdmit)
 	waiting := a.waiting
@@ -78,8 +79,8 @@ func (a *admission) admitAll() {
 	}
 }
 
-// refuse tells a joiner why it is refused, and reports whether it is. The contact that handed it on is told too, for it
-// must not admit it either.
+// refuse sends a joiner why it is refused, and reports whether it is. It notifies the contact too, which must not admit
+// the joiner either.
 func (a *admission) refuse(contact peer.ID, j *joinBody) bool {
 	code, reason := a.refuses(j)
 	if code == 0 {

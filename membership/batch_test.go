@@ -30,8 +30,8 @@ func answersOf(m *Machine) map[peer.ID]wire.Kind {
 	return out
 }
 
-// One who joins alone is admitted at once; two hundred who follow are one change, 50 ms later, and each is welcomed.
-// Pins GOS-8.
+// A node that joins alone is admitted at once; two hundred that follow are one change, 50 ms later, and each is
+// welcomed. Pins GOS-8.
 func TestJoinsAreBatched(t *testing.T) {
 	m := New(ip(1), Config{}, newWorld(t, 1).rng)
 	require.NoError(t, m.Do(0, JoinCommand{}))
@@ -56,7 +56,7 @@ func TestJoinsAreBatched(t *testing.T) {
 		"alone again")
 }
 
-// The list of those who wait is bounded: one more and all are admitted.
+// The list of waiting joins is bounded: one more and all are admitted.
 func TestWaitingJoinsAreBounded(t *testing.T) {
 	m := New(ip(1), Config{}, newWorld(t, 1).rng)
 	require.NoError(t, m.Do(0, JoinCommand{}))
@@ -70,8 +70,8 @@ func TestWaitingJoinsAreBounded(t *testing.T) {
 	require.Len(t, m.st.Members, 202, "of two incarnations at one address the first is in, the other asks again")
 }
 
-// What changed while a join waited is looked at again: one whose address was taken must prove that it lives, one that
-// was removed is refused, one that somebody else admitted is welcomed.
+// What changed while a join waited is looked at again: one with a taken address must prove that it lives, one that was
+// removed is refused, one that somebody else admitted is welcomed.
 func TestWaitingJoinsAreJudgedAgain(t *testing.T) {
 	m := New(ip(1), Config{}, newWorld(t, 1).rng)
 	require.NoError(t, m.Do(0, JoinCommand{}))

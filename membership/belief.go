@@ -1,4 +1,4 @@
-// Belief: who is believed that says that this incarnation was removed (MEM-1, SEC-3).
+// Belief: which nodes are believed when they say that this incarnation was removed (MEM-1, SEC-3).
 
 package membership
 
@@ -29,7 +29,7 @@ type ToldRemovedCommand struct {
 
 func (ToldRemovedCommand) command() {}
 
-// beliefs is what a machine makes of those who say that somebody was removed: this node, or they themselves.
+// beliefs judges nodes that say that an incarnation was removed: this node's, or their own.
 type beliefs struct {
 	*core
 	joining *joining
@@ -38,13 +38,13 @@ type beliefs struct {
 	splits   []met     // of the other side of this cluster
 }
 
-// belief is what the word of somebody is worth who says that this incarnation was removed.
+// belief is what a node's word is worth that this incarnation was removed.
 type belief uint8
 
 const (
 	nobody   belief = iota // not known here: nothing
 	rival                  // this side has removed it in turn: the side with fewer Up members ends
-	believed               // a member, or who runs at the address of one: it ends this node
+	believed               // a member, or a node at the address of one: it ends this node
 )
 
 // beliefIn judges a frame of from. A hello may name any address. So the machine believes a node that is no member only
@@ -62,8 +62,8 @@ func (b *beliefs) beliefIn(from peer.ID) belief {
 	return nobody
 }
 
-// beliefAt judges the answer of one whom this node has dialled. A joiner believes those whom it asks to let it in; a
-// member believes the address of a member, and of a seed unless its side has removed somebody there.
+// beliefAt judges the answer of a node that this one has dialled. A joiner believes nodes that it asks to let it in; a
+// member believes the address of a member, and of a seed unless its side has removed a member there.
 func (b *beliefs) beliefAt(id peer.ID) belief {
 	seed := slices.Contains(b.joining.seeds, id.Addr)
 	switch b.phase {
@@ -89,8 +89,7 @@ func (b *beliefs) beliefAt(id peer.ID) belief {
 	return nobody
 }
 
-// answers notes that from has answered a probe, which only who was dialled can do, when it is the successor of a
-// member.
+// answers notes that from, if it is the successor of a member, has answered a probe: only a dialled node can.
 func (b *beliefs) answers(from peer.ID) {
 	if b.st.Has(from) || !b.st.HasAddr(from.Addr) || slices.Contains(b.answered, from) {
 		return
@@ -101,8 +100,8 @@ func (b *beliefs) answers(from peer.ID) {
 	b.answered = append(b.answered, from)
 }
 
-// removedBy ends a node that learns that its incarnation was removed, from one who is believed. When its own side has
-// removed the teller in turn, only one of the two sides ends.
+// removedBy ends a node that learns from a believed sender that its incarnation was removed. When its own side has
+// removed the sender in turn, only one of the two sides ends.
 func (b *beliefs) removedBy(from peer.ID, t members.Tombstone, up uint32, lowest peer.ID, ago time.Duration) {
 	switch b.beliefIn(from) {
 	case nobody:

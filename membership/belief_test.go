@@ -1,4 +1,4 @@
-// Tests of who is believed that says that this incarnation was removed (MEM-1, SEC-3).
+// Tests of which nodes are believed when they say that this incarnation was removed (MEM-1, SEC-3).
 
 package membership
 
@@ -42,8 +42,9 @@ func endOf(t *testing.T, m *Machine, from peer.ID, kind wire.Kind, body []byte) 
 	return out.Ended
 }
 
-// A removed-note, and a state with this node's tombstone, are believed of members, of those whom this side has removed
-// when theirs is the larger, and of one that answers at a member's address; of nobody else, and then nothing changes.
+// A removed-note, and a state with this node's tombstone, are believed of members, of members that this side has
+// removed when theirs is the larger, and of one that answers at a member's address; of nobody else, and then nothing
+// changes.
 func TestWhoIsBelieved(t *testing.T) {
 	for name, c := range map[string]struct {
 		from     peer.ID
@@ -122,7 +123,8 @@ func TestWhoseRefusalIsBelieved(t *testing.T) {
 	}
 }
 
-// A node that is no member yet believes those whom it asks to let it in. To a node that leaves it is the last word.
+// A node that is no member yet believes the members that it asks to let it in. To a node that leaves it is the last
+// word.
 func TestRefusalOfAJoinerAndOfALeaver(t *testing.T) {
 	m := New(ip(2), Config{}, rand.New(rand.NewPCG(1, 1)))
 	require.NoError(t, m.Do(0, ToldRemovedCommand{Peer: peer.ID{Addr: addr(1)}}))
@@ -184,8 +186,8 @@ func TestAnsweredIsBounded(t *testing.T) {
 	require.Equal(t, nobody, m.beliefs.beliefIn(peer.ID{Addr: addr(8), Inc: 1000 + 3*maxAnswered - 1}))
 }
 
-// Two sides of one cluster that have removed each other tell of it when they meet, each once in ten minutes for an
-// address, and that alone ends nobody: not on the word of one who was never a member (MEM-1, JOIN-1).
+// Two sides of one cluster that have removed each other report it when they meet, each once in ten minutes for an
+// address, and that alone ends no node: not on the word of one that was never a member (MEM-1, JOIN-1).
 func TestTwoSidesOfOneClusterAreTold(t *testing.T) {
 	m := asMember()
 	told := func(from peer.ID, kind wire.Kind, body []byte) (events []Event, mail []wire.Kind) {
@@ -222,7 +224,7 @@ func TestTwoSidesOfOneClusterAreTold(t *testing.T) {
 	events, _ = told(ip(4), wire.KindRemovedNote, noteFor(0, 9))
 	require.Len(t, events, 1, "after ten minutes again")
 
-	// One that answers a probe as a member of this very cluster, and was removed here, is told so. That is no event yet.
+	// One that answers a probe as a member of this very cluster, and was removed here, is notified. That is no event yet.
 	ack := func(from peer.ID, cluster uint64) []wire.Kind {
 		body := appendProbeAck(nil, probeAckBody{m.self.Inc, m.joining.nonce, cluster, m.st.Birth, 0, nil})
 		events, mail := told(from, wire.KindJoinProbeAck, body)

@@ -1,4 +1,4 @@
-// Blocked: why there is no convergence, who is waited for and how long (GOS-3).
+// Blocked: why there is no convergence, which members are waited for and how long (GOS-3).
 
 package membership
 
@@ -26,10 +26,11 @@ const (
 	maxFollowed = 256
 )
 
-// Blocker is a member without whom there is no convergence.
+// Blocker is a member that convergence waits for.
 type Blocker struct {
 	Member cluster.Member
-	// Accusers are those who hold it unreachable, sorted; empty: it is reachable and has not confirmed this version.
+	// Accusers are the members that hold it unreachable, sorted; empty: it is reachable and has not confirmed this
+	// version.
 	Accusers peer.Set
 	// For is how long it has been in the way at a stretch, to the second.
 	For time.Duration
@@ -64,7 +65,7 @@ type blocking struct {
 	since   time.Duration
 	tellAt  time.Duration // when to say so next
 	said    bool
-	known   []blocked // who is in the way, sorted by id, at most maxFollowed
+	known   []blocked // members in the way, sorted by id, at most maxFollowed
 	scratch []int
 }
 
@@ -87,7 +88,7 @@ func (b *blocking) followConvergence(converged bool) {
 	}
 }
 
-// watchConvergence refreshes who is in the way, and says so when it lasts.
+// watchConvergence refreshes which members are in the way, and reports it when that lasts.
 func (b *blocking) watchConvergence() {
 	if !b.on {
 		return
@@ -113,7 +114,7 @@ func (b *blocking) watchConvergence() {
 	}
 }
 
-// convergence says who is in the way, and how long there has been none.
+// convergence says which members are in the way, and how long there has been none.
 func (b *blocking) convergence() Convergence {
 	if b.phase != member {
 		return Convergence{}

@@ -13,7 +13,7 @@ import (
 )
 
 // A crashed member is named by every node after 20 s and again each 60 s, with its accusers and for how long, and the
-// end of it is told once.
+// end of it is reported once.
 func TestConvergenceBlocked(t *testing.T) {
 	w := newWorld(t, 1)
 	all := w.cluster(3)
@@ -57,7 +57,7 @@ func TestConvergenceBlocked(t *testing.T) {
 	require.Zero(t, New(nid("a"), Config{}, nil).Convergence())
 }
 
-// MEM-3: who is gone and why, at those that stay and at the one that ends.
+// MEM-3: the members that are gone, and why, at those that stay and at the one that ends.
 func TestReasons(t *testing.T) {
 	w := newWorld(t, 1)
 	all := w.cluster(4)

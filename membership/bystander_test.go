@@ -46,8 +46,8 @@ func (w *world) again(i int, rec Record, seeds ...int) *actor {
 	return a
 }
 
-// JOIN-1: whoever lacks the role has stopped before the next cluster is formed, or is heard to be over: by a first seed
-// that hears nobody or one of two, and by another who could carry the cluster on.
+// JOIN-1: a node that lacks the role has stopped before the next cluster is formed, or is heard to be over: by a first
+// seed that hears nobody or one of two, and by another node that could carry the cluster on.
 func TestBystandersHaveStopped(t *testing.T) {
 	for _, seeds := range [][]int{{1, 2, 3}, {2, 1}, {}} {
 		for _, heard := range [][]int{{}, {2}, {2, 3}} {
@@ -82,7 +82,7 @@ func TestBystanderIsFound(t *testing.T) {
 	require.Equal(t, b.view.ClusterID, a.view.ClusterID)
 }
 
-// What a record says of bystanders, of newcomers and of those who leave.
+// What a record says of bystanders, of newcomers and of leavers.
 func TestRecordOfBystanders(t *testing.T) {
 	view := func(list ...cluster.Status) *cluster.View {
 		v := &cluster.View{Self: ip(1), ClusterID: 7, Birth: 9}
@@ -123,7 +123,8 @@ func TestRecordOfBystanders(t *testing.T) {
 	require.Len(t, Record{}.Next(large, "store").Bystanders, MaxRemembered)
 }
 
-// Nobody is up before the record of who lets it in names it, whatever its role; and such a name is written at once.
+// No member is Up before the record of the leader that lets it in names it, whatever its role; and such a name is
+// written at once.
 func TestBystandersAreWrittenDown(t *testing.T) {
 	w := newWorld(t, 1)
 	w.cfg = Config{Records: true, RecordRole: "store"}

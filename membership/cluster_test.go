@@ -200,7 +200,7 @@ func TestLateJoinDisplacesNobody(t *testing.T) {
 	require.Equal(t, 3, w.counts[wire.KindJoinProbeAck], "it is challenged each time")
 }
 
-// MEM-1: an incarnation that was removed never comes back, by no message; it is told and ends.
+// MEM-1: an incarnation that was removed never comes back, by no message; it is notified and ends.
 func TestRemovedIncarnationIsTold(t *testing.T) {
 	w := newWorld(t, 1)
 	all := w.cluster(3)

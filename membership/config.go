@@ -232,7 +232,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// validateMember looks at what is said of this member and of whom it lets in.
+// validateMember checks the settings of this member and of what it lets in.
 func (c *Config) validateMember(fault func(format string, a ...any)) {
 	if len(c.Roles) > MaxRoles {
 		fault("%d roles, at most %d", len(c.Roles), MaxRoles)

@@ -21,7 +21,7 @@ var (
 	ErrJoining = errors.New("membership: already joined or joining")
 	// ErrJoined is returned by a SeedsCommand when the node is in a cluster already.
 	ErrJoined = errors.New("membership: already in a cluster")
-	// ErrSeedsOverridden is returned by a SeedsCommand when an operator has told the node whom to join.
+	// ErrSeedsOverridden is returned by a SeedsCommand when an operator has set the seeds to join.
 	ErrSeedsOverridden = errors.New("membership: an operator has told this node whom to join")
 	// ErrJoinPending is returned by a SeedsCommand of an operator when a member was asked to admit the node.
 	ErrJoinPending = errors.New("membership: a cluster has been asked to admit this node")
@@ -62,7 +62,7 @@ type JoinCommand struct {
 	// forms one, first seed or not and whatever anybody remembers. NeverForm outweighs it.
 	FormNew bool
 	// Dead is the last incarnation at this address when its process is dead for certain, as the kernel says: this one got
-	// the lock that it held to the end. Whoever admits this node is told. Zero: nothing is known.
+	// the lock that it held to the end. The member that admits this node learns of it. Zero: nothing is known.
 	Dead uint64
 }
 
@@ -70,7 +70,7 @@ type JoinCommand struct {
 type LeaveCommand struct{}
 
 // IsolatedCommand ends this node by itself, without a word to others: it cannot know whether its cluster goes on
-// elsewhere, and nobody is left who could say so. Why is for people.
+// elsewhere, and no member is left that could say so. Why is for people.
 type IsolatedCommand struct{ Why string }
 
 // DownCommand marks a member Down. An Incarnation of zero in ID names the member at the address, whichever incarnation
@@ -110,8 +110,8 @@ type Effects struct {
 	View   *View   // the new immutable snapshot, nil when nothing changed
 	Events []Event // in order; they lead from the previous View to this one, then those without a view
 	Ended  *Ended  // the node's membership is over; set once
-	// Died lists incarnations whose processes are proven dead (CauseProvenDead) since this state, though their records may
-	// have become tombstones in the same step, so that no view shows it.
+	// Died lists incarnations proven dead (CauseProvenDead) since this state, though their records may have become
+	// tombstones in the same step, so that no view shows it.
 	Died []peer.ID
 }
 
@@ -126,10 +126,10 @@ const (
 	EndJoinRefused EndKind = 4  // a member refused the join for good
 	EndJoinTimeout EndKind = 5  // not admitted within Config.JoinTimeout
 	EndRejoin      EndKind = 7  // left its cluster of one to join another (JoinAnotherCommand)
-	EndIsolated    EndKind = 6  // alone or not let in for half of Config.TombstoneRetention, or nobody is left who was Up
+	EndIsolated    EndKind = 6  // alone or not let in for half of Config.TombstoneRetention, or all that were Up are lost
 	EndDuplicate   EndKind = 10 // met the older and larger of two clusters of this name, so its own ends
 
-	EndClosed EndKind = 100 // the runtime was told to end it at once; no machine says so
+	EndClosed EndKind = 100 // the runtime had to end it at once; no machine says so
 )
 
 var endNames = []string{EndLeft: "left", EndDowned: "downed", EndRemoved: "removed", EndJoinRefused: "join-refused",
@@ -145,8 +145,8 @@ func (k EndKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil 
 // UnmarshalText takes a name, as String gives it.
 func (k *EndKind) UnmarshalText(text []byte) error { return enum.Parse(k, text) }
 
-// Ended tells how a node's membership ended: kind, who decided or said so, when (on this node's clock), and the
-// evidence in words.
+// Ended says how a node's membership ended: kind, the node that decided or said so, when (on this node's clock), and
+// the evidence in words.
 type Ended struct {
 	Kind   EndKind
 	By     peer.ID
@@ -203,12 +203,12 @@ type Stats struct {
 	NonMembers                 uint64 // frames of nodes that are no members (yet): joiners too
 	Misaddressed               uint64 // gossip for another incarnation or cluster, ignored
 	Expired                    uint64 // gossip older than its time to live, dropped
-	FromUnreachable            uint64 // gossip of one whom this node holds unreachable, ignored
+	FromUnreachable            uint64 // gossip of a member that this node holds unreachable, ignored
 	StaleWelcome               uint64 // welcomes without a pending join of that nonce, ignored
-	LateAnswers                uint64 // heartbeat answers of nodes whose control loop is stuck, not counted
+	LateAnswers                uint64 // heartbeat answers of nodes with a stuck control loop, not counted
 	JoinsRefused               uint64
-	Disbelieved                uint64        // words that this incarnation was removed, of those who are not believed
-	Splits                     uint64        // times that a SplitCluster was told
+	Disbelieved                uint64        // words of unbelieved nodes that this incarnation was removed
+	Splits                     uint64        // times that a SplitCluster was reported
 	SettingsDiffer             uint64        // joins let through with other settings
 	SecondProbes               uint64        // probes over a second connection, of peers late with their answers
 	SelfSuspected              uint64        // quarantines not made because there would have been too many

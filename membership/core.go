@@ -1,4 +1,5 @@
-// Core: what all parts of a machine share: who it is, the state that it holds, its deadlines, and what it has to say.
+// Core: what all parts of a machine share: its identity, the state that it holds, its deadlines, and what it has to
+// say.
 
 package membership
 
@@ -33,7 +34,7 @@ type core struct {
 
 	phase   phase
 	st      *members.State // nil until admitted
-	source  peer.ID        // whose frame this verb handles; this node itself in the others
+	source  peer.ID        // sender of the frame that this verb handles; this node itself in other verbs
 	contact time.Duration  // when a member was last heard
 	store   *members.Store
 	history members.History
@@ -45,7 +46,7 @@ type core struct {
 	stale bool // state, seen set or phase changed since the last view was made
 	push  bool // the state is worth an eager push
 
-	older []peer.ID // who speak a wire version without partitions, the last maxOlder that were told
+	older []peer.ID // nodes that speak a wire version without partitions, the last maxOlder of them
 
 	timers [timerCount]timer
 	arena  peer.Arena
@@ -55,7 +56,7 @@ type core struct {
 	over   *Ended
 }
 
-// post sends one message whose body append makes.
+// post sends one message, with the body that appendBody writes.
 func (c *core) post(to peer.ID, kind wire.Kind, appendBody func(b []byte) []byte) {
 	body := c.arena.End(appendBody(c.arena.Begin()))
 	c.mail = append(c.mail, peer.Mail{To: to, Kind: kind, Body: body})
@@ -122,7 +123,7 @@ func (c *core) sawMore() { c.dirty, c.stale = true, true }
 // maxOlder bounds core.older.
 const maxOlder = 1024
 
-// noteOlder remembers who speaks a wire version without partitions.
+// noteOlder remembers a node that speaks a wire version without partitions.
 func (c *core) noteOlder(id peer.ID) {
 	for _, known := range c.older {
 		if known == id {

@@ -28,7 +28,7 @@ type deadLink struct {
 	low, high peer.Addr
 	downings  int
 	last      time.Duration // when the last one was learnt
-	told      int           // the downings of which it was told that a newcomer is put off
+	told      int           // the downings at the last report that a newcomer is put off
 }
 
 // deadLinks are the pairs that a machine knows of.
@@ -60,8 +60,8 @@ func (d *deadLinks) follow(before, after *members.State, watched int, now time.D
 	}
 }
 
-// apart reports whether an observer accuses a subject that most of those who watch it hear: then the link between the
-// two is dead, and the subject is not.
+// apart reports whether an observer accuses a subject that most of its watchers hear: then the link between the two is
+// dead, and the subject is not.
 func apart(s *members.State, observer, subject peer.ID, watched int) bool {
 	accusers := s.Accusers(subject)
 	return accusers.Has(observer) && 2*len(accusers) <= min(watched, len(s.Members)-1)
@@ -112,7 +112,7 @@ func (d *deadLinks) putsOff(newcomer peer.Addr, st *members.State, now time.Dura
 	return nil, 0
 }
 
-// putOff returns why a newcomer is put off for a dead link, empty when it is not; it is told once for each downing.
+// putOff returns why a newcomer is put off for a dead link, empty when it is not; it is reported once for each downing.
 func (a *admission) putOff(j *joinBody) string {
 	l, until := a.dead.putsOff(j.id.Addr, a.st, a.now)
 	if l == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// deltaBody says what turns the version base into the version digest, and who has seen that.
+// deltaBody says what turns the version base into the version digest, and which members have seen that.
 type deltaBody struct {
 	envelope
 	base, digest gossip.Digest
@@ -39,8 +39,8 @@ func readDeltaBody(body []byte) (deltaBody, error) {
 	return d, r.Done()
 }
 
-// sendGossip sends what this node knows to one who holds base: the difference, or the whole state when base is nil or
-// that is shorter.
+// sendGossip sends what this node knows to a node that holds base: the difference, or the whole state when base is nil
+// or that is shorter.
 func (c *core) sendGossip(to peer.ID, base *members.Version) {
 	if base != nil && base.Digest != c.st.Digest {
 		if changes := c.st.DeltaFrom(base); changes != nil {

@@ -72,7 +72,7 @@ func TestDeltaAtTheReceiver(t *testing.T) {
 	require.Equal(t, sample().Digest, m.st.Digest)
 }
 
-// Who asks and names a version that is still held gets the difference; any other the state. The versions held are few.
+// An asker that names a version still held gets the difference; any other the state. The versions held are few.
 func TestDeltaAtTheSender(t *testing.T) {
 	m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
 	require.NoError(t, m.Do(0, JoinCommand{}))
@@ -114,7 +114,7 @@ func TestDeltaAtTheSender(t *testing.T) {
 	require.Equal(t, uint64(2), m.stats.StatesSent)
 }
 
-// In a cluster most of what is told of a change is told as a delta, in a fraction of the bytes; all agree in the end.
+// In a cluster most news of a change is sent as a delta, in a fraction of the bytes; all agree in the end.
 func TestDeltasInACluster(t *testing.T) {
 	w := newWorld(t, 5)
 	all := w.cluster(30)

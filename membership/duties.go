@@ -29,7 +29,7 @@ type leading struct {
 	recorded   Record        // what the runtime has written down
 	unnamed    time.Duration // when members are let in that it does not name; 0: none waits
 
-	planned   gossip.Digest             // the version whose partition table is as it should be
+	planned   gossip.Digest             // the version with a partition table as it should be
 	completed []cluster.PartitionChange // that this node has handed over, while the table has them
 	gaveUp    bool                      // this node leaves and has waited long enough: it says so of all it hosts
 }
@@ -46,9 +46,8 @@ func (l *leading) leaderTick() {
 // orphanFor is how long an orphan lets others like it know, before it ends: three rounds of gossip.
 const orphanFor = 3 * time.Second
 
-// orphaned reports whether this node is what is left of a cluster whose members are all Down, without ever having been
-// one of them. It admits nobody any more, or those who join would keep that cluster, and this, alive for ever; it tells
-// the others like it, and ends.
+// orphaned reports whether this node is a joiner left over from a cluster with all members Down. It admits nobody any
+// more, or newcomers would keep that cluster, and this node, alive for ever; it notifies the others like it, and ends.
 func (l *leading) orphaned() bool {
 	switch is := l.st.Orphaned(); {
 	case is && !l.timers[timerOrphan].on:
@@ -193,7 +192,7 @@ func (b *beliefs) onNote(from peer.ID, body []byte) error {
 // pruned. A node that holds that version, or held it lately, drops the same entries before it compares, so the pruned
 // version is newer for it. For any other node the two are concurrent and the entries come back, which costs only bytes.
 // A clock without an entry only says less than is true: a node that has the leader's entry for the pruning has all that
-// was pruned. A node whose entry was pruned counts on from its own count.
+// was pruned. A node with a pruned entry counts on from its own count.
 func (l *leading) pruneClock() *members.State {
 	many := len(l.st.Clock) - l.cfg.ClockEntries
 	if l.cfg.ClockEntries <= 0 || many <= 0 || !l.st.Seen.Full() {
@@ -216,9 +215,9 @@ func (l *leading) pruneClock() *members.State {
 	return l.st.PruneEntries(gone, l.self)
 }
 
-// DefineCommand defines a partition, or defines it anew: how many instances it has, who may host one, and how one is
-// handed over. The last writer wins. The leader does the rest when all members have seen it. Errors: ErrNotMember,
-// ErrOldMember, and those of package cluster: ErrBadPath, ErrBadCount, ErrBadHandoff, ErrBadDefinition,
+// DefineCommand defines a partition, or defines it anew: how many instances it has, which members may host one, and how
+// one is handed over. The last writer wins. The leader does the rest when all members have seen it. Errors:
+// ErrNotMember, ErrOldMember, and those of package cluster: ErrBadPath, ErrBadCount, ErrBadHandoff, ErrBadDefinition,
 // ErrPartitionsFull.
 type DefineCommand struct{ Definition cluster.PartitionDefinition }
 

@@ -81,7 +81,8 @@ func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), ni
 func (k *EventKind) UnmarshalText(text []byte) error { return enum.Parse(k, text) }
 
 // Event is one change. Member is set for member events, Previous is its status before as known here; Leader and Role
-// are set for leader events (Leader zero: none). Member.Cause and Member.By say who downed it, also when it is removed.
+// are set for leader events (Leader zero: none). Member.Cause and Member.By say why it was downed and by which member,
+// also when it is removed.
 type Event struct {
 	Kind     EventKind
 	Member   cluster.Member
@@ -91,8 +92,8 @@ type Event struct {
 	Role     string
 
 	Convergence *Convergence // for the events of convergence
-	// By is for MemberQuarantined the observer, for SplitCluster who was met, maybe by address alone, and for JoinPutOff
-	// who is put off.
+	// By is for MemberQuarantined the observer, for SplitCluster the node met, maybe by address alone, and for JoinPutOff
+	// the joiner.
 	By        peer.ID
 	Why       string     // for MemberQuarantined, on the observer itself, and SelfSuspected: the reason given
 	Duplicate *Duplicate // for DuplicateCluster; for SplitCluster this cluster itself, and where it was met
@@ -145,7 +146,7 @@ func (m *Machine) explain(events []Event) {
 	}
 }
 
-// why says how one ended whose last status is given.
+// why says how a member with this last status ended.
 func why(last cluster.Status, cause cluster.Cause, by peer.ID) string {
 	switch {
 	case last == cluster.Exiting:
@@ -193,7 +194,7 @@ func (e Event) String() string {
 	return fmt.Sprintf("%s %s (was %s)", e.Kind, e.Member.ID, was(e.Previous))
 }
 
-// was is the status before an event in words: who had been removed, or never was there, is not known.
+// was is the status before an event in words: one that had been removed, or never was there, is not known.
 func was(s cluster.Status) string {
 	if s == cluster.Removed {
 		return "unknown"

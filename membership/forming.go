@@ -1,14 +1,14 @@
-// Forming: who may form a cluster, and when. A node that remembers others forms none until those who could carry the
-// old one on have said that they are in none, and have pledged themselves to it (JOIN-1).
+// Forming: which node may form a cluster, and when. A node that remembers others forms none until those that could
+// carry the old one on have said that they are in none, and have pledged themselves to it (JOIN-1).
 //
-// A first seed that remembers nobody forms alone, as long as nobody whom it hears remembers others: who does answers a
-// probe with what it remembers. Otherwise it forms as everybody else does, by records: each that it has heard of, its
-// own first, must be accounted for. An address is accounted for when the process there says that it is in no cluster,
-// and pledges itself to this attempt; as many may be missing as the resolver's rule bears (Config.MayMiss). A node
-// pledges itself to one attempt at a time and lets go only when the one it pledged itself to says that it has given
-// that attempt up, or has a successor at its address. No clock is needed for that: of two attempts that share a voter,
-// at most one succeeds. Who is missing may still handle messages, and so may a member without the
-// role, whom no agreement needs: while one of these is not heard, forming waits until they have stopped.
+// A first seed that remembers nobody forms alone, as long as no node that it hears remembers others: one that does
+// answers a probe with what it remembers. Otherwise it forms as everybody else does, by records: each that it has heard
+// of, its own first, must be accounted for. An address is accounted for when the process there says that it is in no
+// cluster, and pledges itself to this attempt; as many may be missing as the resolver's rule bears (Config.MayMiss). A
+// node pledges itself to one attempt at a time and lets go only when the one it pledged itself to says that it has
+// given that attempt up, or has a successor at its address. No clock is needed for that: of two attempts that share a
+// voter, at most one succeeds. A missing node may still handle messages, and so may a member without the role, which no
+// agreement needs: while one of these is not heard, forming waits until they have stopped.
 
 package membership
 
@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	maxContacts  = MaxSeeds + 3*MaxRemembered // addresses that a joiner asks, those that others told it of included
+	maxContacts  = MaxSeeds + 3*MaxRemembered // addresses that a joiner asks, those from answers of others included
 	probesAtOnce = 64                         // of those that are no seeds, in one interval
 	attemptFor   = 3                          // probe intervals after which an attempt is given up
 	freshFor     = 5                          // probe intervals for which an answer says that its sender lives
-	heldAgain    = time.Minute                // how often FormingHeld is told
+	heldAgain    = time.Minute                // how often FormingHeld is reported
 	heldNames    = 8                          // addresses that it names
 )
 
@@ -33,7 +33,7 @@ const (
 type contact struct {
 	addr     peer.Addr
 	nak      bool          // it is in no cluster
-	id       peer.ID       // who answered what it remembers; zero: nobody yet
+	id       peer.ID       // the node that answered what it remembers; zero: none yet
 	at       time.Duration // when
 	record   Record
 	may      bool // it might form a cluster itself
@@ -78,8 +78,8 @@ type formState struct {
 }
 
 // remembers reports whether this node forms by its record only. One in which nobody could carry the cluster on, this
-// node included, says nothing about who may form the next: the first seed does, as where nobody remembers anything, but
-// not before those have stopped who could not.
+// node included, says nothing about which may form the next: the first seed does, as where nobody remembers anything,
+// but not before those that could not have stopped.
 func (f *forming) remembers() bool {
 	r := &f.record
 	switch {
@@ -97,7 +97,7 @@ func (f *forming) forms() bool {
 }
 
 // agrees reports whether it forms one only by agreement with others: by what it remembers, or, as the first seed, by
-// what those remember whom it hears. Of these some may form none: who has asked to be admitted, for one.
+// what the nodes remember that it hears. Some of these may form none: one that has asked to be admitted, for example.
 func (f *forming) agrees() bool {
 	return (f.remembers() || f.othersRemember) && f.forms() && !f.anew
 }
@@ -120,8 +120,8 @@ func (f *forming) meet(list ...peer.Addr) {
 	}
 }
 
-// askContacts asks who has not said yet whether it is in a cluster, and, where this node may form one, what those
-// remember who are in none: all seeds, and some of the others in turn.
+// askContacts asks contacts that have not said yet whether they are in a cluster, and, where this node may form one,
+// what those in none remember: all seeds, and some of the others in turn.
 func (f *forming) askContacts() {
 	seeds := len(f.joining.seeds)
 	for i := range seeds {
@@ -169,7 +169,7 @@ func (f *forming) onFormAsk(from peer.ID, body []byte) error {
 		return f.admission.onProbe(from, wire.AppendU64(nil, a.nonce))
 	}
 	if f.phase != probing {
-		return nil // who has asked to be admitted may be a member already
+		return nil // it has asked to be admitted, and may be a member already
 	}
 	f.othersRemember = f.othersRemember || a.remembers
 	gaveUp := f.pledgedTo == from && !a.wants && a.attempt >= f.pledged
@@ -240,8 +240,8 @@ func (f *forming) allAnswered() bool {
 	return !slices.ContainsFunc(f.contacts, func(c contact) bool { return c.id.IsZero() })
 }
 
-// beginTrying starts an attempt once all are accounted for, and those who are missing have stopped. The lowest address
-// of those who might goes first, the others one after the other, when that has come to nothing for long.
+// beginTrying starts an attempt once all are accounted for, and the missing ones have stopped. The lowest address of
+// those that might form it goes first, the others one after the other, when that has come to nothing for long.
 func (f *forming) beginTrying() {
 	list, ok := f.missing(f.fresh)
 	if ok = ok && (f.looked || f.allAnswered()); ok != f.ready {
@@ -268,8 +268,8 @@ func (f *forming) beginTrying() {
 	f.goOnTrying()
 }
 
-// stopped returns after what time those who are missing have stopped, as those that were cut off from all who are here:
-// counted from when all of these were heard, for their earlier processes were dead by then.
+// stopped returns after what time the missing nodes have stopped, cut off from all that are here: counted from when all
+// of these were heard, for their earlier processes were dead by then.
 func (f *forming) stopped() time.Duration {
 	if f.cfg.StopsAfter == nil {
 		return 0
@@ -281,7 +281,7 @@ func (f *forming) stopped() time.Duration {
 	return f.cfg.StopsAfter(most)
 }
 
-// before counts those of a lower address who might form the cluster.
+// before counts the nodes of a lower address that might form the cluster.
 func (f *forming) before() (n int) {
 	for i := range f.contacts {
 		if c := &f.contacts[i]; c.may && f.fresh(c) && c.addr.Compare(f.self.Addr) < 0 {
@@ -291,7 +291,7 @@ func (f *forming) before() (n int) {
 	return n
 }
 
-// giveUpTrying ends the attempt, and tells those who may have pledged themselves to it.
+// giveUpTrying ends the attempt, and notifies the nodes that may have pledged themselves to it.
 func (f *forming) giveUpTrying() {
 	f.tries, f.failedAt, f.pledgedTo, f.pledged = false, f.now, peer.ID{}, 0
 	for i := range f.contacts {
@@ -301,7 +301,7 @@ func (f *forming) giveUpTrying() {
 	}
 }
 
-// goOnTrying forms the cluster when those who have pledged themselves suffice, and gives up when that takes too long.
+// goOnTrying forms the cluster when enough nodes have pledged themselves, and gives up when that takes too long.
 func (f *forming) goOnTrying() {
 	if f.now-f.begun > attemptFor*f.cfg.ProbeInterval {
 		f.giveUpTrying()
@@ -328,7 +328,7 @@ func (f *forming) missing(present func(*contact) bool) (list []peer.Addr, ok boo
 	return sortAddrs(list), ok
 }
 
-// bears adds to list whom r names and at lacks, and reports whether they are few enough.
+// bears adds to list the addresses that r names and at lacks, and reports whether they are few enough.
 func (f *forming) bears(r Record, at map[peer.Addr]bool, list *[]peer.Addr) bool {
 	lacks, all := r.More, len(r.Others)-r.Newcomers+r.More
 	for _, a := range r.Others {

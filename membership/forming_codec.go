@@ -1,4 +1,4 @@
-// The bodies of the two messages by which nodes that are in no cluster agree on who forms one.
+// The bodies of the two messages by which nodes that are in no cluster agree on which forms one.
 
 package membership
 
@@ -14,7 +14,7 @@ import (
 const (
 	askWants     = 1 // the asker wants the pledge for its attempt; without it, it has given that attempt up
 	askRemembers = 2 // it has a record
-	answerMay    = 1 // who answers might form a cluster itself, by its record
+	answerMay    = 1 // the answering node might form a cluster itself, by its record
 	answerCounts = 2 // Record.Counts
 	answerComing = 4 // Record.Newcomers follows the addresses
 )

@@ -38,7 +38,8 @@ func TestOneNodeFormsACluster(t *testing.T) {
 	require.ErrorIs(t, a.m.Do(w.now, JoinCommand{}), ErrEnded)
 }
 
-// Forming waits for no interval: the first seed forms when all others said no, and tells those who asked too early.
+// Forming waits for no interval: the first seed forms when all others said no, and notifies the nodes that asked too
+// early.
 func TestFormingIsFast(t *testing.T) {
 	for n := 2; n <= 5; n++ {
 		for seed := range uint64(10) {

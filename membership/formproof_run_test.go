@@ -1,4 +1,5 @@
-// The agreement on who forms a cluster, tried exhaustively: what may happen in a state, the search, and what must hold.
+// The agreement on which node forms a cluster, tried exhaustively: what may happen in a state, the search, and what
+// must hold.
 
 package membership
 
@@ -103,7 +104,7 @@ func (s *proofState) kill(i uint8) {
 	}
 }
 
-// become makes who was in no cluster a member.
+// become makes a node in no cluster a member.
 func (n *proofNode) become(life, cluster uint8) {
 	*n = proofNode{life: life, inc: n.inc, rec: n.rec, given: n.given, lost: n.lost, cluster: cluster}
 }
@@ -116,7 +117,7 @@ func (p *prover) step(s *proofState, i uint8, a proofStep, do func(m *Machine), 
 	do(m)
 	m.settle()
 	if p.keep(&t, i, m) && !p.forms(&t, i) {
-		return // a cluster of one who has lost its record may be a second one
+		return // a cluster of a node that has lost its record may be a second one
 	}
 	if t.nodes[i].attempt <= p.attempts {
 		visit(a, &t)
@@ -124,8 +125,8 @@ func (p *prover) step(s *proofState, i uint8, a proofStep, do func(m *Machine), 
 }
 
 // forms is a new cluster; it reports whether what comes of it is to be looked at. A first seed that has no record, and
-// hears nobody who has one, may form a second one: when its record was lost, and when others who were joining agreed on
-// a cluster after it had died without one. Never beside one of its own making.
+// hears nobody that has one, may form a second one: when its record was lost, and when other joiners agreed on a
+// cluster after it had died without one. Never beside one of its own making.
 func (p *prover) forms(s *proofState, i uint8) bool {
 	n := &s.nodes[i]
 	unknowing := n.given[n.inc-1] == 0 && !n.told
@@ -146,7 +147,7 @@ func (p *prover) forms(s *proofState, i uint8) bool {
 	return true
 }
 
-// lives reports whether those who are up in a cluster and live would go on by keep-majority.
+// lives reports whether the living Up members of a cluster would go on by keep-majority.
 func (s *proofState) lives(cluster uint8) bool {
 	up := s.clusters[cluster].up
 	here := uint8(0)
@@ -159,7 +160,7 @@ func (s *proofState) lives(cluster uint8) bool {
 	return 2*some > all || 2*some == all && some > 0 && bits.TrailingZeros8(up) == bits.TrailingZeros8(here)
 }
 
-// times: a deadline of one who is in no cluster passes.
+// times: a deadline of a node in no cluster passes.
 func (p *prover) times(s *proofState, i uint8, visit func(proofStep, *proofState)) {
 	n := &s.nodes[i]
 	p.step(s, i, proofStep{"asks again", i, i, 0}, func(m *Machine) { m.joining.askAgain() }, visit)
@@ -189,7 +190,7 @@ func (s *proofState) counted(i uint8) bool {
 	return false
 }
 
-// admitted: one who asked a member is one.
+// admitted: a node that asked a member becomes one.
 func (p *prover) admitted(s *proofState, i uint8, visit func(proofStep, *proofState)) {
 	for j := range s.nodes {
 		if o := &s.nodes[j]; o.member() && s.lives(o.cluster) {
@@ -202,7 +203,7 @@ func (p *prover) admitted(s *proofState, i uint8, visit func(proofStep, *proofSt
 	}
 }
 
-// arrivals: a frame comes to one who is in no cluster.
+// arrivals: a frame comes to a node in no cluster.
 func (p *prover) arrivals(s *proofState, i uint8, visit func(proofStep, *proofState)) {
 	own := uint64(s.nodes[i].inc)
 	for j := range uint8(proofNodes) {
@@ -254,7 +255,7 @@ func (p *prover) hears(s *proofState, i uint8, a proofStep, from peer.ID, kind w
 	p.step(s, i, a, func(m *Machine) { _ = m.Handle(proofNow, proofNow, from, kind, body) }, visit)
 }
 
-// members: one of them writes its record, comes up, forgets one who is no more, or ends where it cannot go on.
+// members: one of them writes its record, comes up, forgets one that is gone, or ends where it cannot go on.
 func (p *prover) members(s *proofState, i uint8, visit func(proofStep, *proofState)) {
 	n, t := &s.nodes[i], *s
 	c := s.clusters[n.cluster]
@@ -264,7 +265,7 @@ func (p *prover) members(s *proofState, i uint8, visit func(proofStep, *proofSta
 		t = *s
 	}
 	if s.crashes == 0 {
-		return // nobody will read what they write, nor ask who was up
+		return // nobody will read what they write, nor ask which were up
 	}
 	rec := p.record(n.cluster, i, c.known, c.up)
 	t.nodes[i].rec, t.nodes[i].lost = rec, false

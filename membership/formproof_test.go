@@ -1,5 +1,5 @@
-// The agreement on who forms a cluster, tried exhaustively: the states, and the machine that the search rides. Who is
-// in no cluster is a real machine, taken apart after each step; who is a member is a mark, for all that matters of one
+// The agreement on which node forms a cluster, tried exhaustively: the states, and the machine that the search drives.
+// A node in no cluster is a real machine, taken apart after each step; a member is a mark, for all that matters of one
 // is that it lives and says so. Time is what may happen: any timer may fire, and any attempt may be over.
 
 package membership
@@ -30,7 +30,7 @@ const (
 	proofUp
 )
 
-// proofContact is a contact as a joiner knows it: the incarnation that answered, whose record follows from it.
+// proofContact is a contact as a joiner knows it: the incarnation that answered; its record follows from that.
 type proofContact struct {
 	inc           uint8
 	nak, promised bool
@@ -48,8 +48,8 @@ type proofNode struct {
 	contacts                       [proofNodes]proofContact
 }
 
-// proofCluster is what its members agree on: who is one, as far as known, and who of them was up; and who formed it,
-// counted from 1. A stray one was formed by a node that had lost its record: whatever comes of that.
+// proofCluster is what its members agree on: the members, as far as known, and which of them were up; and the node that
+// formed it, counted from 1. A stray one was formed by a node that had lost its record: whatever comes of that.
 type proofCluster struct {
 	known, up, by uint8
 	stray         bool
@@ -197,7 +197,7 @@ func (p *prover) keep(s *proofState, node uint8, m *Machine) (formed bool) {
 		for i := range n.contacts {
 			n.contacts[i].nak = n.contacts[i].inc != 0
 		}
-	default: // who said no, and whether somebody remembers
+	default: // which ones said no, and whether somebody remembers
 		for i := range n.contacts {
 			n.contacts[i].inc = 0
 		}
@@ -227,8 +227,8 @@ func (s *proofState) tidy() {
 	}
 }
 
-// send puts a frame about an attempt where it may arrive from now on. What an incarnation that is no more would be told
-// is left out.
+// send puts a frame about an attempt where it may arrive from now on. A frame to an incarnation that is no more is left
+// out.
 func (p *prover) send(s *proofState, from uint8, mail *peer.Mail) {
 	to, inc := proofNumber(mail.To.Addr), s.nodes[from].inc
 	switch mail.Kind {

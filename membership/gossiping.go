@@ -126,16 +126,16 @@ func (x *exchange) sendVersion(to peer.ID) {
 	x.post(to, wire.KindVersion, func(b []byte) []byte { return appendVersion(b, v) })
 }
 
-// sendWant asks for the state of one who holds another version; have is what the answer may be a delta from.
+// sendWant asks a node that holds another version for its state; have is what the answer may be a delta from.
 func (x *exchange) sendWant(to peer.ID, have gossip.Digest) {
 	v := versionBody{envelope: x.toward(to), digest: have, want: true}
 	x.post(to, wire.KindVersion, func(b []byte) []byte { return appendVersion(b, v) })
 }
 
-// hears reports whether gossip of from is worth reading: for this node, fresh enough (GOS-7), not of one whom this
-// node holds unreachable, and not of a removed incarnation, which is told so. A sender that is no member yet is heard:
-// tombstones decide who is none any more, so its state can only add what this node did not know, its own join first.
-// holds is the version that the sender has. Who gossips to unreachable members also hears their answers.
+// hears reports whether gossip of from is worth reading: for this node, fresh enough (GOS-7), not of a node that this
+// one holds unreachable, and not of a removed incarnation, which is notified. A sender that is no member yet is heard:
+// tombstones decide which are none any more, so its state can only add what this node did not know, its own join first.
+// holds is the version that the sender has. A node that gossips to unreachable members also hears their answers.
 func (x *exchange) hears(arrived time.Duration, from peer.ID, e envelope, holds gossip.Digest) bool {
 	switch {
 	case !x.addressed(e):
@@ -229,7 +229,7 @@ func (x *exchange) onGossip(arrived time.Duration, from peer.ID, body []byte) er
 }
 
 // take brings a received state together with the local one and answers: an older sender gets ours, after a merge the
-// sender gets the result, and one who did not know that we have seen its version is told.
+// sender gets the result, and one that did not know that we have seen its version is notified.
 func (x *exchange) take(from peer.ID, remote *members.State) {
 	if remote.Digest != x.st.Digest && x.beliefs.returned(from, remote) {
 		return

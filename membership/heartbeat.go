@@ -23,12 +23,12 @@ const (
 	verdictBatch = 20 * time.Millisecond
 	// lastProbe is the sequence number of the last probe to a peer. Others count from one.
 	lastProbe = 0
-	// secondProbe is set in the sequence number of a probe beside those of the ring: who gets it must not expect more of
+	// secondProbe is set in the sequence number of a probe beside those of the ring: its receiver must not expect more of
 	// them. It goes by address alone, so that any node at the address takes it, or to a member that is only listened to.
 	secondProbe = 1 << 63
 )
 
-// watch is the failure detection of a machine: whom it probes, whom it hears, and what it says of them.
+// watch is the failure detection of a machine: which members it probes, which it hears, and what it says of them.
 type watch struct {
 	*core
 	beliefs *beliefs
@@ -49,7 +49,7 @@ func newMonitor(self peer.ID, cfg Config) *fd.Monitor {
 
 // heartbeat probes every target, and sends former targets their last probe. A target that is late with its answer is
 // probed by its address alone as well, which goes over another connection: a packet that is lost again and again holds
-// up one connection for longer than the detector bears. Who is only listened to is probed once.
+// up one connection for longer than the detector bears. A member that is only listened to is probed once.
 func (w *watch) heartbeat() {
 	w.in(timerHeartbeat, w.cfg.HeartbeatInterval)
 	w.probes++
@@ -76,7 +76,7 @@ func (w *watch) beat(seq uint64) {
 }
 
 // onHeartbeat needs no answer, the connection gave it. That it came says that the way from its sender is open. A
-// removed incarnation that still probes is told.
+// removed incarnation that still probes is notified.
 func (w *watch) onHeartbeat(arrived time.Duration, from peer.ID, body []byte) error {
 	h, err := wire.ParseHeartbeat(body)
 	if err != nil || w.phase != member || w.beliefs.tellRemoved(from) {
@@ -110,9 +110,9 @@ func (w *watch) onHeartbeatAck(arrived time.Duration, from peer.ID, body []byte)
 	return nil
 }
 
-// linkLost takes evidence that a peer's process is gone. Only those who probe the peer weigh it: they are enough, and a
-// change by everybody who had a connection would be a storm. What it weighs is decided when its hold is over. When
-// links to several were lost together the others are probed at once: their answers show whose fault it is.
+// linkLost takes evidence that a peer's process is gone. Only members that probe the peer weigh it: they are enough,
+// and a change by everybody who had a connection would be a storm. What it weighs is decided when its hold is over.
+// When links to several were lost together the others are probed at once: their answers show which side is at fault.
 func (w *watch) linkLost(c LinkLostCommand) {
 	if w.phase == member && c.ID != w.self && w.st.Has(c.ID) {
 		w.stats.LinksLost++
@@ -143,8 +143,8 @@ func (w *watch) noticePause(now time.Duration) {
 	}
 }
 
-// followRing tells the monitor when the state is another one: who is a neighbour, and whether a second observer now
-// agrees about a lost link.
+// followRing tells the monitor when the state is another one: which members are neighbours, and whether a second
+// observer now agrees about a lost link.
 func (w *watch) followRing() {
 	if w.ringFor == w.st.Digest {
 		return
@@ -176,7 +176,7 @@ func (w *watch) reap() {
 }
 
 // judge writes this node's verdicts into its row, all in one change: members that went silent, and its own accusations
-// whose subject is heard again. Whom it does not watch it does not accuse.
+// of members that are heard again. It accuses only members that it watches.
 func (w *watch) judge() {
 	w.judged = w.monitor.Judge(w.now, w.seconded, w.judged[:0])
 	reach := w.st.Reach

@@ -1,5 +1,5 @@
 // Join, the joiner's side: probe the seeds, ask the first member that answers, take its welcome (JOIN-1, JOIN-2,
-// MEM-9). Who may form a cluster when nobody has one stands in forming.go.
+// MEM-9). Which node may form a cluster when nobody has one stands in forming.go.
 
 package membership
 
@@ -18,7 +18,7 @@ import (
 const MaxSeeds = 256
 
 const (
-	maxProbers   = 64 // those who probed us before we were a member, and will be told when we are
+	maxProbers   = 64 // nodes that probed us before we were a member, and will be notified when we are
 	birthLowBits = 20 // random bits below the milliseconds of a birth
 )
 
@@ -47,7 +47,7 @@ type joinState struct {
 	target    peer.ID   // the contact that was asked
 	challenge uint64    // what the target wants repeated
 	leave     bool      // leave as soon as admitted
-	shunned   peer.Addr // who has just put this node off, and for how long it asks others first
+	shunned   peer.Addr // the member that has just put this node off, and for how long it asks others first
 	shunUntil time.Duration
 	refused   string        // why the last contact did not admit us, for the end
 	before    uint64        // the incarnation at this address that is proven dead
@@ -117,7 +117,7 @@ func (j *joining) probe() {
 	}
 }
 
-// askAgain repeats what has not been answered. The first seed spares those who said that they have no cluster.
+// askAgain repeats what has not been answered. The first seed spares nodes that said that they have no cluster.
 func (j *joining) askAgain() {
 	j.in(timerProbe, j.cfg.ProbeInterval)
 	if j.phase == pending {
@@ -272,8 +272,8 @@ func (j *joining) onWelcome(from peer.ID, body []byte) error {
 	return nil
 }
 
-// form makes a cluster of one: a random id, and a birth above every one under which this node issued fences, or that
-// somebody whom it heard remembers.
+// form makes a cluster of one: a random id, and a birth above every one under which this node issued fences, or that a
+// node it heard remembers.
 func (j *joining) form(because string) {
 	birth := j.wall<<birthLowBits | j.rng.Uint64N(1<<birthLowBits)
 	s := members.NewState(members.Version{Cluster: j.drawNonce(), Birth: max(birth, j.forming.lowestBirth()+1)})
@@ -283,7 +283,7 @@ func (j *joining) form(because string) {
 	j.admitted()
 }
 
-// admitted starts a member's life, and tells those who probed too early.
+// admitted starts a member's life, and notifies the nodes that probed too early.
 func (j *joining) admitted() {
 	j.phase, j.stale = member, true
 	j.contact = j.now

@@ -1,4 +1,4 @@
-// Leaving: how this node goes, until it is told that it was removed (MEM-8), or for another cluster (MEM-9).
+// Leaving: how this node goes, until it learns that it was removed (MEM-8), or for another cluster (MEM-9).
 
 package membership
 
@@ -39,8 +39,8 @@ func (l *leaving) leave() {
 	}
 }
 
-// exitEnd: the time is over in which this node was to be told that it was removed, or, while it is Leaving, in which
-// what it hosts was to be handed over: then it says of all of it that it is.
+// exitEnd: the time is over in which this node was to learn that it was removed, or, while it is Leaving, in which what
+// it hosts was to be handed over: then it says of all of it that it is.
 func (l *leaving) exitEnd() {
 	if l.exiting {
 		l.end(EndLeft, l.self, "no member confirmed the removal in time")
@@ -50,7 +50,7 @@ func (l *leaving) exitEnd() {
 }
 
 // startExit: this node knows that its leaving is known to all. What it hosted was given back before it left, so it
-// is done at once; it says so to who leads without it until it is told that it was removed.
+// is done at once; it says so to the next leader until it learns that it was removed.
 func (l *leaving) startExit() {
 	if l.exiting {
 		return
@@ -62,7 +62,7 @@ func (l *leaving) startExit() {
 	l.sendExitDone()
 }
 
-// sendExitDone tells the leader of the remaining members and the one who leads if that one goes as well.
+// sendExitDone tells the leader of the remaining members and the one that leads if that one goes as well.
 func (l *leaving) sendExitDone() {
 	l.in(timerExit, l.cfg.ProbeInterval)
 	rest := slices.DeleteFunc(slices.Clone(l.st.Members), func(o cluster.Member) bool { return o.ID == l.self })
@@ -100,7 +100,7 @@ func (l *leaving) joinAnother() error {
 	return nil
 }
 
-// leftAs is how the end of a leave is told.
+// leftAs is how the end of a leave is reported.
 func (l *leaving) leftAs() (EndKind, string) {
 	if l.rejoin {
 		return EndRejoin, "it joins another cluster"

@@ -20,7 +20,7 @@ import (
 type witness struct {
 	seed    uint64
 	cluster uint64
-	numbers map[uint32]peer.ID                    // up-number to whom it was given, ever
+	numbers map[uint32]peer.ID                    // the member that ever got an up-number
 	stood   map[*actor]map[peer.ID]cluster.Status // last status of each member in each node's view
 	seqs    map[*actor]uint64
 	hashes  map[uint64]string // view hash to what it named
@@ -100,7 +100,7 @@ func replay(t *testing.T, a *actor) {
 	require.Len(t, members, len(a.view.Members))
 	for _, m := range a.view.Members {
 		told := members[m.ID]
-		told.Cause, told.By = m.Cause, m.By // of two who downed it at once the other may be named later, without an event
+		told.Cause, told.By = m.Cause, m.By // of two that downed it at once the other may be named later, without an event
 		require.Equal(t, m, told)
 	}
 	require.Len(t, unreachable, len(a.view.Unreachable))
@@ -126,7 +126,7 @@ func TestRandomLives(t *testing.T) {
 		w.chaos = true
 		size := 3 + w.rng.IntN(4)
 		at := make([]*actor, size)
-		var seeds []int // all, so that a first seed that comes back finds whoever is left
+		var seeds []int // all, so that a first seed that comes back finds any that is left
 		for i := range at {
 			seeds = append(seeds, i+1)
 		}

@@ -32,7 +32,7 @@ type Machine struct {
 
 	view    *cluster.View // that was handed over last
 	shown   *cluster.View // the next one, nil while nothing has changed
-	events  []Event       // that lead from view to shown, so many as diffs says, and then those told
+	events  []Event       // that lead from view to shown, so many as diffs says, and then those of tell
 	diffs   int
 	drained bool
 }
@@ -56,7 +56,7 @@ func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
 	return m
 }
 
-// Phi returns how suspicious the silence of id is at the last step, for display; 0 for one who is not watched here.
+// Phi returns how suspicious the silence of id is at the last step, for display; 0 for one that is not watched here.
 func (m *Machine) Phi(id peer.ID) float64 { return m.watch.monitor.Phi(id, m.now) }
 
 // Suspicion is how a node judges the silence of one peer.
@@ -333,10 +333,10 @@ func (m *Machine) noticeSelf() {
 }
 
 // Laws demands of the states of three machines what every run must keep (MEM-4): the merge is commutative, associative
-// and idempotent, takes nobody back and loses nobody but through a tombstone; one clock names one content; who has seen
-// is a member. Machines without a state, of different clusters, or that have ended, are not compared: the last state of
-// an ended one, without itself, is for its last view and is never sent. It reads the machines only, and
-// costs several merges: for simulators and tests.
+// and idempotent, takes nobody back and loses nobody but through a tombstone; one clock names one content; only members
+// have seen it. Machines without a state, of different clusters, or that have ended, are not compared: the last state
+// of an ended one, without itself, is for its last view and is never sent. It reads the machines only, and costs
+// several merges: for simulators and tests.
 func Laws(a, b, c *Machine) error {
 	for _, m := range [...]*Machine{a, b, c} {
 		if m.st == nil || m.phase == ended || m.st.Cluster != a.st.Cluster {

@@ -74,7 +74,7 @@ func TestScenario23Transitions(t *testing.T) {
 	require.Equal(t, []uint32{1, 2, 3}, []uint32{first.m.st.Members[0].UpNumber, first.m.st.Members[1].UpNumber,
 		first.m.st.Members[2].UpNumber})
 
-	// third marks second unreachable: seen by third alone, and told to first only.
+	// third marks second unreachable: seen by third alone, and sent to first only.
 	d := third.m.st.Draft()
 	d.Reach = d.Reach.With(third.id, second.id, true)
 	w.now += time.Second
@@ -87,7 +87,7 @@ func TestScenario23Transitions(t *testing.T) {
 	require.Equal(t, peer.SetOf(second.id), first.view.Unreachable)
 	require.False(t, first.view.Converged)
 
-	// first downs second: it is told directly and ends; being unreachable and Down it is removed.
+	// first downs second: it is notified directly and ends; being unreachable and Down it is removed.
 	w.now += time.Second
 	w.do(first, DownCommand{ID: second.id})
 	w.deliver()
@@ -181,7 +181,7 @@ func (w *world) settledOf(actors ...*actor) func() bool {
 	}
 }
 
-// GOS-7 and addressing: stale gossip, gossip for another incarnation or cluster, gossip of one whom we accuse.
+// GOS-7 and addressing: stale gossip, gossip for another incarnation or cluster, gossip of a member that we accuse.
 func TestGossipThatIsIgnored(t *testing.T) {
 	m := asMember()
 	status := func(to, cluster uint64) []byte {
@@ -207,7 +207,7 @@ func TestGossipThatIsIgnored(t *testing.T) {
 	require.Equal(t, ip(4), note[0].To)
 }
 
-// GOS-4: what follows a status whose digests differ.
+// GOS-4: what follows a status with digests that differ.
 func TestExchange(t *testing.T) {
 	m := asMember()
 	answer := func(kind wire.Kind, body []byte) wire.Kind {
@@ -275,7 +275,7 @@ func TestEagerPushIsBounded(t *testing.T) {
 	require.Equal(t, 3, pushed)
 }
 
-// An answer from a node whose control loop is stuck is no sign of life.
+// An answer from a node with a stuck control loop is no sign of life.
 func TestStuckNodeIsUnreachable(t *testing.T) {
 	w := newWorld(t, 1)
 	all := w.cluster(2)

@@ -1,4 +1,5 @@
-// Memory: what a node writes down of its cluster, when, and at its end; whom a leader lets in only so (JOIN-1).
+// Memory: what a node writes down of its cluster, when, and at its end; which joiners a leader lets in only then
+// (JOIN-1).
 
 package membership
 
@@ -67,10 +68,10 @@ func (k *Memory) Wrote(now time.Duration, r Record, ok bool) {
 	}
 }
 
-// After returns the record of a node whose membership ended as kind: what its next incarnation at the address is given.
-// yielded is Ended.Record, nil except after EndDuplicate; last is its last view, nil if it had none; for the role see
-// Next. Highest never falls, however it ends: a cluster that is formed here later, maybe when the clock has gone back,
-// issues fences above all that were issued.
+// After returns the record of a node after its membership ended as kind: what its next incarnation at the address is
+// given. yielded is Ended.Record, nil except after EndDuplicate; last is its last view, nil if it had none; for the
+// role see Next. Highest never falls, however it ends: a cluster that is formed here later, maybe when the clock has
+// gone back, issues fences above all that were issued.
 func (r Record) After(kind EndKind, yielded *Record, last *cluster.View, role string) Record {
 	next := r
 	switch {
@@ -94,7 +95,7 @@ type RecordedCommand struct{ Record Record }
 
 func (RecordedCommand) command() {}
 
-// named reports whether the record of this node names all who wait to be let in, or they have waited for long enough.
+// named reports whether the record of this node names all that wait to be let in, or they have waited for long enough.
 func (l *leading) named() bool {
 	if !l.cfg.Records || l.recorded.More > 0 || len(l.recorded.Bystanders) >= MaxRemembered {
 		return true // with more than a record holds no cluster is formed from it
@@ -115,7 +116,7 @@ func (l *leading) named() bool {
 	return true
 }
 
-// onRecorded takes note that a record is written: who waited for it may be let in.
+// onRecorded takes note that a record is written: members that waited for it may be let in.
 func (l *leading) onRecorded(r Record) {
 	l.recorded = r
 	l.dirty = l.dirty || l.phase == member && l.unnamed != 0

@@ -1,4 +1,4 @@
-// Tests of what is written down when, and of who waits for it (JOIN-1).
+// Tests of what is written down when, and of which members wait for it (JOIN-1).
 
 package membership
 
@@ -71,7 +71,8 @@ func keeping(t *testing.T) (w *world, a, b *actor) {
 	return w, a, b
 }
 
-// A leader lets in only whom its own written record names; of no other cluster, and of nobody else (JOIN-1).
+// A leader lets in only members that its own written record names; no record of another cluster or node counts
+// (JOIN-1).
 func TestNobodyIsUpBeforeItIsWrittenDown(t *testing.T) {
 	w, a, b := keeping(t)
 	rec := Record{}.Next(a.view, "")
@@ -97,8 +98,8 @@ func TestNobodyIsUpBeforeItIsWrittenDown(t *testing.T) {
 	require.Equal(t, "up up up", standing(a))
 }
 
-// A disk that does not answer keeps newcomers waiting for five seconds, not for ever; and those of whom there are more
-// than a record holds wait for none.
+// A disk that does not answer keeps newcomers waiting for five seconds, not for ever; and members beyond what a record
+// holds do not wait.
 func TestNobodyWaitsForADeadDisk(t *testing.T) {
 	w, a, _ := keeping(t)
 	w.run(recordPatience - 3*time.Second - 100*time.Millisecond)
@@ -116,7 +117,7 @@ func TestNobodyWaitsForADeadDisk(t *testing.T) {
 	}
 }
 
-// Newcomers are asked as all others are, and do not raise how many may be missing; where all who ever were up are Down
+// Newcomers are asked as all others are, and do not raise how many may be missing; where all that ever were up are Down
 // nobody is let in any more, so nobody is remembered.
 func TestRecordOfNewcomers(t *testing.T) {
 	rec := Record{}.Next(knows(cluster.Up, cluster.Up, cluster.Joining, cluster.WeaklyUp), "")

@@ -102,7 +102,7 @@ func readExitDone(body []byte) (envelope, error) {
 // cluster stands, for the case that both sides removed each other.
 type noteBody struct {
 	envelope
-	tomb   members.Tombstone // of the incarnation told; its id does not travel
+	tomb   members.Tombstone // of the receiver; its id does not travel
 	age    uint64            // milliseconds since the teller learnt of the removal
 	up     uint32            // Up members of the teller's view
 	lowest peer.ID

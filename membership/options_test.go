@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// statusRounds counts to whom node a sends statuses during n rounds.
+// statusRounds counts the statuses of node a by receiver during n rounds.
 func statusRounds(a *actor, w *world, n int) map[string]int {
 	sent := map[string]int{}
 	for range n {
@@ -61,7 +61,7 @@ func TestExtraTargets(t *testing.T) {
 	require.Greater(t, sent[all[2].id.String()], sent[all[3].id.String()]+200)
 }
 
-// What an unreachable member answers is heard by those who gossip to it, and ignored by others.
+// What an unreachable member answers is heard by members that gossip to it, and ignored by others.
 func TestAnswersOfTheUnreachable(t *testing.T) {
 	for _, option := range []bool{false, true} {
 		m := asMember()

@@ -1,5 +1,5 @@
-// Overview: who has seen the present state, and which version each member is known to have, an option of the early
-// specification (GOS-10); for those who ask from outside.
+// Overview: which members have seen the present state, and which version each is known to have, an option of the early
+// specification (GOS-10); for callers from outside.
 
 package membership
 
@@ -85,8 +85,8 @@ func (m *Machine) reconfirm() error {
 
 // Late appends the members that have not shown for two heartbeat intervals that they live, and that this node does not
 // accuse yet, sorted, to into, and returns it. Of members that are not its neighbours on the ring it names those that
-// count, and whose link broke and was refused when dialled again, or to whom it listens and whom it does not hear: it
-// is not told at once that they are gone.
+// count and either lost their link and refused the next dial, or are listened to and not heard: nobody notifies it at
+// once that they are gone.
 func (m *Machine) Late(now time.Duration, into []peer.ID) []peer.ID {
 	if m.phase != member {
 		return into
@@ -109,16 +109,16 @@ func (m *Machine) Late(now time.Duration, into []peer.ID) []peer.ID {
 }
 
 // Listen gives the members that this node has to hear itself, though others watch them: it probes those that are not
-// its neighbours on the ring, too, at most 16 of them, and accuses none of these. Late names who does not answer. ids
-// is not kept.
+// its neighbours on the ring, too, at most 16 of them, and accuses none of these. Late names those that do not answer.
+// ids is not kept.
 func (m *Machine) Listen(now time.Duration, ids peer.Set) {
 	if m.phase == member {
 		m.watch.monitor.Listen(now, ids)
 	}
 }
 
-// Unheard appends the members that this node probes and whose last answer is older than d, whatever this node did
-// meanwhile, sorted, to into, and returns it.
+// Unheard appends the members that this node probes and has no answer of within d, whatever this node did meanwhile,
+// sorted, to into, and returns it.
 func (m *Machine) Unheard(now, d time.Duration, into []peer.ID) []peer.ID {
 	if m.phase != member {
 		return into

@@ -97,7 +97,7 @@ func probes(a *actor, to peer.Addr) (n int) {
 	return n
 }
 
-// A node that is alone dials those back who come to it from an older cluster, and yields when it meets that cluster
+// A node that is alone dials nodes back that come to it from an older cluster, and yields when it meets that cluster
 // there, whatever its seeds; nothing that they say of themselves ends it (JOIN-1, AVL-3).
 func TestAloneYieldsToWhomItDialsBack(t *testing.T) {
 	w, a := alone(t)

@@ -1,4 +1,4 @@
-// Tests of the partition table in the gossiped state: who changes it, and when (PRT-1).
+// Tests of the partition table in the gossiped state: which node changes it, and when (PRT-1).
 
 package membership
 
@@ -40,7 +40,7 @@ func (w *world) placed(path string, n int) *cluster.Partition {
 	return p
 }
 
-// TestDefinitionIsPlaced: any node defines, the leader places when all have seen it, and all are told (PRT-1).
+// TestDefinitionIsPlaced: any node defines, the leader places when all have seen it, and all are notified (PRT-1).
 func TestDefinitionIsPlaced(t *testing.T) {
 	w := newWorld(t, 1)
 	all := w.cluster(4)

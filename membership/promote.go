@@ -1,5 +1,5 @@
-// Promote: whom a leader lets in and when: minimum numbers, weakly up without convergence, nobody during a full
-// shutdown (MEM-5, MEM-6, MEM-7).
+// Promote: which members a leader lets in and when: minimum numbers, weakly up without convergence, nobody during a
+// full shutdown (MEM-5, MEM-6, MEM-7).
 
 package membership
 

@@ -1,5 +1,5 @@
-// Tests of whom a leader lets in: weakly up, minimum numbers, full shutdown (MEM-5, MEM-6, MEM-7; scenario 24 of the
-// reference).
+// Tests of which members a leader lets in: weakly up, minimum numbers, full shutdown (MEM-5, MEM-6, MEM-7; scenario 24
+// of the reference).
 
 package membership
 
@@ -141,8 +141,8 @@ func TestMinimums(t *testing.T) {
 	require.Equal(t, EndLeft, x.ended.Kind)
 }
 
-// MEM-7, reference 5.8: all Up members become ready; joins are refused with the reason by every member; who was joining
-// stays so; leaving and downing work (MEM-11).
+// MEM-7, reference 5.8: all Up members become ready; joins are refused with the reason by every member; joining members
+// stay so; leaving and downing work (MEM-11).
 func TestFullShutdown(t *testing.T) {
 	w := newWorld(t, 1)
 	all := w.cluster(4)
@@ -189,7 +189,7 @@ func TestFullShutdown(t *testing.T) {
 	require.ErrorIs(t, idle.Do(0, PrepareShutdownCommand{}), ErrNotMember)
 }
 
-// MEM-7: who was admitted while the order to stop was under way stays Joining; who was made Up then prepares as well.
+// MEM-7: a member admitted while the order to stop was under way stays Joining; one made Up then prepares as well.
 func TestPreparingMeetsLateMembers(t *testing.T) {
 	s := stateOf([]string{"a preparing-for-shutdown", "b up", "c joining", "d weakly-up", "e leaving"}, "abcde")
 	next, _ := members.Lead(s, nid("a"), nil, never, true)

@@ -46,7 +46,7 @@ func (a *admission) believes(j *joinBody) bool {
 	return j.dead != 0 && of != j.id && !a.cfg.NoLockProof && a.st.Known(of) && !a.st.ProvenDead(of)
 }
 
-// noteDeaths hands on who is proven dead in the next state and was not in the present one.
+// noteDeaths hands on members that are proven dead in the next state and were not in the present one.
 func (c *core) noteDeaths(next *members.State) {
 	fresh := func(id peer.ID) bool { return c.st == nil || !c.st.ProvenDead(id) }
 	if c.st == nil || !sameSlice(c.st.Members, next.Members) {

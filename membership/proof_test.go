@@ -15,7 +15,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// claims lets a joiner that repeats every challenge join m with a claim, and returns who is told dead.
+// claims lets a joiner that repeats every challenge join m with a claim, and returns the incarnations reported dead.
 func claims(t *testing.T, m *Machine, now time.Duration, id peer.ID, dead uint64) (died []peer.ID) {
 	j := joinBody{nonce: id.Inc, id: id, dead: dead}
 	for round := range 2 {
@@ -57,7 +57,7 @@ func causeOf(m *Machine, id peer.ID) cluster.Cause {
 	return t.Cause
 }
 
-// Who starts again proves its last incarnation dead, once; one that claims nothing only replaces it.
+// A node that starts again proves its last incarnation dead, once; one that claims nothing only replaces it.
 func TestProofOfTheLastIncarnation(t *testing.T) {
 	m := host(t, Config{}, ip(2), ip(3))
 	require.Equal(t, []peer.ID{ip(2)}, claims(t, m, 10*time.Second, next(2, 77), ip(2).Inc))
@@ -83,7 +83,8 @@ func TestProofsThatAreNone(t *testing.T) {
 	require.Equal(t, cluster.CauseReplaced, causeOf(m, ip(2)))
 }
 
-// Another reason for which it is Down, or was removed, does not hide the proof, and whoever hears of it later is told.
+// Another reason for which it is Down, or was removed, does not hide the proof, and members that hear of it later get
+// it too.
 func TestProofBehindAnotherCause(t *testing.T) {
 	m := host(t, Config{}, ip(2), ip(3))
 	require.NoError(t, m.Do(5*time.Second, DownCommand{ID: ip(2), Cause: cluster.CauseResolver}))

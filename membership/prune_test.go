@@ -69,8 +69,8 @@ func TestPruneClock(t *testing.T) {
 	require.Nil(t, m.leading.pruneClock(), "off")
 }
 
-// Who holds the version that was pruned takes the pruned one for newer, and the other way round; who changed something
-// meanwhile joins both without the entry; who knows nothing of that version gets the entry back.
+// A node that holds the version that was pruned takes the pruned one for newer, and the other way round; one that
+// changed something meanwhile joins both without the entry; one that knows nothing of that version gets the entry back.
 func TestPrunedVersionsMeet(t *testing.T) {
 	m, before := prunedMachine(t)
 	after := m.st
@@ -107,7 +107,7 @@ func TestPrunedVersionsMeet(t *testing.T) {
 	require.Equal(t, before.Clock.Of(ip(3)), next.Clock.Of(ip(3)), "it comes back, and nothing is lost")
 }
 
-// A node whose entry was pruned goes on from its own count: its next change is never taken for an old one.
+// A node with a pruned entry goes on from its own count: its next change is never taken for an old one.
 func TestPrunedCountsGoOn(t *testing.T) {
 	m, before := prunedMachine(t)
 	o := New(ip(3), Config{}, newWorld(t, 2).rng)
@@ -121,7 +121,8 @@ func TestPrunedCountsGoOn(t *testing.T) {
 	require.Equal(t, before.Clock.Of(ip(3))+1, changed.Clock.Of(ip(3)))
 }
 
-// In a cluster that changes without end clocks stay short, and every change of a node whose entry went is known to all.
+// In a cluster that changes without end clocks stay short, and every change of a node with a pruned entry is known to
+// all.
 func TestClocksStayShort(t *testing.T) {
 	for seed := range uint64(4) {
 		w := newWorld(t, seed)

@@ -1,4 +1,4 @@
-// Quarantine: a member whose state can no longer be trusted is unreachable for good (FD-4).
+// Quarantine: a member with a state that can no longer be trusted is unreachable for good (FD-4).
 
 package membership
 
@@ -26,7 +26,7 @@ type QuarantineCommand struct {
 
 func (QuarantineCommand) command() {}
 
-// whyQuarantined keeps a reason until its event is told.
+// whyQuarantined keeps a reason until its event is reported.
 type whyQuarantined struct {
 	id     peer.ID
 	reason string
@@ -57,7 +57,8 @@ func (w *watch) quarantine(c QuarantineCommand) error {
 	return nil
 }
 
-// quarantined counts whom this node holds under quarantine, and all members but itself; Down ones are over already.
+// quarantined counts the members that this node holds under quarantine, and all members but itself; Down ones are over
+// already.
 func (w *watch) quarantined() (mine, others int) {
 	for i := range w.st.Members {
 		o := &w.st.Members[i]
@@ -72,7 +73,8 @@ func (w *watch) quarantined() (mine, others int) {
 	return mine, others
 }
 
-// quarantineEvents appends an event for each member that is under quarantine and was not, by the first who says so.
+// quarantineEvents appends an event for each member that is under quarantine and was not, by the first observer that
+// says so.
 func quarantineEvents(events []Event, old, next *cluster.View) []Event {
 	if sameSlice(old.Accusations, next.Accusations) {
 		return events

@@ -86,7 +86,7 @@ func TestSelfSuspected(t *testing.T) {
 	}
 }
 
-// Who is about to be given up as well counts already, so that not even the first of too many is quarantined.
+// A member that is about to be given up as well counts already, so that not even the first of too many is quarantined.
 func TestSelfSuspectedAtTheFirst(t *testing.T) {
 	for alike, want := range []int{1, 1, 0, 0} {
 		w := newWorld(t, 5)

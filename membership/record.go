@@ -12,7 +12,7 @@ import (
 // MaxRemembered is how many other members a Record names. With more, no cluster is formed from it without an operator.
 const MaxRemembered = 1024
 
-// Record is what a node remembers of the cluster that it was a member of last: who else could carry it on. It is a
+// Record is what a node remembers of the cluster that it was a member of last: which others could carry it on. It is a
 // value: the runtime keeps it where it outlives the process, and hands it to the next incarnation with the JoinCommand.
 // The zero Record remembers nothing.
 type Record struct {
@@ -43,7 +43,7 @@ func (r Record) Names(a peer.Addr) bool {
 	return ok
 }
 
-// Mentions reports whether the address is of somebody who is remembered, whether it could carry the cluster on or not.
+// Mentions reports whether the address is of a remembered node, whether it could carry the cluster on or not.
 func (r Record) Mentions(a peer.Addr) bool {
 	_, ok := slices.BinarySearchFunc(r.Bystanders, a, peer.Addr.Compare)
 	return ok || r.Names(a)
@@ -51,9 +51,9 @@ func (r Record) Mentions(a peer.Addr) bool {
 
 // Next returns the record of a node that sees v, having had r. Only members with the role count, all for an empty role;
 // the others stand by.
-// A view in which this node is Down or no member says nothing about who may carry the cluster on: r stays as it was.
-// Newcomers are remembered too, for who lets them in may die before it has written that down; but not where all who
-// ever were up are Down, for nobody is let in there any more.
+// A view in which this node is Down or no member says nothing about which nodes may carry the cluster on: r stays as it
+// was. Newcomers are remembered too, for the member that lets them in may die before it has written that down; but not
+// where all that ever were Up are Down, for nobody is let in there any more.
 func (r Record) Next(v *cluster.View, role string) Record {
 	self, ok := v.SelfMember()
 	if v.ClusterID == 0 || !ok || self.Status == cluster.Down {
@@ -77,9 +77,10 @@ func (r Record) Next(v *cluster.View, role string) Record {
 	return next
 }
 
-// Left returns the record of a node that has left gracefully, last being its last view: those who stay and are Up, or
-// come, carry the cluster on without it. Where none of these has the role and is Up, the others do, for nobody is lost
-// of whom they would have to go. Alone: nobody does, and all that is left is what the next birth must exceed.
+// Left returns the record of a node that has left gracefully, last being its last view: members that stay and are Up,
+// or come, carry the cluster on without it. Where none of these has the role and is Up, the others do, for no member is
+// lost because of which they would have to go. Alone: nobody does, and all that is left is what the next birth must
+// exceed.
 func (r Record) Left(last *cluster.View, role string) Record {
 	next := Record{ClusterID: r.ClusterID, Birth: r.Birth, Highest: r.Highest}
 	if last.ClusterID != r.ClusterID {
@@ -106,10 +107,10 @@ func (r Record) Left(last *cluster.View, role string) Record {
 	return next
 }
 
-// went returns the record of a node that is Down, or no member any more, in its last view: those who count there carry
-// the cluster on without it, however few they are, for members that are indirectly connected count as reachable and
-// then go. Who is Down beside it stands by: it may not have heard of it yet. Where nobody with the role lives on by
-// that view, r stays as it was, and so where the view does not have this node gone.
+// went returns the record of a node that is Down, or no member any more, in its last view: the members that count there
+// carry the cluster on without it, however few they are, for members that are indirectly connected count as reachable
+// and then go. A member that is Down beside it stands by: it may not have heard of it yet. Where nobody with the role
+// lives on by that view, r stays as it was, and so where the view does not have this node gone.
 func (r Record) went(last *cluster.View, role string) Record {
 	self, in := last.SelfMember()
 	if last.ClusterID == 0 || last.ClusterID != r.ClusterID || in && self.Status != cluster.Down {

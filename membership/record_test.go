@@ -20,7 +20,7 @@ import (
 // minority is what keep-majority bears.
 func minority(n int) int { return (n - 1) / 4 }
 
-// remembering is a cluster whose nodes keep records; nodes are numbered from 1.
+// remembering is a cluster of nodes that keep records; they are numbered from 1.
 type remembering struct {
 	*world
 	n     int
@@ -121,7 +121,7 @@ func TestAllDiedAndTheFirstSeedStaysAway(t *testing.T) {
 	}
 }
 
-// JOIN-1: who is missing may still handle messages on a side of its own, until it has stopped: before that nobody forms
+// JOIN-1: a missing node may still handle messages on a side of its own, until it has stopped: before that nobody forms
 // the next cluster. Where nobody is missing nobody waits for that.
 func TestMissingHaveStopped(t *testing.T) {
 	const stops = time.Minute
@@ -176,7 +176,7 @@ func TestTooFewToFormANewCluster(t *testing.T) {
 	require.Greater(t, a.view.Birth, r.kept[2].Birth)
 }
 
-// A first seed that has lost its record forms nothing while it hears somebody who remembers.
+// A first seed that has lost its record forms nothing while it hears a node that remembers.
 func TestFirstSeedWithoutRecordHearsOthersRemember(t *testing.T) {
 	r := newRemembering(t, 1, 5)
 	r.crashAll()
@@ -193,7 +193,7 @@ func TestFirstSeedWithoutRecordHearsOthersRemember(t *testing.T) {
 	require.Len(t, r.clusters(), 1)
 }
 
-// Who has asked a cluster to admit it forms none any more. When that cluster is dead and nobody else remembers
+// A node that has asked a cluster to admit it forms none any more. When that cluster is dead and nobody else remembers
 // anything, the first seed forms the next by agreement over what that one remembers (JOIN-1). Found by storm seed 2464.
 func TestFirstSeedFormsByWhatOthersRemember(t *testing.T) {
 	r := newRemembering(t, 1, 5)
@@ -211,8 +211,9 @@ func TestFirstSeedFormsByWhatOthersRemember(t *testing.T) {
 	require.Greater(t, r.now[1].view.Birth, r.kept[2].Highest)
 }
 
-// A record of a cluster in which nobody could carry it on, as of one who joined members that had all been downed, makes
-// nobody a first seed: of several such nodes that do not hear each other, only the first seed forms a cluster (JOIN-1).
+// A record of a cluster in which nobody could carry it on, as of a node that joined members that had all been downed,
+// makes nobody a first seed: of several such nodes that do not hear each other, only the first seed forms a cluster
+// (JOIN-1).
 func TestRecordOfNobodyFormsNothing(t *testing.T) {
 	r := &remembering{world: newWorld(t, 1), n: 3, seeds: []int{1, 2, 3}, kept: map[int]Record{}, now: map[int]*actor{}}
 	for i := 1; i <= 3; i++ {
@@ -245,8 +246,8 @@ func TestNeverForm(t *testing.T) {
 	}
 }
 
-// However mail is lost, delayed, doubled and reordered, whoever is cut off from whom for how long: of nodes that
-// remember one cluster, at most one forms a new one while none of them dies.
+// However mail is lost, delayed, doubled and reordered, whatever nodes are cut off from each other, and for how long:
+// of nodes that remember one cluster, at most one forms a new one while none of them dies.
 func TestOneClusterComesOfOneRecord(t *testing.T) {
 	formed := 0
 	for seed := range uint64(25) {
@@ -306,8 +307,8 @@ func TestPledges(t *testing.T) {
 	require.EqualValues(t, 2, ask(next, 2, true), "its successor")
 }
 
-// Who hears of a cluster in the middle of its attempt forms none any more: it says that it has given up, and pledges
-// itself to others when that cluster has gone (JOIN-1).
+// A node that hears of a cluster in the middle of its attempt forms none any more: it says that it has given up, and
+// pledges itself to others when that cluster has gone (JOIN-1).
 func TestWhoAskedHoldsNobodyBack(t *testing.T) {
 	m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
 	rec := Record{ClusterID: 7, Birth: 8, Highest: 8, Counts: true, Others: addrs(2)}
@@ -335,7 +336,7 @@ func TestWhoAskedHoldsNobodyBack(t *testing.T) {
 	require.EqualValues(t, 1, answer.attempt)
 }
 
-// JOIN-1: the younger of two clusters of one name ends when it is the smaller, on the word of those whom it dialled
+// JOIN-1: the younger of two clusters of one name ends when it is the smaller, on the word of nodes that it dialled
 // itself, and then remembers the older one. The older never does, nor does a younger one that is not smaller.
 func TestYoungerAndSmallerTwinYields(t *testing.T) {
 	meet := func(older bool, births, members int, at ...int) *actor {
@@ -374,7 +375,7 @@ func TestYoungerAndSmallerTwinYields(t *testing.T) {
 	require.Nil(t, meet(true, 1, 2, 2, 2, 2).ended, "met at one address")
 	require.Nil(t, meet(true, 1, 2, 2, 3).ended, "as many as it has members")
 
-	// What strangers say is told to operators, and ends nobody.
+	// The words of strangers are reported to operators, and end nobody.
 	w := newWorld(t, 1)
 	b := w.start(1)
 	w.join(b, 1, 2, 3)
@@ -429,7 +430,7 @@ func TestRecordOfViews(t *testing.T) {
 }
 
 // JOIN-1: whatever ends a membership, the highest birth that its node has seen stays in the record, which names nobody
-// who is not there any more. Found by storm seed 7770.
+// that is not there any more. Found by storm seed 7770.
 func TestEveryEndKeepsTheHighestBirth(t *testing.T) {
 	view := func(id uint64, n int) *cluster.View {
 		v := &cluster.View{Self: ip(1), ClusterID: id, Birth: 9}
@@ -477,8 +478,9 @@ func TestEveryEndKeepsTheHighestBirth(t *testing.T) {
 	require.Zero(t, Record{}.After(EndLeft, nil, view(0, 0), ""))
 }
 
-// JOIN-1: who goes remembers those who live on by its last view, however few they are: none of them may be missing on
-// account of those who went with it. These may not have heard of it, so they stand by until they have stopped.
+// JOIN-1: a node that goes remembers the members that live on by its last view, however few they are: none of them may
+// be missing on account of those that went with it. These may not have heard of it, so they stand by until they have
+// stopped.
 func TestRecordOfWhoWent(t *testing.T) {
 	up, down := cluster.Up, cluster.Down
 	view := func(own cluster.Status, others ...cluster.Status) *cluster.View {
@@ -592,7 +594,7 @@ func TestHostileFormAnswers(t *testing.T) {
 }
 
 // FuzzJoiner: whatever arrives at a node that remembers others and looks for them, it forms no cluster of it, except by
-// the word of those whom it remembers.
+// the word of nodes that it remembers.
 func FuzzJoiner(f *testing.F) {
 	for kind, body := range bodies(1, 0x11) {
 		f.Add(byte(kind), body)

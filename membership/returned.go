@@ -36,8 +36,8 @@ func (b *beliefs) isolated() bool {
 	return true
 }
 
-// outlasts ends a joiner that asked so long ago that those who let it in may soon forget that they removed it. A
-// refusal since then tells nothing: others than the refuser may have let it in.
+// outlasts ends a joiner that asked so long ago that the members that let it in may soon forget that they removed it. A
+// refusal since then proves nothing: others than the refuser may have let it in.
 func (b *beliefs) outlasts() bool {
 	ago := b.now - b.joining.askedAt
 	if !b.joining.forming.asked || ago <= b.cfg.TombstoneRetention/2 {
@@ -52,9 +52,9 @@ func (b *beliefs) outlasts() bool {
 }
 
 // returned deals with a received state that has members whom this one has removed and forgotten: they get their
-// tombstones again, as a change of this node, so that all remember; and with one by which this node itself is removed
-// and forgotten: it ends, unless its side has done the same with the sender and is the larger one. It reports whether
-// the state is done with.
+// tombstones again, as a change of this node, so that all remember; and with a state in which this node itself is
+// removed and forgotten: it ends, unless its side has done the same with the sender and is the larger one. It reports
+// whether the state is done with.
 func (b *beliefs) returned(from peer.ID, remote *members.State) bool {
 	own := &b.st.Members[b.st.Index(b.self)]
 	if _, told := remote.Tomb(b.self); !told && remote.Covers(own) {
@@ -76,7 +76,7 @@ func (b *beliefs) returned(from peer.ID, remote *members.State) bool {
 		for i := range remote.Members {
 			mb := &remote.Members[i]
 			gone := b.st.Covers(mb)
-			if joiners { // who has no number was joining among the removed, and goes with them
+			if joiners { // one without a number was joining among the removed, and goes with them
 				gone = d != nil && mb.UpNumber == 0 && !b.st.Has(mb.ID)
 			}
 			if _, dead := b.st.Tomb(mb.ID); dead || !gone {

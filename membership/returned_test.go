@@ -14,8 +14,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// side is a machine of one of those who were five members, on a side that removed all but those of kept and forgot
-// them; a state of it has a change of its own.
+// side is a machine of one of five former members, on a side that removed all but those of kept and forgot them; a
+// state of it has a change of its own.
 func side(self, kept string) *Machine {
 	base := stateOf([]string{"a up", "b up", "c up", "d up", "e up"}, "abcde")
 	d := base.Draft()
@@ -40,8 +40,8 @@ func containsID(names string, id peer.ID) bool {
 	return false
 }
 
-// TestRemovedMembersDoNotReturn: who is no member any more in a state that knows a number above theirs gets its
-// tombstone again, and is told; the others of the state that brought it are taken as ever.
+// TestRemovedMembersDoNotReturn: a node that is no member any more in a state that knows a number above its own gets
+// its tombstone again, and is notified; the others of the state that brought it are taken as ever.
 func TestRemovedMembersDoNotReturn(t *testing.T) {
 	m, old := side("c", "cde"), side("a", "abcde")
 	m.exchange.take(nid("a"), old.st)
@@ -167,7 +167,7 @@ func TestJoinerTakesNoWelcomeOfOld(t *testing.T) {
 	}
 }
 
-// TestJoinersTimeRunsFromItsFirstJoin: whoever is asked later tells nothing of the first who was (MEM-1).
+// TestJoinersTimeRunsFromItsFirstJoin: a member asked later proves nothing about the first one asked (MEM-1).
 func TestJoinersTimeRunsFromItsFirstJoin(t *testing.T) {
 	w := newWorld(t, 1)
 	w.cfg.TombstoneRetention = time.Minute
@@ -190,9 +190,9 @@ func TestJoinersTimeRunsFromItsFirstJoin(t *testing.T) {
 	require.Equal(t, EndIsolated, x.m.over.Kind)
 }
 
-// TestRemovedJoinerDoesNotReturn: one who was removed before it was up has no number that tells. It comes with those of
-// its side who have one, and whoever was joining on a side that is dead is so, too; a joiner of nobody who was removed
-// is taken as ever (MEM-1).
+// TestRemovedJoinerDoesNotReturn: a joiner removed before it was up has no number that shows it. It comes with those of
+// its side that have one, and all that were joining on a dead side are dead, too; a joiner that comes with no removed
+// member is taken as ever (MEM-1).
 func TestRemovedJoinerDoesNotReturn(t *testing.T) {
 	m := side("c", "cde") // it has removed a, b and the joiner x, and forgotten them
 	d := side("a", "abcde").st.Draft()

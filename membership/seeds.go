@@ -15,8 +15,8 @@ import (
 // ErrSeedsOverridden, ErrNotMember of a node that has not begun to join.
 type SeedsCommand struct {
 	Seeds []peer.Addr
-	// Told is an operator's word: these take the place of all seeds before them, and those that are found later are
-	// refused. ErrJoinPending: a member was asked to admit this node, which may be one already.
+	// Told marks seeds of an operator: they replace all seeds before them, and those that are found later are refused.
+	// ErrJoinPending: a member was asked to admit this node, which may be one already.
 	Told bool
 }
 

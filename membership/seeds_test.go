@@ -15,8 +15,8 @@ func (w *world) await(n int, rec Record) *actor {
 	return a
 }
 
-// A node that awaits seeds forms nothing, however long; told to head the list it forms the cluster, and others join it
-// by the seeds that they are told (BOOT-3, JOIN-1).
+// A node that awaits seeds forms nothing, however long; ordered to head the list it forms the cluster, and others join
+// it by the seeds that they are given (BOOT-3, JOIN-1).
 func TestSeedsComeLater(t *testing.T) {
 	w := newWorld(t, 1)
 	a, b, c := w.await(1, Record{}), w.await(2, Record{}), w.await(3, Record{})
@@ -58,7 +58,8 @@ func TestSeedsAreAdded(t *testing.T) {
 }
 
 // An operator's seeds take the place of those that were found, also of a node that is about to form a cluster; none
-// that are found later are taken. Who has asked a member may be one already, and takes no order (BOOT-3, MEM-9).
+// that are found later are taken. A node that has asked a member may be one already, and takes no order (BOOT-3,
+// MEM-9).
 func TestToldSeeds(t *testing.T) {
 	w := newWorld(t, 4)
 	a, b := w.await(1, Record{}), w.start(2)
@@ -92,7 +93,7 @@ func TestToldSeeds(t *testing.T) {
 	require.False(t, asked.m.joining.ordered)
 }
 
-// Nobody answers: who heads the list forms after the SeedTimeout; one that may never form does not; a record holds as
+// Nobody answers: the head of the list forms after the SeedTimeout; one that may never form does not; a record holds as
 // ever; and too many seeds change nothing (BOOT-5, JOIN-2).
 func TestSeedsAndForming(t *testing.T) {
 	w := newWorld(t, 3)

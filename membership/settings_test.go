@@ -75,7 +75,7 @@ func TestSettingsStopTheJoiner(t *testing.T) {
 }
 
 // Every way into the cluster compares: a joiner that does not insist itself is refused by the member, the leader
-// refuses a join that was handed to it, and where neither insists the difference is told.
+// refuses a join that was handed to it, and where neither insists the difference is reported.
 func TestSettingsAreComparedOnEveryPath(t *testing.T) {
 	w := newWorld(t, 1)
 	w.cfg.Settings = []Setting{{"strategy", "keep-majority"}}
@@ -107,7 +107,7 @@ func TestSettingsAreComparedOnEveryPath(t *testing.T) {
 	require.Positive(t, all[0].m.Stats().SettingsDiffer)
 }
 
-// Two clusters of one name: a member asks a seed that is no member and is told of the other cluster, once; nothing is
+// Two clusters of one name: a member asks a seed that is no member and learns of the other cluster, once; nothing is
 // merged.
 func TestTwinCluster(t *testing.T) {
 	w := newWorld(t, 1)
@@ -148,7 +148,7 @@ func TestTwinCluster(t *testing.T) {
 	require.Len(t, a.events, before+2, "yet another cluster")
 }
 
-// MEM-9: alone in its cluster a node ends to join another; in company it is told to go node by node.
+// MEM-9: alone in its cluster a node ends to join another; in company the error says to go node by node.
 func TestJoinAnother(t *testing.T) {
 	w := newWorld(t, 1)
 	all := w.cluster(2)

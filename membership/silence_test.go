@@ -1,4 +1,4 @@
-// The longest silence, asked of the detectors themselves, and who is late.
+// The longest silence, asked of the detectors themselves, and which members are late.
 
 package membership
 
@@ -39,7 +39,7 @@ func TestSilenceBound(t *testing.T) {
 }
 
 // TestLateByALostLink: a node that does not probe a member whose link was lost names it as late while it counts, until
-// it is heard again. It accuses nobody: that is for those who probe the member.
+// it is heard again. It accuses nobody: that is for those that probe the member.
 func TestLateByALostLink(t *testing.T) {
 	w := newWorld(t, 1)
 	w.cfg.MonitoredBy = 2
@@ -70,7 +70,7 @@ func TestLateByALostLink(t *testing.T) {
 		require.Empty(t, late(a), "%v has heard it", a.id)
 	}
 
-	// One that leaves, and whose process has ended, is not late.
+	// A member that leaves, with an ended process, is not late.
 	a := all[slices.IndexFunc(all, func(a *actor) bool { return !slices.Contains(a.m.watch.monitor.Targets(nil), x.id) })]
 	w.do(x, LeaveCommand{})
 	w.until(20*time.Second, "it is exiting", func() bool { return a.m.st.Status(x.id) == cluster.Exiting })
@@ -80,8 +80,8 @@ func TestLateByALostLink(t *testing.T) {
 	require.Empty(t, a.m.Late(soon, nil))
 }
 
-// TestListensToWhomOthersJudge: a node that is told to listen to a member that is not its neighbour probes it, names it
-// as late when nothing comes, and accuses it of nothing. The member does not expect more probes (MEM-10).
+// TestListensToWhomOthersJudge: a node with an order to listen to a member that is not its neighbour probes it, names
+// it as late when nothing comes, and accuses it of nothing. The member does not expect more probes (MEM-10).
 func TestListensToWhomOthersJudge(t *testing.T) {
 	w := newWorld(t, 1)
 	w.cfg.MonitoredBy = 2

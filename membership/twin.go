@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// twinAgain is how long the same twin at the same seed is not told again.
+// twinAgain is how long the same twin at the same seed is not reported again.
 const twinAgain = 10 * time.Minute
 
 // twinFresh is for how long a meeting says that the twin lives at that address.
@@ -35,7 +35,8 @@ type Duplicate struct {
 	Via              peer.Addr // the seed, or remembered address, at which it was found
 }
 
-// splitAgain is how long a member of the other side is not told again, maxSplits how many are told in that time.
+// splitAgain is how long a member of the other side is not reported again, maxSplits how many are reported in that
+// time.
 const (
 	splitAgain = 10 * time.Minute
 	maxSplits  = 64
@@ -65,7 +66,7 @@ func (b *beliefs) split(other peer.ID) bool {
 }
 
 // sameCluster deals with a node that says at an address without a member that it is one of this very cluster: when it
-// was removed here it is told so, and answers likewise when its side has removed this node.
+// was removed here it is notified, and answers likewise when its side has removed this node.
 func (b *beliefs) sameCluster(from peer.ID, cluster, birth uint64) {
 	if cluster == b.st.Cluster && birth == b.st.Birth {
 		b.tellRemoved(from)
@@ -87,7 +88,7 @@ type twin struct {
 	Duplicate
 	again time.Duration // when to tell it again
 	at    time.Duration // when it was met last
-	met   bool          // at an address that this node dialled, by one who showed what members must show
+	met   bool          // at an address that this node dialled, by a node that showed what members must show
 }
 
 // Duplicates lists the other clusters of this one's name that a machine met within the last ten minutes, by address,
@@ -157,7 +158,7 @@ func (o *others) otherCluster(addr peer.Addr, cluster, birth uint64, met bool) {
 	}
 }
 
-// lower says whose writes a store refuses that checks fences and has seen those of both clusters.
+// lower says which cluster's writes a store refuses that checks fences and has seen those of both.
 func (o *others) lower(birth uint64) string {
 	switch {
 	case birth == 0 || birth == o.st.Birth:

@@ -61,7 +61,7 @@ type Waiting struct {
 	For    WaitKind
 	Detail string // the same in words, with names and values; empty when For is WaitNothing
 	// Addrs are the seeds that have not answered (WaitSeeds), that refuse (WaitSettings, WaitCertificate), the member that
-	// was asked (WaitAdmission), or those without whom there is no convergence: the first 64 of these. The caller's.
+	// was asked (WaitAdmission), or those that convergence waits for: the first 64 of these. The caller's.
 	Addrs []peer.Addr
 	// Setting is what differs under WaitSettings, Ours and Theirs the two values as text.
 	Setting, Ours, Theirs string
@@ -276,8 +276,8 @@ func paren(text string) string {
 	return " (" + text + ")"
 }
 
-// unasked returns the seeds that could not be asked: those whose names could not be looked up, and those of which that
-// was so within the time in which others are looked for.
+// unasked returns the seeds that could not be asked: those with names that could not be looked up, also lately: within
+// the time in which others are looked for.
 func (f *forming) unasked() (list []peer.Addr) {
 	for _, c := range f.contacts[:min(len(f.joining.seeds), len(f.contacts))] {
 		if !c.nak && (c.unasked || c.unaskedAt > 0 && f.now-c.unaskedAt < f.cfg.SeedTimeout) {
@@ -331,7 +331,7 @@ func (f *forming) because() string {
 	return "this node is the first seed, and no cluster was found in time: nothing was heard of " + f.withWhy(silent)
 }
 
-// agreed says why this node forms a cluster by agreement; missing are those who are remembered and not there.
+// agreed says why this node forms a cluster by agreement; missing are remembered nodes that are not there.
 func (f *forming) agreed(missing []peer.Addr) string {
 	text := "those who could carry the remembered cluster on have agreed"
 	if len(missing) > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// told returns the NotUpYet events of a node.
+// told returns the reported NotUpYet events of a node.
 func told(a *actor) (list []Event) {
 	for _, e := range a.events {
 		if e.Kind == NotUpYet {
@@ -22,8 +22,8 @@ func told(a *actor) (list []Event) {
 	return list
 }
 
-// A seed that does not answer is named, with the reason once that is known; it is told after 10 s and each minute, and
-// never again once the node is Up (JOIN-2).
+// A seed that does not answer is named, with the reason once that is known; it is reported after 10 s and each minute,
+// and never again once the node is Up (JOIN-2).
 func TestWaitsForSeeds(t *testing.T) {
 	w := newWorld(t, 1)
 	a := w.start(2)
@@ -62,7 +62,7 @@ func TestWaitsForWhatAnOperatorMends(t *testing.T) {
 	w.do(a, UnreachedCommand{Addr: addr(3), Kind: WaitSettings, Why: "long", Setting: "window", Ours: "1", Theirs: "2"})
 	require.Equal(t, Waiting{For: WaitSettings, Addrs: addrs(3), Setting: "window", Ours: "1", Theirs: "2",
 		Detail: `10.0.0.3:7355 refuses this node: window differs: ours "1", theirs "2"`}, a.m.Waiting())
-	w.do(a, UnreachedCommand{Addr: addr(9), Kind: WaitSettings}) // nobody whom it asks
+	w.do(a, UnreachedCommand{Addr: addr(9), Kind: WaitSettings}) // not an address that it asks
 	long := strings.Repeat("x", 1000)
 	w.do(a, UnreachedCommand{Addr: addr(2), Kind: WaitSettings, Setting: long, Ours: long, Theirs: long, Why: long})
 	got := a.m.Waiting()
@@ -76,7 +76,7 @@ func TestWaitsForWhatAnOperatorMends(t *testing.T) {
 	require.Equal(t, addrs(2), a.m.Waiting().Addrs, "the third has answered")
 }
 
-// A node in no cluster whose seeds answer, and one that may not form the next cluster, say so (JOIN-1).
+// A node in no cluster with seeds that answer, and one that may not form the next cluster, say so (JOIN-1).
 func TestWaitsForACluster(t *testing.T) {
 	w := newWorld(t, 1)
 	a, b := w.start(2), w.start(3)
@@ -95,7 +95,7 @@ func TestWaitsForACluster(t *testing.T) {
 	require.Contains(t, c.m.Waiting().Detail, "nothing is heard of 10.0.0.2:7355, 10.0.0.3:7355")
 }
 
-// A member that is not let in names the minimum that is not there, or the members without whom there is no convergence.
+// A member that is not let in names the minimum that is not there, or the members that convergence waits for.
 func TestWaitsAsAMember(t *testing.T) {
 	w := newWorld(t, 1)
 	w.cfg.MinMembers, w.cfg.MinRoleMembers = 2, []RoleMinimum{{"db", 1}}
