@@ -179,8 +179,7 @@ func TestRunReloadsItsToken(t *testing.T) {
 	write("the-first-token-of-it\n")
 	cmd, _, stderr := spawn(t, "run", "--listen=127.0.0.1:0", "--log-format=json", "--admin=127.0.0.1:0",
 		"--admin-token-file="+file)
-	at := adminAt.FindStringSubmatch(until(t, stderr, `"event":"admin-started"`))
-	until(t, stderr, `"event":"node-started"`)
+	at := adminAt.FindStringSubmatch(until(t, stderr, `"event":"admin-started"`, `"event":"node-started"`))
 	pauses := func(token string) int {
 		own := filepath.Join(dir, "own")
 		require.NoError(t, os.WriteFile(own, []byte(token), 0o600))

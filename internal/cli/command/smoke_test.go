@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -58,17 +59,19 @@ func within(d time.Duration, done <-chan struct{}) {
 	}
 }
 
-// until reads lines until one contains want, and returns all of them.
-func until(t *testing.T, s *bufio.Scanner, want string) string {
+// until reads until every one of these texts has come, in any order, and returns all that it has read. Lines that two
+// goroutines log have no order: a test that waits for both names both in one call.
+func until(t *testing.T, s *bufio.Scanner, wants ...string) string {
 	t.Helper()
 	var all strings.Builder
 	for s.Scan() {
 		all.WriteString(s.Text() + "\n")
-		if strings.Contains(s.Text(), want) {
+		wants = slices.DeleteFunc(slices.Clone(wants), func(want string) bool { return strings.Contains(s.Text(), want) })
+		if len(wants) == 0 {
 			return all.String()
 		}
 	}
-	t.Fatalf("no line with %q in:\n%s", want, all.String())
+	t.Fatalf("no line with %q in:\n%s", wants, all.String())
 	return ""
 }
 
