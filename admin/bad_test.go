@@ -369,13 +369,13 @@ func TestConnectionsAreBounded(t *testing.T) {
 	for range 400 {
 		dial("")
 	}
-	require.Eventually(t, func() bool { return s.Stats().ConnectionsPutOut >= 396 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Stats().ConnectionsPutOut >= 392 }, time.Minute, time.Millisecond)
 	for _, path := range []string{"/health/ready", "/health/alive", "/health/started", "/v1/members"} {
 		status, _, _ := call(t, s, "GET", path, "")
 		require.Equal(t, 200, status, path)
 		dial("GET / HTTP/1.1\r\nHost: ")
 	}
-	require.LessOrEqual(t, s.Stats().Connections, 4)
+	require.LessOrEqual(t, s.Stats().Connections, 8, "twice as many while all are fresh")
 	require.Zero(t, s.Stats().ConnectionsRefused)
 	http.DefaultClient.CloseIdleConnections()
 }

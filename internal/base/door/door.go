@@ -18,8 +18,8 @@ import (
 
 // Config says how many come in. All of it but Full and Crowded is needed.
 type Config struct {
-	// Most is how many connections there are at a time. At most so many may be kept (Keep) that there is always one that
-	// is not, or a newcomer finds nobody to take the place of.
+	// Most is how many connections there are at a time; while all of them are fresh, twice as many. At most so many may
+	// be kept (Keep) that there is always one that is not, or a newcomer finds nobody to take the place of.
 	Most int
 	// FirstByte is how long a connection may be silent after it was opened.
 	FirstByte time.Duration
@@ -43,18 +43,23 @@ type Stats struct {
 // tellTime is for the words to a newcomer that finds no place.
 const tellTime = 100 * time.Millisecond
 
-// newTime is how long a connection that said nothing yet counts as one that began to speak: its first bytes need a
-// round trip, and a busy machine's time.
-const newTime = 250 * time.Millisecond
+// A connection is fresh, and an idle one goes before it, for newTime until its first bytes are there, and for speakTime
+// from then until its first request is: that needs round trips, its turn, and a busy machine's time.
+const (
+	newTime   = 250 * time.Millisecond
+	speakTime = 4 * newTime
+)
 
 // Door is a listener whose connections have a bound. When it is reached the newcomer takes the place of another one: of
-// the address with the most connections (of IPv6: of the network of 64 bits), there of one that said nothing in
-// newTime, then of one that is newer or began to speak, then of an idle one, the oldest first. A client that asks as
-// soon as it is connected, as a probe does, is served whoever else is there.
+// the address with the most connections (of IPv6: of the network of 64 bits), there of one that said nothing in its
+// time, then of one that began to speak and has not gone on since, then of an idle one, always the oldest first. While
+// all are fresh nobody goes until there are twice as many; then those that have said nothing or those that speak go,
+// whichever are more, so that a crowd of one kind does not put out the other. A client that asks as soon as it is
+// connected, as a probe does, is served in any crowd. Clients open an idle connection anew; a request would be lost.
 type Door struct {
 	net.Listener
 	cfg   Config
-	grace time.Duration // newTime, but in tests
+	grace time.Duration // newTime, but in tests; speakTime is as many times of it
 	turns chan struct{} // of those that have asked nothing yet: so many are worked on at a time
 
 	mu     sync.Mutex
@@ -127,11 +132,11 @@ func (d *Door) Accept() (net.Conn, error) {
 		}
 		c := &Conn{Conn: nc, door: d, from: Visitor(source(nc)), since: time.Now()}
 		goes, ok := d.enter(c)
-		switch {
-		case goes != nil:
+		for _, g := range goes {
 			d.putOut.Add(1)
-			_ = goes.Conn.Close()
-		case !ok:
+			_ = g.Conn.Close()
+		}
+		if !ok {
 			d.refused.Add(1)
 			if d.cfg.Full != "" {
 				_ = nc.SetWriteDeadline(time.Now().Add(tellTime))
@@ -139,7 +144,7 @@ func (d *Door) Accept() (net.Conn, error) {
 			}
 			_ = nc.Close()
 		}
-		if goes != nil || !ok {
+		if len(goes) > 0 || !ok {
 			d.crowded()
 		}
 		if ok {
@@ -162,57 +167,85 @@ func (d *Door) crowded() {
 	}
 }
 
-// enter takes a connection in; goes is whose place it has. Not ok: there is none.
-func (d *Door) enter(c *Conn) (goes *Conn, ok bool) {
+// enter takes a connection in; goes are those in whose place it is, two when there are too many. Not ok: there is no
+// place.
+func (d *Door) enter(c *Conn) (goes []*Conn, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.guests) >= d.cfg.Most {
-		if goes = d.least(); goes == nil {
+	for n := len(d.guests); n >= d.cfg.Most && len(goes) < 2; n-- {
+		least, fresh := d.least()
+		if fresh && n < 2*d.cfg.Most || least == nil && len(goes) > 0 {
+			break
+		}
+		if least == nil {
 			return nil, false
 		}
-		d.leaveLocked(goes)
+		d.leaveLocked(least)
+		goes = append(goes, least)
 	}
 	d.guests[c] = struct{}{}
 	d.there[c.from]++
 	return goes, true
 }
 
-// least returns who goes first, nil when all are kept. A connection whose first bytes nobody has come to read yet, as
-// when many are accepted at once, is not silent.
-func (d *Door) least() (least *Conn) {
-	now := time.Now()
+// least returns the connection that goes first, nil when all are kept, and whether it is fresh. One whose bytes nobody
+// has read yet, as when many are accepted at once, is neither silent nor idle.
+func (d *Door) least() (least *Conn, fresh bool) {
 	for {
+		o := order{now: time.Now(), grace: d.grace, there: d.there}
+		for c := range d.guests {
+			if o.fresh(c) {
+				o.more[c.stage]++
+			}
+		}
 		least = nil
 		for c := range d.guests { // the least: the order does not show
-			if c.stage != kept && (least == nil || d.before(now, c, least)) {
+			if c.stage != kept && (least == nil || o.before(c, least)) {
 				least = c
 			}
 		}
-		if least == nil || least.stage != silent || !waits(least.Conn) {
-			return least
+		if least == nil || least.stage != silent && least.stage != idle || !waits(least.Conn) {
+			return least, least != nil && o.fresh(least)
 		}
-		least.stage = speaking
+		least.stage, least.since = speaking, o.now
 	}
 }
 
+// order is the one in which connections go at one moment.
+type order struct {
+	now   time.Time
+	grace time.Duration
+	there map[netip.Addr]int
+	more  [speaking + 1]int // fresh connections by stage
+}
+
+// fresh reports whether c has time yet for the next step of its first request.
+func (o *order) fresh(c *Conn) bool {
+	took := o.now.Sub(c.since)
+	return c.stage == silent && took < o.grace || c.stage == speaking && took/(speakTime/newTime) < o.grace
+}
+
 // before reports whether a goes before b.
-func (d *Door) before(now time.Time, a, b *Conn) bool {
-	if m, n := d.there[a.from], d.there[b.from]; m != n {
+func (o *order) before(a, b *Conn) bool {
+	if m, n := o.there[a.from], o.there[b.from]; m != n {
 		return m > n
 	}
-	if m, n := d.rank(now, a), d.rank(now, b); m != n {
+	if m, n := o.rank(a), o.rank(b); m != n {
 		return m < n
 	}
 	return a.since.Before(b.since)
 }
 
-// rank is the stage that counts when somebody has to go. Else, where all others speak, each newcomer would go for the
-// next one before its request can be here.
-func (d *Door) rank(now time.Time, c *Conn) stage {
-	if c.stage == silent && now.Sub(c.since) < d.grace {
-		return speaking
+// rank orders connections by what their end costs the client, the least first.
+func (o *order) rank(c *Conn) int {
+	switch {
+	case o.fresh(c) && o.more[c.stage] < o.more[speaking-c.stage]:
+		return 4
+	case o.fresh(c):
+		return 3
+	default:
+		return []int{silent: 0, speaking: 1, idle: 2, asking: 5, kept: 6}[c.stage]
 	}
-	return c.stage
 }
 
 func (d *Door) leaveLocked(c *Conn) {
@@ -244,7 +277,7 @@ func source(nc net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// stage is how far a connection is. The lower it is, the sooner it goes for a later one.
+// stage is how far a connection is.
 type stage uint8
 
 const (

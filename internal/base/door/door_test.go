@@ -105,6 +105,7 @@ func gone(t *testing.T, c net.Conn) {
 // one whose request has no place; never of one that is kept. Those from elsewhere do not suffer from a crowd.
 func TestWhoGoes(t *testing.T) {
 	o := serve(t, Config{Most: 5, FirstByte: time.Minute, Full: "HTTP/1.1 503 Full\r\n\r\n"})
+	o.grace = 0 // nobody is fresh
 	other := o.dial(t, "127.0.0.9", "")
 	o.until(t, map[stage]int{silent: 1})
 	first := o.dial(t, "127.0.0.1", "")
@@ -151,7 +152,7 @@ func TestUnreadIsNotSilent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	o := &opened{Door: New(l, Config{Most: 3, FirstByte: time.Minute})}
-	o.grace = 0
+	o.grace = 0 // nobody is fresh
 	t.Cleanup(func() { _ = o.Close() })
 	for n, text := range []string{"GET", "", "GET", "", ""} {
 		c := o.dial(t, "127.0.0.1", text)
@@ -167,7 +168,7 @@ func TestUnreadIsNotSilent(t *testing.T) {
 }
 
 // A newcomer whose request is on its way yet, while all others have begun one and come again and again, has time for
-// it: the oldest of them go first.
+// it: nobody goes while all are fresh and there is room for as many again, then the oldest of those that are more.
 func TestNewcomersHaveTime(t *testing.T) {
 	o := serve(t, Config{Most: 8, FirstByte: time.Minute})
 	o.grace = time.Hour
@@ -176,18 +177,83 @@ func TestNewcomersHaveTime(t *testing.T) {
 	}
 	o.until(t, map[stage]int{speaking: 8})
 	probe := o.dial(t, "127.0.0.1", "")
-	o.until(t, map[stage]int{silent: 1, speaking: 7})
-	for range 6 {
+	o.until(t, map[stage]int{silent: 1, speaking: 8})
+	for range 14 {
 		o.dial(t, "127.0.0.1", "GET / HT")
 	}
-	o.until(t, map[stage]int{silent: 1, speaking: 7})
-	require.EqualValues(t, 7, o.Stats().PutOut)
+	require.Eventually(t, func() bool { return o.Stats().PutOut == 7 }, 20*time.Second, time.Millisecond)
+	o.until(t, map[stage]int{silent: 1, speaking: 15})
 	_, err := io.WriteString(probe, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	require.NoError(t, err)
 	a, err := http.ReadResponse(bufio.NewReader(probe), nil)
 	require.NoError(t, err)
 	require.NoError(t, a.Body.Close())
 	require.Equal(t, 200, a.StatusCode)
+}
+
+// When those that were fresh have had their time, two go for each newcomer until there are no more than may be.
+func TestTooManyShrink(t *testing.T) {
+	o, accept, _ := accepted(t, 4)
+	for range 7 {
+		accept("")
+	}
+	require.Equal(t, 7, o.Stats().Open)
+	o.grace = 0
+	for _, want := range []int{6, 5, 4, 4} {
+		accept("")
+		require.Equal(t, want, o.Stats().Open)
+	}
+}
+
+// accepted is a door of so many places in front of no server: nobody reads what its connections say.
+func accepted(t *testing.T, most int) (o *opened, accept func(text string) *Conn, in func(*Conn) bool) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	o = &opened{Door: New(l, Config{Most: most, FirstByte: time.Minute})}
+	o.grace = time.Hour // all are fresh
+	t.Cleanup(func() { _ = o.Close() })
+	accept = func(text string) *Conn {
+		o.dial(t, "127.0.0.1", text)
+		nc, err := o.Accept()
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = nc.Close() })
+		if text != "" {
+			require.Eventually(t, func() bool { return waits(nc.(*Conn).Conn) }, 20*time.Second, time.Millisecond)
+		}
+		return nc.(*Conn)
+	}
+	return o, accept, func(c *Conn) bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		_, in := o.guests[c]
+		return in
+	}
+}
+
+// A probe that is accepted together with a crowd stays, though nobody has come to read its request: those that rest
+// between two requests and those that are as new and have said nothing go first.
+func TestProbesAcceptedWithACrowd(t *testing.T) {
+	o, accept, in := accepted(t, 8)
+	probe := accept("GET")
+	rests := accept("")
+	rests.move(idle)
+	for range 40 {
+		accept("")
+	}
+	require.False(t, in(rests))
+	require.True(t, in(probe))
+	require.EqualValues(t, 26, o.Stats().PutOut)
+}
+
+// An idle connection whose next request nobody has read yet is none: another one goes.
+func TestUnreadIsNotIdle(t *testing.T) {
+	_, accept, in := accepted(t, 1)
+	asks, rests := accept("GET"), accept("")
+	asks.move(idle)
+	rests.move(idle)
+	accept("")
+	require.True(t, in(asks))
+	require.False(t, in(rests))
 }
 
 // What a stranger may say before its first request is bounded; afterwards it may say more.
