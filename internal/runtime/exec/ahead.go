@@ -19,7 +19,7 @@ const aheadFrames = 16
 // ahead is what one goroutine that runs handlers knows of the frames that come next.
 type ahead struct {
 	x         *Exec
-	queue     *execQueue       // whose shards this goroutine alone steps
+	queue     *execQueue       // its shards are stepped by this goroutine alone
 	cache     typeCache        // of the frame looked at last
 	callFrame entity.CallFrame // of these shards
 	fresh     bool             // frames come from the wire: their limits are not moments of this node's clock yet
@@ -40,12 +40,12 @@ type foreseen struct {
 	env   wire.Envelope
 	hash  uint64 // of the id; zero: not known
 	h     *Host
-	e     *entity.Entity // whose it is, of h; nil: not known
+	e     *entity.Entity // the entity of h that it is for; nil: not known
 }
 
-// look takes up to aheadFrames whole frames, finds out whose they are, and returns the rest. Slots are looked at all at
-// once, then entities: the waits for memory overlap. What was found is looked at again, and judged, when its turn
-// comes.
+// look takes up to aheadFrames whole frames, finds the host and entity of each, and returns the rest. Slots are looked
+// at all at once, then entities: the waits for memory overlap. What was found is looked at again, and judged, when its
+// turn comes.
 func (a *ahead) look(frames []byte) (rest []byte) {
 	at := 0
 	a.far = false
@@ -102,7 +102,7 @@ func (a *ahead) envelope(x *foreseen) {
 	}
 }
 
-// farShards is how many shards a type has whose hosts are all at hand. Of a larger one each message waits for the
+// farShards is up to how many shards the hosts of a type are all at hand. Of a larger type each message waits for the
 // memory of its own, which is most of what it costs.
 const farShards = 4096
 

@@ -21,8 +21,8 @@ const (
 // Runners that found nothing to do are used again: a message to an idle entity allocates nothing.
 //
 // What waits in the pool are hosts with entities that are ready; the entities wait in their shards. So a runner goes on
-// to the next entity of a host under the lock under which it ends the one before. A host whose entities it has not all
-// taken stands in the queue while it runs one, so that others find them.
+// to the next entity of a host under the lock under which it ends the one before. A host that has more ready entities
+// stands in the queue while it runs one, so that others find them.
 type blockingPool struct {
 	x    *Exec
 	most int // entities that run at a time
@@ -43,7 +43,7 @@ type runner struct {
 	next  chan bool
 	timed Sampler
 	frame entity.RunFrame
-	in    job // whose handlers it calls just now
+	in    job // the one it runs just now
 	_     [32]byte
 }
 
@@ -55,7 +55,7 @@ type job struct {
 
 // waits is what the pool knows of a host with entities that are ready.
 type waits struct {
-	place    int      // in the queue, whose lock guards it; zero: none
+	place    int      // in the queue; its lock guards it; zero: none
 	gathered *[]*Host // the loop's list that it is in, if nobody has looked at the host since; its own lock guards it
 }
 
@@ -270,7 +270,7 @@ func (p *blockingPool) outlive(r *runner) {
 }
 
 // serve runs entities of a host, each until nothing waits for it, as long as some are ready and the turn lasts. begun,
-// if not nil, is one of which a run has begun whose goroutine has ended.
+// if not nil, is one of which a run has begun but the goroutine has ended.
 func (p *blockingPool) serve(r *runner, h *Host, begun *entity.Entity) {
 	for t := (turn{h: h, e: begun, now: p.x.Clock.Now()}); t.next(p); {
 		if p.x.Gate.Held(t.now) {
@@ -301,7 +301,7 @@ func (p *blockingPool) serve(r *runner, h *Host, begun *entity.Entity) {
 // turn is what a runner does of one host before it looks at the others.
 type turn struct {
 	h    *Host
-	e    *entity.Entity // whose run has begun; nil: the host was taken from the queue just now
+	e    *entity.Entity // its run has begun; nil: the host was taken from the queue just now
 	run  run
 	runs int // entities so far
 	now  time.Duration

@@ -38,12 +38,12 @@ func (h *Host) Context(limit time.Duration, from entity.Origin, corr uint64) con
 	return h.x.cancels.Context(ask, now, limit, &h.t.cancelled, parent)
 }
 
-// Cancel ends the context of the handler of an ask of that node here, whose asker has given up.
+// Cancel ends the context of the handler of an ask of that node here; the asker has given up.
 func Cancel(from peer.ID, corr uint64, x *Exec) {
 	x.cancels.Cancel(lifetime.Asked{From: from, Number: corr})
 }
 
-// Answered forgets the context of an ask of that node, whose handler on h has returned.
+// Answered forgets the context of an ask of that node; its handler on h has returned.
 func Answered(from peer.ID, corr uint64, h *Host) {
 	h.x.cancels.Answered(lifetime.Asked{From: from, Number: corr})
 }
@@ -101,11 +101,11 @@ type calls struct {
 	run   *entity.Entity              // the daemon that is called; nil: none
 }
 
-// stopCall is a call of Stop or HandOver that is under way, or one of a daemon or of Type.Hosted that was told to end.
+// stopCall is a call of Stop or HandOver that is under way, or one of a daemon or of Type.Hosted that was asked to end.
 // That of Type.Hosted has no entity.
 type stopCall struct {
 	what  entity.Call
-	at    time.Duration // when it began, or was told
+	at    time.Duration // when it began, or was asked to end
 	since time.Duration // the same by the slewed clock, which a stall of the process does not move
 	told  bool
 }
@@ -128,7 +128,7 @@ func noteStop(h *Host, e *entity.Entity, what entity.Call) {
 	c.stops[e] = stopCall{what: what, at: h.Now(), since: h.Slewed()}
 }
 
-// beginRun notes a call of a daemon. It counts as a stop call from when it is told to end.
+// beginRun notes a call of a daemon. It counts as a stop call once it is asked to end.
 func beginRun(h *Host, e *entity.Entity) {
 	h.calls.mu.Lock()
 	defer h.calls.mu.Unlock()
@@ -145,7 +145,7 @@ func endRun(h *Host, e *entity.Entity) {
 	delete(h.calls.stops, e)
 }
 
-// toldToEnd notes that a daemon, or a Type.Hosted, that is being called was told to end. It comes after Ending.
+// toldToEnd notes that a daemon, or a Type.Hosted, that is being called was asked to end. It comes after Ending.
 func toldToEnd(h *Host) {
 	c := &h.calls
 	c.mu.Lock()

@@ -1,5 +1,5 @@
-// The end of execution: no handler is called any more, and what was accepted is told, also what stands behind a handler
-// that does not return.
+// The end of execution: no handler is called any more, and what was accepted is reported, also what stands behind a
+// handler that does not return.
 
 package exec
 
@@ -54,10 +54,10 @@ func (e passEnd) Run(l *loop.Loop) {
 }
 
 // Settle reports what is left as abandoned, after DropAll and StopWorkers, and waits at most for patience for loops to
-// do so. Who has not returned from a handler by then is left behind: workers, loops and Blocking entities, so many are
-// returned, and what stands behind them here is told for them. stopped is closed when no loop is left behind. From here
-// on what others send is not taken: they get no credit for it, and know it as lost. So when it returns all refusals
-// have been given to Needs.Refused, but those of a loop that is left behind.
+// do so. Workers, loops and Blocking entities that have not returned from a handler by then are left behind; behind is
+// their number, and Settle reports for them what stands behind them here. stopped is closed when no loop is left
+// behind. From here on what others send is not taken: they get no credit for it, and know it as lost. So when it
+// returns all refusals have been given to Needs.Refused, but those of a loop that is left behind.
 func (x *Exec) Settle(patience time.Duration) (behind int, stopped <-chan struct{}) {
 	x.Gate.End()
 	ends := make([]passEnd, len(x.passes))
@@ -160,8 +160,8 @@ func (x *Exec) abandonRuns(runs []chunk) {
 	}
 }
 
-// inHand returns the frames that a goroutine has taken and not begun, whose handler does not return. What it wrote
-// before it called that handler, its place, is not ordered against this by anything but the time that has passed; it
+// inHand returns the frames that a goroutine has taken and not begun because its handler does not return. What it wrote
+// before it called it, its place, is not ordered against this by anything but the time that has passed; it
 // writes no more while it is there. So the race detector is kept from looking. q.mu is held.
 //
 //go:norace
@@ -198,8 +198,8 @@ func (b *batch) takeRest() []chunk {
 
 // Rest takes what a shard that has stopped did not work off, in the order of each entity. Needs.Stopped has been
 // called: nothing steps the shard any more, and what still comes to it is refused. states, called once, takes the
-// states that its entities hand over in a move, as far as there is room; the others are told of as lost. It is taken
-// once; what is not DropAll tells of as abandoned.
+// states that its entities hand over in a move, as far as there is room; the others are reported as lost. It is taken
+// once; what nobody takes DropAll reports as abandoned.
 func Rest(h *Host) (left []entity.Message, states func(room int) []entity.State) {
 	if h.end.rest.Swap(true) {
 		return nil, func(int) []entity.State { return nil }
@@ -207,8 +207,8 @@ func Rest(h *Host) (left []entity.Message, states func(room int) []entity.State)
 	return entity.TakeLeft(h.sh), func(room int) []entity.State { return entity.TakeStates(h.sh, room) }
 }
 
-// askForStates has the entities of a host asked for their states when they stop, or these told as lost where the shard
-// does not move. One that was not told to stop is lost as in a crash.
+// askForStates asks the entities of a host for their states when they stop, or reports these as lost where the shard
+// does not move. One that was not asked to stop is lost as in a crash.
 func askForStates(h *Host) {
 	switch {
 	case h.end.why == entity.NotStopping:

@@ -30,7 +30,7 @@ type Config struct {
 	MailboxUsed   func() int    // bytes of it that are out
 	MailboxBudget int           // its bound
 	Origin        entity.Origin // answers the asks of this node itself
-	// Latency is told how long one of LatencyEvery messages, or rarer, took to be worked off. Nil: nobody wants to.
+	// Latency takes how long one of LatencyEvery messages, or rarer, took to be worked off. Nil: not measured.
 	Latency      func(typ string, took time.Duration)
 	LatencyEvery int
 	Incident     func(entity.Incident) // the embedder's hook, nil for none
@@ -42,7 +42,7 @@ type Config struct {
 // Needs is what execution needs of its node beside clock and gate. All of it is safe for concurrent use, returns soon,
 // and is called from loops, workers and goroutines of entities.
 type Needs struct {
-	// Source returns the way back to who writes on a connection; it is remembered for the connection.
+	// Source returns the way back to the sender on a connection; it is remembered for the connection.
 	Source func(c *transport.InConn) *Source
 	// Reply takes an answer to an ask of this node: a whole frame, valid during the call.
 	Reply func(from peer.ID, f []byte)
@@ -51,22 +51,22 @@ type Needs struct {
 	// Marked takes the marker of a move, which no message of its sender to that shard stands behind: all that came before
 	// it was given to its host.
 	Marked func(from peer.ID, m wire.Marker)
-	// Refused tells the sender of a message that it was not taken; it has been counted here. t is nil when the type is
-	// not registered; from is nil for this node, whose callers learn of it by what Send returns when they still can. env
+	// Refused tells the sender of a message that it was not taken; it has been counted here. t is nil when the type is not
+	// registered; from is nil for this node: its callers learn of it by what Send returns when they still can. env
 	// is valid during the call.
 	Refused func(t *Type, from *Source, env *wire.Envelope, reason route.Reason)
 	// Large returns the large message for which an envelope stands, or why there is none to be had.
 	Large func(from *Source, env *wire.Envelope) (Large, route.Reason)
-	// Asker returns the node whose ask is answered by that way back.
+	// Asker returns the node that asked, by that way back.
 	Asker func(from entity.Origin) peer.ID
-	// Room says that the mailbox of an entity, by the hash of its id, has room again: Send has refused a message to it
-	// whose sender waits for room. A lock of the host is held.
+	// Room says that the mailbox of an entity, by the hash of its id, has room again: Send has refused a message to it,
+	// and its sender waits for room. A lock of the host is held.
 	Room func(t route.TypeID, shard route.ShardID, hash uint64)
 	// Stopped says that the entities of a shard have stopped. A lock of the host may be held.
 	Stopped func(h *Host)
 	// Overdue says that a shard is at the deadline of its move: its handlers are to wait for no answer any more.
 	Overdue func(h *Host)
-	// Unhandled says that an accepted message has ended without a handler having got it; an asker has been told. A lock of
+	// Unhandled says that an accepted message has ended before a handler got it; an asker has its answer. A lock of
 	// the host may be held.
 	Unhandled func(t *Type, shard route.ShardID, id string, why route.Reason, ask bool)
 	// Watches says that hosts have something of watches for the node: WatchTurn takes it. A lock of a host may be held.
@@ -85,7 +85,7 @@ type Large struct {
 type Exec struct {
 	Clock      Clock
 	Gate       Gate
-	Waits      Waits      // who must not wait
+	Waits      Waits      // the callers that must not wait
 	Attendants Attendants // calls of Type.Hosted
 
 	cfg       Config
@@ -100,14 +100,14 @@ type Exec struct {
 	strained  strained
 	parting   parting
 	watching  watchers
-	cancels   lifetime.Cancels // of asks whose handlers are at work here
+	cancels   lifetime.Cancels // of asks with handlers at work here
 
 	weighs       atomic.Bool // some type's handlers are timed by shard
 	readsOn      readsOn
 	unregistered atomic.Uint64
 	stopping     atomic.Bool
 	ended        atomic.Bool   // before stopping: what is refused from here on is abandoned
-	settled      atomic.Bool   // all of this node's own that was left has been told (Settle)
+	settled      atomic.Bool   // all that was left of this node's own is reported (Settle)
 	opened       time.Duration // when the gate was last found closed; the ticker's
 }
 
@@ -159,7 +159,7 @@ func (x *Exec) Tick(now time.Duration) {
 	}
 }
 
-// Resume has everybody look again who waits for the gate, loops with what they keep included.
+// Resume makes all that wait for the gate look again, also loops that keep messages.
 func (x *Exec) Resume() {
 	x.Gate.Release(false)
 	for _, p := range x.passes {
@@ -179,14 +179,14 @@ func (x *Exec) Watch(now time.Duration) {
 // ReportAny logs an incident of no type and passes it to the hook. It waits for nobody.
 func (x *Exec) ReportAny(i entity.Incident) { x.incidents.tell(i) }
 
-// Untold reports whether the embedder's hook is to be told of something.
+// Untold reports whether incidents wait for the embedder's hook.
 func Untold(x *Exec) bool {
 	x.incidents.mu.Lock()
 	defer x.incidents.mu.Unlock()
 	return len(x.incidents.list) > 0
 }
 
-// TellHook calls the embedder's hook for all that it is to be told.
+// TellHook calls the embedder's hook for each incident that waits for it.
 func (x *Exec) TellHook() {
 	for _, i := range x.incidents.take() {
 		_ = x.cfg.Callbacks.Call("Incident", func() { x.incidents.hook(i) })
@@ -217,7 +217,7 @@ func (x *Exec) Data(c *transport.InConn, frames []byte) {
 	p.rise()
 }
 
-// PassDone ends a read pass on its loop: what it has gathered goes to those who work it off, and wakes them.
+// PassDone ends a read pass on its loop: what it has gathered goes to the goroutines that work it off, and wakes them.
 func (x *Exec) PassDone(l *loop.Loop) {
 	p := x.passes[l.Index()]
 	p.flush()

@@ -84,9 +84,9 @@ func (v *tally) add(figure int, n uint64) {
 	v[figure] += n
 }
 
-// published is what one host last told.
+// published is what one host last reported.
 type published struct {
-	at    time.Duration // when they are due to be published; whoever steps the shard has it
+	at    time.Duration // when they are due to be published; of the goroutine that steps the shard
 	over  bool          // the shard's figures are in its type's past; guarded by past.mu
 	value [figures]atomic.Uint64
 	ran   atomic.Int64 // nanoseconds that handlers ran, of a type that is weighed: always new

@@ -28,7 +28,7 @@ type Gate struct {
 	_     [48]byte
 
 	clock   *Clock
-	closes  func()       // is told when the gate, which was open, has been closed; nil: nobody is
+	closes  func()       // called when the gate, which was open, has been closed; may be nil
 	stepped atomic.Int64 // when the control goroutine last stepped, nanoseconds since the node's start
 	some    atomic.Bool  // somebody waits
 	mu      sync.Mutex
@@ -43,7 +43,7 @@ func (g *Gate) Init(limit time.Duration) { g.limit = int64(limit) }
 // Limit returns how old the last step may be.
 func (g *Gate) Limit() time.Duration { return time.Duration(g.limit) }
 
-// Closed reports whether the gate was closed by the node, or by somebody who noticed a gap.
+// Closed reports whether the gate was closed by the node, or because a gap was noticed.
 func (g *Gate) Closed() bool { return g.bits.Load() != 0 }
 
 // Held reports whether handlers may not be called at now.
@@ -84,8 +84,8 @@ func (g *Gate) Noticed() bool { return plane.Gate(g.bits.Load())&plane.GateNotic
 // Order closes the gate as the node says.
 func (g *Gate) Order() { g.shut(plane.GateOrdered) }
 
-// Judge follows a verb of the node: it has seen the gap, if there was one, and says whether the gate is closed. untold
-// is whether the node has not been told yet of a sleep.
+// Judge follows a verb of the node: it has seen the gap, if there was one, and says whether the gate is closed. untold:
+// the node does not know yet of a sleep.
 func (g *Gate) Judge(closed, untold bool) {
 	is := g.bits.Load()
 	if want := uint32(plane.Judged(closed, untold)); is != want {
@@ -93,7 +93,7 @@ func (g *Gate) Judge(closed, untold bool) {
 	}
 }
 
-// wait returns when the gate is open, or the node has ended. e is the entity whose goroutine waits, nil for none.
+// wait returns when the gate is open, or the node has ended. e is the entity that waits on its goroutine, nil for none.
 func (g *Gate) wait(e *entity.Entity) {
 	for {
 		g.mu.Lock()

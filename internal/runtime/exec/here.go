@@ -47,8 +47,8 @@ func (h *Host) Send(now time.Duration, env *wire.Envelope, hash uint64, id strin
 }
 
 // Forward takes a message of this node that waited for the route: f is its whole frame, env what is in it. It is false
-// when there is no room just now. A reason other than route.OK is that of the shard of a Blocking type, and nobody was
-// told of it.
+// when there is no room just now. A reason other than route.OK is that of the shard of a Blocking type; the caller
+// reports it.
 func (h *Host) Forward(env *wire.Envelope, f []byte) (reason route.Reason, ok bool) {
 	if h.queue != nil {
 		return route.OK, h.queue.appendFrame(f)

@@ -17,8 +17,8 @@ import (
 
 const never = dues.Never
 
-// Host is one shard that lives here. What steps sh depends on the mode: Blocking, whoever holds mu, shortly; Worker,
-// its worker's goroutine; Inline, whoever got mu by trying, on a loop.
+// Host is one shard that lives here. What steps sh depends on the mode: Blocking, a goroutine that holds mu, shortly;
+// Worker, its worker's goroutine; Inline, a loop that got mu by trying.
 type Host struct {
 	// What every message touches comes first, in one line of memory: a host is cold when its message comes.
 	t           *Type
@@ -27,12 +27,12 @@ type Host struct {
 	callFrame   *entity.CallFrame
 	term, epoch uint32
 	alone       bool        // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
-	told        bool        // the end has been told to the control goroutine: nothing steps sh any more
+	told        bool        // the control goroutine knows of the end: nothing steps sh any more
 	queued      bool        // in the queue of the pool, or in the hands of a runner that looks next
 	closed      atomic.Bool // no handler is called for what waits: it is lost already, or at the deadline of its move
 	upTo        int64       // until when note has nothing to do, by the slewed clock; see upToDate
 	mu          sync.Mutex
-	waits       waits // beside the lock: who takes one of them writes the other
+	waits       waits // beside the lock: a goroutine that takes one of them writes the other
 
 	x        *Exec
 	due      dues.Due[Host] // when Tick has something to do
@@ -144,7 +144,7 @@ func Look(id string, h *Host) (d entity.Doing, known bool) {
 // in so many. Zero for a type that is not weighed.
 func HandlerTime(h *Host) time.Duration { return time.Duration(h.shown.ran.Load()) }
 
-// Ending reports whether the shard was told to stop or was abandoned.
+// Ending reports whether an order to stop or to abandon the shard was given.
 func (h *Host) Ending() bool { return h.end.began.Load() }
 
 // Stop has the shard's entities stopped; what came before is worked off. by is when that must be over, zero when nobody
@@ -152,7 +152,7 @@ func (h *Host) Ending() bool { return h.end.began.Load() }
 // worked off for no longer: then no handler is called for what waits, Needs.Overdue is called, handlers that run are
 // waited for, and Rest has what nobody has handled. Its entities are asked for their states then, for which there is
 // room together with the messages; zero: the next owner takes none. Rest has them too. Without within each state that
-// they would have handed over is told as lost.
+// they would have handed over is reported as lost.
 func (h *Host) Stop(why entity.StopReason, by, within time.Duration, room int) {
 	h.end.why, h.end.by, h.end.room = why, by, room
 	h.life.Stop(by)
@@ -171,12 +171,12 @@ func Overdue(h *Host) bool { return h.closed.Load() }
 // cut has the shard hand over what it has not worked off.
 func cut(h *Host) {
 	h.closed.Store(true)
-	h.life.Stop(h.end.by) // those that run are told
+	h.life.Stop(h.end.by) // those that run see it by their contexts
 	h.x.needs.Overdue(h)
 	h.give(orderCut)
 }
 
-// cutNow carries that out if it is due. Whoever orders the host's messages calls it. It reports whether no message
+// cutNow carries that out if it is due. Called where the host's messages are ordered. It reports whether no message
 // waits any more for handlers that a run would call.
 func cutNow(h *Host, now time.Duration) bool {
 	if !h.closed.Load() {
@@ -228,7 +228,7 @@ func Moves(moves bool, h *Host) {
 	}
 }
 
-// Remove takes a host whose entities have stopped out of its place.
+// Remove takes a host out of its place when its entities have stopped.
 func (h *Host) Remove() {
 	Moves(false, h)
 	h.t.hosts.At(h.shard).CompareAndSwap(h, nil)
@@ -257,14 +257,14 @@ func (h *Host) give(o order) {
 	h.mu.Unlock()
 }
 
-// lose marks the host's shard as lost: no handler is called any more, and those that run are told.
+// lose marks the host's shard as lost: no handler is called any more, and the contexts of those that run end.
 func (h *Host) lose() {
 	h.end.lost.Store(true)
 	h.closed.Store(true)
 	h.life.Lose()
 }
 
-// obey carries out an order. Whoever orders the host's messages calls it.
+// obey carries out an order. Called where the host's messages are ordered.
 func (h *Host) obey(now time.Duration, o order) {
 	if h.told {
 		over(h, o)
@@ -303,8 +303,8 @@ func (h *Host) obey(now time.Duration, o order) {
 	h.follow()
 }
 
-// over is obey when the end has been told. The control goroutine takes what the shard leaves from then on, so nothing
-// here steps it: what was sent before comes too late. If the node ends before that was taken, it is dropped.
+// over is obey once the control goroutine knows of the end: it takes what the shard leaves, so nothing here steps it:
+// what was sent before comes too late. If the node ends before that was taken, it is dropped.
 func over(h *Host, o order) {
 	switch {
 	case o == orderRecall:
@@ -321,7 +321,7 @@ func over(h *Host, o order) {
 // never ahead.
 func (h *Host) upToDate(at int64) bool { return at < h.upTo }
 
-// follow comes after every verb: entities that are ready run, the next tick is noted, the end is told.
+// follow comes after every verb: entities that are ready run, the next tick is noted, the end is reported.
 func (h *Host) follow() {
 	if h.t.typ.Mode == entity.Blocking {
 		h.x.pool.run(h)
@@ -373,7 +373,7 @@ func (l *hostList) leave(h *Host) {
 	l.leaving = append(l.leaving, h)
 }
 
-// cut has those hand over whose deadline has come.
+// cut has the hosts at their deadline hand over.
 func (l *hostList) cut(now time.Duration) {
 	var due []*Host
 	l.mu.Lock()
@@ -411,7 +411,7 @@ func (l *hostList) snapshot() []*Host {
 	return slices.Collect(l.all.All)
 }
 
-// tick has the hosts ticked whose time has come. It touches no other.
+// tick ticks the hosts that are due. It touches no other.
 func (l *hostList) tick(now time.Duration) {
 	l.mu.Lock()
 	due := l.all.Over(now, l.due[:0])

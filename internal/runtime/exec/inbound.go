@@ -1,6 +1,6 @@
 // Inbound: what a loop does with one envelope, with what comes while the gate is closed, with messages of its own node
-// and what it keeps while a shard moves (plane.ReadsOn); and asks of its own node whose callers call the handler
-// themselves.
+// and what it keeps while a shard moves (plane.ReadsOn); and asks of its own node that call the handler in the caller's
+// goroutine.
 
 package exec
 
@@ -61,8 +61,8 @@ func (p *pass) Run(*loop.Loop) {
 	}
 }
 
-// mayKeep has a loop work off its queue before it reads on, when all loops have kept as much as one may. The credit of
-// those who send is the bound; only connections that came and went, each with credit of its own, reach this one.
+// mayKeep has a loop work off its queue before it reads on, when all loops have kept as much as one may. The senders'
+// credit is the bound; only connections that came and went, each with credit of its own, reach this one.
 func (p *pass) mayKeep() {
 	if p.x.readsOn.kept.Load() > int64(p.x.cfg.Backlog) {
 		p.workOff(false)
@@ -204,7 +204,7 @@ func (p *pass) here(now time.Duration, c *chunk, x *foreseen) (elsewhere bool) {
 	return p.x.arrive(now, &p.ahead.cache, c.conn, c.from, x, p)
 }
 
-// skim gives the hosts whose deadline has come what waits for them here, and their orders.
+// skim gives the hosts at their deadline what waits for them here, and their orders.
 func (p *pass) skim(now time.Duration, b *batch) {
 	p.local.skim(p.x, &p.ahead.cache, b,
 		func(from *Source, x *foreseen) { p.x.arrive(now, &p.ahead.cache, nil, from, x, p) },
@@ -304,7 +304,7 @@ func (p *pass) catchUp(now time.Duration) {
 // Idle reports whether the caller of an ask may call the handler itself, by Call, while it holds the lock: the shard is
 // Inline, its loop does nothing and has nothing to do. Then all that this goroutine has sent there was handled, and
 // what others send from now on comes behind this ask. It is false in a handler of such a shard, whose loop is not idle,
-// so handlers are not called out of one another, and none that is running is called again.
+// so handlers are not called out of one another, and none that runs is called again.
 func Idle(h *Host) (now time.Duration, ok bool) {
 	q := h.queue
 	if h.t.typ.Mode != entity.Inline || q.awake || !q.in.empty() || !q.seat.TryLock() {
@@ -369,7 +369,7 @@ func Call(h *Host, now time.Duration, env *wire.Envelope, hash uint64, id string
 // passOf returns the pass of the loop that has the messages of this node to an Inline host.
 func passOf(h *Host) *pass { return h.x.passes[int(h.shard)%len(h.x.passes)] }
 
-// keepCalled is most bytes that a loop keeps for the payload of the next ask whose caller calls the handler itself.
+// keepCalled is most bytes that a loop keeps for the payload of the next ask by Call.
 const keepCalled = 64 << 10
 
 // callOver has the loop go on, and others that have left something to the holder of the shard's lock.
@@ -385,7 +385,7 @@ func (p *pass) callOver(h *Host) {
 	}
 	h.mu.Unlock()
 	if h.leftover.some.Load() {
-		h.queue.order(h, orderLook) // the loop does: whoever asks works for nobody else
+		h.queue.order(h, orderLook) // the loop does: the caller of an ask works for no other
 	}
 }
 

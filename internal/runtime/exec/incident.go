@@ -12,7 +12,7 @@ import (
 
 const (
 	maxIncidents = 16          // of one kind and type that are reported within incidentSpan; more are only counted
-	maxLost      = maxLater    // the same of states that are lost: each is told of once, by its name
+	maxLost      = maxLater    // the same of states that are lost: each is reported once, by its name
 	incidentSpan = time.Second // by the slewed clock
 	maxLater     = 1024        // incidents that wait for the hook
 
@@ -30,7 +30,7 @@ type incidentLimits struct {
 	}
 }
 
-// allow counts an incident and reports whether it is to be told, and how many were not before it.
+// allow counts an incident and reports whether it is to be reported, and how many before it were not.
 func (l *incidentLimits) allow(kind entity.IncidentKind, now time.Duration) (missed uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +106,7 @@ type incidents struct {
 	hook  func(entity.Incident) // nil for none
 
 	mu   sync.Mutex
-	list []entity.Incident // that the hook is to be told
+	list []entity.Incident // that wait for the hook
 }
 
 // tell logs an incident and passes it to the hook. It may be called under locks.
@@ -151,7 +151,7 @@ func (n *incidents) tell(i entity.Incident) {
 	}
 }
 
-// take hands out what the hook is to be told.
+// take hands out what waits for the hook.
 func (n *incidents) take() []entity.Incident {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,4 +1,4 @@
-// Inline: the shard's try-lock decides which loop runs its handlers; who loses leaves a copy, the holder looks again.
+// Inline: the shard's try-lock decides which loop runs its handlers; a loser leaves a copy, the holder looks again.
 
 package exec
 
@@ -21,8 +21,8 @@ type leftover struct {
 	spare batch // being worked off by the holder
 }
 
-// inline gives one frame to an Inline host, now or by whoever is running it. It reports whether credit will be given
-// back by that other. With one data loop there is nobody to try against. hash is zero when that of the id is not known.
+// inline gives one frame to an Inline host, now or by the loop that is running it. It reports whether that loop gives
+// the credit back. With one data loop there is nobody to try against. hash is zero when that of the id is not known.
 func (h *Host) inline(now time.Duration, c *transport.InConn, from *Source, f []byte, env *wire.Envelope,
 	hash uint64) bool {
 	if h.alone {
@@ -44,7 +44,7 @@ func (h *Host) inline(now time.Duration, c *transport.InConn, from *Source, f []
 	return false
 }
 
-// inlineOrder carries out an order, now or by whoever is running the host.
+// inlineOrder carries out an order, now or by the loop that is running the host.
 func (h *Host) inlineOrder(now time.Duration, o order) {
 	if h.alone {
 		h.obey(now, o)
@@ -58,7 +58,7 @@ func (h *Host) inlineOrder(now time.Duration, o order) {
 	h.pickUp(now)
 }
 
-// leave copies a frame for the holder and reports whether there was room. There is for one whose sender waits: as much
+// leave copies a frame for the holder and reports whether there was room. There always is if the sender waits: as much
 // as its credit lets it send, which is given back when it has been handled.
 func (h *Host) leave(c *transport.InConn, from *Source, f []byte, waits bool) bool {
 	l := &h.leftover

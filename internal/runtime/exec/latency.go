@@ -1,5 +1,5 @@
-// Latency: one of so many messages is timed while it is worked off, told to Config.Latency, and taken for so many of
-// its shard where shards are weighed. The goroutine that runs handlers looks once a batch whether Config.Latency is
+// Latency: one of so many messages is timed while it is worked off, reported to Config.Latency, and taken for so many
+// of its shard where shards are weighed. The goroutine that runs handlers looks once a batch whether Config.Latency is
 // set; without it nothing else is paid.
 
 package exec
@@ -22,7 +22,7 @@ type Sampler struct {
 	last   time.Time // when that one was picked
 }
 
-// A sample costs about 0.3 us, as much as five messages: two readings of the clock, and who is told. So where samples
+// A sample costs about 0.3 us, as much as five messages: two readings of the clock, and the call. So where samples
 // would be less than sampleGap apart they grow rarer, up to maxStretch times.
 const (
 	sampleGap  = 50 * time.Microsecond

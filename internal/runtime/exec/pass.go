@@ -26,7 +26,7 @@ type pass struct {
 	conns  map[*transport.InConn]*Source
 	staged []stage           // by worker
 	kept   []stage           // by loop: Inline, while it reads on
-	conn   *transport.InConn // whose frames are staged
+	conn   *transport.InConn // the staged frames came on it
 	from   *Source
 	ready  []*Host // Blocking: with entities that became ready in the messages at hand
 	ahead  ahead
@@ -42,7 +42,7 @@ type pass struct {
 	backlog batch                           // what came while it was closed
 	behind  plane.Behind[*transport.InConn] // of the backlog
 
-	called []byte // payload and headers of an ask whose caller calls the handler itself
+	called []byte // payload and headers of an ask by Call
 }
 
 // sit has the loop wait for a caller that steps its Inline shards just now (Call), which is as short as handlers
@@ -55,7 +55,7 @@ func (p *pass) rise() { p.local.seat.Unlock() }
 // stage gathers the frames of one read pass for one worker or loop.
 type stage struct{ buf []byte }
 
-// mark is the marker of a move, and who sent it.
+// mark is the marker of a move, and its sender.
 type mark struct {
 	from peer.ID
 	m    wire.Marker
@@ -69,7 +69,7 @@ func newPass(x *Exec, l *loop.Loop) *pass {
 	return p
 }
 
-// source returns the way back to who writes on a connection.
+// source returns the way back to the sender on a connection.
 func (p *pass) source(c *transport.InConn) *Source {
 	if r := p.conns[c]; r != nil {
 		return r
@@ -104,8 +104,8 @@ func (p *pass) flush() {
 	p.marks = p.marks[:0]
 }
 
-// read takes whole frames of the connection whose frames are staged, while the gate is open. What is left when it
-// closes is kept. Without a connection, nil, nobody's credit is given back.
+// read takes whole frames of the staged connection while the gate is open. What is left when it closes is kept. Without
+// a connection, nil, nobody's credit is given back.
 func (p *pass) read(now time.Duration, c *transport.InConn, from *Source, frames []byte) {
 	consumed, stored, handled := p.frames(now, c, from, frames)
 	if stored > 0 && c != nil {
@@ -119,8 +119,8 @@ func (p *pass) read(now time.Duration, c *transport.InConn, from *Source, frames
 	}
 }
 
-// frames takes whole frames and returns the bytes of those whose credit is to be given back now, apart from those that
-// lie in mailboxes, the bytes of these, and how many envelopes were handled.
+// frames takes whole frames and returns how many bytes of credit are to be given back now, how many more lie in
+// mailboxes, and how many envelopes were handled.
 func (p *pass) frames(now time.Duration, c *transport.InConn, from *Source, frames []byte) (
 	consumed, stored, handled int) {
 	a, times := &p.ahead, timed(p.x)
@@ -179,7 +179,7 @@ type outcome uint8
 
 const (
 	noMessage outcome = iota // it is none, or it was not taken
-	taken                    // its handler was called, or its sender was told why not
+	taken                    // its handler was called, or its sender got the reason
 	inMailbox                // it lies in that of a Blocking entity
 	staged                   // it waits for a worker, or for a loop
 	held                     // it waits for the gate, and with it all that comes behind it
@@ -224,8 +224,8 @@ func (p *pass) frame(now time.Duration, c *transport.InConn, from *Source, x *fo
 	return noMessage
 }
 
-// marker takes the marker of a move. It is told when the pass ends: by then all that came before it lies in the queues
-// of workers and loops, and a stop that follows it does so there.
+// marker takes the marker of a move. It is reported when the pass ends: by then all that came before it lies in the
+// queues of workers and loops, and a stop that follows it does so there.
 func (p *pass) marker(c *transport.InConn, f []byte) {
 	m, err := wire.ParseMarker(f[wire.HeaderSize:])
 	if err != nil {

@@ -16,8 +16,8 @@ type permit struct {
 	allowed  atomic.Uint32 // the Withhold that the last Permit ends
 }
 
-// Withhold ends the entity that is kept alive, without a call of Stop, until the next Permit: its lease is not held.
-// No handler of it is called any more when it returns; the one that is being called is told by its context. LookAtLease
+// Withhold ends the entity that is kept alive, without a call of Stop, until the next Permit: its lease is not held. No
+// handler of it is called any more when it returns; the one that is being called sees it by its context. LookAtLease
 // follows. Withhold and Permit of one host are called one after the other.
 func Withhold(h *Host) {
 	h.permit.withheld.Store(h.permit.count.Add(1))
@@ -31,7 +31,7 @@ func Permit(h *Host) { h.permit.allowed.Store(h.permit.withheld.Load()) }
 // LookAtLease has the host carry out what Withhold and Permit have said.
 func LookAtLease(h *Host) { h.give(orderLease) }
 
-// lookAtLease does. Whoever orders the host's messages calls it.
+// lookAtLease does. Called where the host's messages are ordered.
 func lookAtLease(h *Host, now time.Duration) {
 	barNow(h, now) // what has lived without its lease for a moment is not what lives on
 	if w := h.permit.withheld.Load(); w != 0 && w == h.permit.allowed.Load() && !h.end.lost.Load() {
@@ -40,7 +40,7 @@ func lookAtLease(h *Host, now time.Duration) {
 	}
 }
 
-// barNow ends the entity if it may not live. Whoever orders the host's messages calls it.
+// barNow ends the entity if it may not live. Called where the host's messages are ordered.
 func barNow(h *Host, now time.Duration) {
 	if h.t.lapsed == nil {
 		return
@@ -60,8 +60,8 @@ func withheldNow(h *Host) bool {
 	return h.permit.withheld.Load() != 0
 }
 
-// permitted notes that the entity may live, if that was carried out and nobody has said otherwise since. Whoever orders
-// the host's messages calls it.
+// permitted notes that the entity may live, if that was carried out and nobody has said otherwise since. Called where
+// the host's messages are ordered.
 func permitted(h *Host) {
 	if allowed := h.permit.allowed.Load(); allowed != 0 && !entity.Withheld(h.sh) {
 		h.permit.withheld.CompareAndSwap(allowed, 0)

@@ -17,7 +17,7 @@ import (
 // here is this node as the sender of messages to its own Blocking entities that waits for room. It is an entity.Sender.
 type here Exec
 
-// Full is not called: who sends here learns by the reason that Send returns.
+// Full is not called: a sender here learns by the reason that Send returns.
 func (*here) Full(route.TypeID, route.ShardID, uint64, int) (allowance int) { return 0 }
 
 // Room passes on that an entity has room again.
@@ -26,15 +26,15 @@ func (x *here) Room(t route.TypeID, n route.ShardID, hash uint64) { x.needs.Room
 // Gone is false: nothing breaks between a node and itself.
 func (*here) Gone() bool { return false }
 
-// strained holds the connections whose senders were told that the budget of all mailboxes is used up.
+// strained holds the connections of the senders that know that the budget of all mailboxes is used up.
 type strained struct {
 	some  atomic.Bool
 	mu    sync.Mutex
 	conns []*transport.Waiting
 }
 
-// senderOf returns the connection whose sender waits for room for an envelope, nil for an envelope of which nobody
-// waits; a reason other than route.OK refuses it because of the budget. c is the connection that it came on.
+// senderOf returns the connection of the sender that waits for room for an envelope, nil if none waits; a reason other
+// than route.OK refuses it because of the budget. c is the connection that it came on.
 func (x *Exec) senderOf(env *wire.Envelope, c *transport.Waiting) (entity.Sender, route.Reason) {
 	size := len(env.Payload) + entity.RecordOverhead
 	switch plane.BudgetStrain(x.cfg.MailboxUsed(), size, x.cfg.MailboxBudget, c.Allowance()) {

@@ -20,8 +20,8 @@ const (
 	adoptBytes = 8 << 10                // a read pass at least this long hands its buffer over instead of copying it
 )
 
-// chunk is a run of whole frames of one origin: a connection, whose bytes are to be given back as credit, or this node
-// (nil).
+// chunk is a run of whole frames of one origin: a connection, to which its bytes are to be given back as credit, or
+// this node (nil).
 type chunk struct {
 	conn *transport.InConn
 	from *Source
@@ -137,7 +137,7 @@ func (b *batch) frames(f func(from *Source, frame []byte)) {
 // (TestSendersShareNoLineWithTheirReader).
 type execQueue struct {
 	_     [cacheLine]byte
-	seat  sync.Mutex // of a loop: whoever has it steps what the loop alone does; see pass.sit and Idle
+	seat  sync.Mutex // of a loop: its holder steps what the loop alone does; see pass.sit and Idle
 	mu    sync.Mutex
 	in    batch
 	here  int // bytes of this node in in

@@ -33,7 +33,7 @@ type recaller struct {
 	given map[*Host]recalls // orders that are on their way
 }
 
-// recallJob is a shard whose list is to be read.
+// recallJob is a shard with a list to be read.
 type recallJob struct {
 	h     *Host
 	at    time.Duration // not before
@@ -46,7 +46,7 @@ type recalls struct {
 	done chan struct{}
 }
 
-// add queues a shard whose list the ticker reads at its next turn.
+// add queues a shard: the ticker reads its list at its next turn.
 func (r *recaller) add(j recallJob) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,7 +173,7 @@ func (h *Host) recall(ctx context.Context, ids []string) error {
 	}
 }
 
-// recallNow carries out an orderRecall. Whoever orders the host's messages calls it.
+// recallNow carries out an orderRecall. Called where the host's messages are ordered.
 func recallNow(h *Host, now time.Duration) {
 	if r := h.x.recaller.take(h); r.done != nil && !h.end.lost.Load() {
 		entity.Recall(h.sh, now, r.ids, func() { close(r.done) })
@@ -182,7 +182,7 @@ func recallNow(h *Host, now time.Duration) {
 
 // recallCounts is what is counted of the lists of a type.
 type recallCounts struct {
-	waiting      atomic.Int64 // shards whose list was not read to its end yet
+	waiting      atomic.Int64 // shards with a list that was not read to its end yet
 	read, failed atomic.Uint64
 }
 
@@ -212,14 +212,14 @@ type Attendants struct {
 	busy int // calls that have not returned
 }
 
-// attendJob is a shard whose Hosted is to be called.
+// attendJob is a shard for which Hosted is to be called.
 type attendJob struct {
 	h     *Host
 	at    time.Duration // not before
 	tries int           // that panicked, one behind the other
 }
 
-// add queues a shard whose Hosted the ticker calls at its next turn.
+// add queues a shard: the ticker calls its Hosted at its next turn.
 func (a *Attendants) add(j attendJob) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -254,7 +254,7 @@ func (a *Attendants) Count() int {
 
 // attend calls Hosted once. Another call follows where a suspension has ended this one, and after a panic.
 func (a *Attendants) attend(j attendJob) {
-	// The mark comes before the context: so a shard that is told to stop after it has been made waits for this call.
+	// The mark comes before the context: so a shard that gets the order to stop after that waits for this call.
 	j.h.end.attended.Store(true)
 	ctx := j.h.life.Serving(a.x.Gate.Closed)
 	returned := false

@@ -8,7 +8,7 @@ import (
 )
 
 // Source is one data connection to another node, as execution knows it: immutable, compared by its address, and nil for
-// this node itself. Whoever makes it holds it in what the connection is to it, and finds that again by Origin.
+// this node itself. Its maker holds it in its own value for the connection, and finds that again by Origin.
 type Source struct {
 	ID     peer.ID
 	Origin entity.Origin // answers what came over the connection

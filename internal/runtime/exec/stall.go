@@ -38,7 +38,7 @@ func (c *execCounters) enter(x *Exec) { c.since.Store(x.Clock.slewed.Load() | 1)
 // leave notes that it does not any more.
 func (c *execCounters) leave() { c.since.Store(0) }
 
-// stalled returns for how long the loop has been busy, if that is too long and was not told yet. The time in which the
+// stalled returns for how long the loop has been busy, if that is too long and not reported yet. The time in which the
 // gate was closed does not count. Ticker.
 func (c *execCounters) stalled(now, opened time.Duration) (time.Duration, bool) {
 	since := c.since.Load()
@@ -104,7 +104,7 @@ func watchStops(x *Exec, now, slewed time.Duration) {
 	x.parting.add(again...)
 }
 
-// hanging returns what is to be told of a host's stop calls, and whether there are any.
+// hanging returns what is to be reported of a host's stop calls, and whether there are any.
 func hanging(h *Host, now, slewed time.Duration) (found []entity.Incident, more bool) {
 	c := &h.calls
 	c.mu.Lock()
@@ -113,7 +113,7 @@ func hanging(h *Host, now, slewed time.Duration) (found []entity.Incident, more 
 		delete(c.stops, nil)
 	}
 	if len(c.stops) == 0 {
-		c.stops = nil // so that a shard whose entities go now and then holds no memory for it
+		c.stops = nil // so that a shard with entities that go now and then holds no memory for it
 		return nil, false
 	}
 	patience := stopPatience(h, now)
@@ -134,7 +134,7 @@ func hanging(h *Host, now, slewed time.Duration) (found []entity.Incident, more 
 }
 
 // stopPatience returns how long a stop call of a host may have taken at now. The deadline is that of the shard: what it
-// worked off before is its own affair, but no call that has only begun is told.
+// worked off before is its own affair, but a call that has only begun is not reported.
 func stopPatience(h *Host, now time.Duration) time.Duration {
 	if h.end.lost.Load() {
 		return hangsAfter

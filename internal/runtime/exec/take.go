@@ -13,13 +13,13 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// told says who learns that a message was not taken, and how.
-type told uint8
+// refusalTarget says where it is reported that a message was not taken.
+type refusalTarget uint8
 
 const (
-	tellSender told = 0 // it came in a frame: its sender is told
-	tellCaller told = 1 // whoever sends it here is told by the reason that is returned; it is counted
-	tellDrain  told = 2 // so is whoever goes on with what waited for a route, and counts it
+	tellSender refusalTarget = 0 // to its sender: it came in a frame
+	tellCaller refusalTarget = 1 // to the caller, by the reason that is returned; it is counted
+	tellDrain  refusalTarget = 2 // the same; the caller goes on with what waited for a route, and counts it
 )
 
 // hostOf returns the host that owns the envelope's shard under its fence, or the reason why it is refused.
@@ -78,15 +78,15 @@ func (x *Exec) arrive(now time.Duration, cache *typeCache, c *transport.InConn, 
 	return false
 }
 
-// take gives one message to its shard and returns what came of it. Whoever orders the host's messages calls it; the
+// take gives one message to its shard and returns what came of it. Called where the host's messages are ordered; the
 // lock of a Blocking host is held, and is given up. from is nil for this node, hash zero when that of the id is not
 // known. What became ready is left to p, if it is not nil, until its pass ends.
-func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash uint64, who told,
+func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash uint64, to refusalTarget,
 	p *pass) route.Reason {
 	reason, sender := route.OK, entity.Sender(nil)
 	if env.Flags&wire.FlagWait != 0 && h.t.typ.Mode == entity.Blocking {
 		switch {
-		case who == tellCaller:
+		case to == tellCaller:
 			sender = (*here)(h.x)
 		case p != nil && from != nil:
 			sender, reason = h.x.senderOf(env, p.conn.Waiting())
@@ -111,7 +111,7 @@ func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash ui
 		h.note()
 	}
 	if reason != route.OK {
-		switch who {
+		switch to {
 		case tellSender:
 			h.x.refuse(h.t, from, env, reason)
 		case tellCaller:
@@ -122,7 +122,7 @@ func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash ui
 }
 
 // refuse counts an envelope that is not taken, and tells its sender. t is nil when the type is not registered here.
-// Whoever returns late from a handler finds that what stood behind it has been told.
+// After Settle it does nothing: what stood behind a handler that returns late is reported already.
 func (x *Exec) refuse(t *Type, from *Source, env *wire.Envelope, reason route.Reason) {
 	if !x.settled.Load() {
 		x.refuseNow(t, from, env, reason)

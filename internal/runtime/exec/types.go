@@ -1,5 +1,5 @@
-// Types: the types whose entities may live on this node, and their shards that do; and where a shard has its place, so
-// that any goroutine finds it without a lock.
+// Types: the types of which entities may live on this node, and their shards that do; and where a shard has its place,
+// so that any goroutine finds it without a lock.
 
 package exec
 
@@ -38,7 +38,7 @@ type Type struct {
 	cancelled                atomic.Uint64 // contexts of handlers
 }
 
-// NewType returns a type, whose defaults are filled in. runtime returns what the handlers of a host reach the world by:
+// NewType returns a type with its defaults filled in. runtime returns what the handlers of a host reach the world by:
 // Host has all of entity.Runtime but Tell and Ask.
 func (x *Exec) NewType(t entity.Type, rider func(*Host) entity.Runtime) *Type {
 	n := &Type{x: x, typ: t, id: route.TypeOf(t.Name), shards: t.Shards, rider: rider}
@@ -216,7 +216,7 @@ const (
 	mostBlocks    = 2048
 )
 
-// Places holds one T for each shard of a type, whose zero value a shard begins with. Those of a type of up to 131,072
+// Places holds one T for each shard of a type; a shard begins with its zero value. Those of a type of up to 131,072
 // shards lie in blocks, by number: with many shards each message waits for the memory of its own, and the less there is
 // of it the more stays in caches. A block is made when a place in it is first asked for: until then 64 shards cost one
 // pointer. Of a larger type each place is made by itself: it costs itself and about 20 bytes, and finding it two loads
@@ -227,7 +227,7 @@ type Places[T any] struct {
 	cells  atomic.Pointer[cells[T]] // nil: there are blocks
 	none   T                        // what Find returns for want of a place
 
-	mu   sync.Mutex // of whoever makes places
+	mu   sync.Mutex // held to make places
 	made int        // cells
 }
 
@@ -237,7 +237,7 @@ type cell[T any] struct {
 	shard route.ShardID
 }
 
-// cells is a hash table, probed linearly and at most half full. Cells are only added, so who looks needs no lock; a
+// cells is a hash table, probed linearly and at most half full. Cells are only added, so a lookup needs no lock; a
 // larger table replaces it.
 type cells[T any] struct {
 	list  []atomic.Pointer[cell[T]] // as many as a power of two
@@ -254,7 +254,7 @@ func (p *Places[T]) Init(shards uint32) {
 	p.blocks = make([]atomic.Pointer[[placesOfBlock]T], (shards+placesOfBlock-1)/placesOfBlock)
 }
 
-// At returns the place of a shard of the type, made if need be: whoever acts for somebody else calls Find, so that
+// At returns the place of a shard of the type, made if need be. On behalf of another node call Find, so that
 // nothing is made for what others name.
 func (p *Places[T]) At(s route.ShardID) *T {
 	if n := uint(s / placesOfBlock); n < uint(len(p.blocks)) {

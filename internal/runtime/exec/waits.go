@@ -75,6 +75,6 @@ func (w *Waits) mustNotBlock(pc uintptr) bool {
 		more = maps.Clone(*known)
 	}
 	more[pc] = is
-	w.known.CompareAndSwap(known, &more) // who loses against another finds out the next time
+	w.known.CompareAndSwap(known, &more) // what is lost against another goroutine is found the next time
 	return is
 }

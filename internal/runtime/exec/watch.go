@@ -142,7 +142,7 @@ func ForgetWatchers(x *Exec, id peer.ID) {
 	}
 }
 
-// TellEnd has an entity here told what became of one that it watches. Of a watch that stands no more nothing is told.
+// TellEnd tells an entity here what became of one that it watches. A watch that stands no more is skipped.
 func TellEnd(x *Exec, t watch.Told) {
 	var to watch.Entry[*Host]
 	x.watches(func(w *watchers) {
@@ -173,7 +173,7 @@ func (h *Host) job(j watchJob) {
 	}
 }
 
-// watchNow carries out an orderWatch. Whoever orders the host's messages calls it. ended: nothing steps the shard.
+// watchNow carries out an orderWatch. Called where the host's messages are ordered. ended: nothing steps the shard.
 func watchNow(h *Host, ended bool) {
 	var list []watchJob
 	h.x.watches(func(w *watchers) {
@@ -201,12 +201,12 @@ func watchNow(h *Host, ended bool) {
 	}
 }
 
-// forgetHost forgets a host whose shard lives here no more.
+// forgetHost forgets a host when its shard lives here no more.
 func (x *Exec) forgetHost(h *Host) {
 	x.watches(func(w *watchers) { delete(w.asked, h) })
 }
 
-// Watches returns what there is of watches on a node, but for what was told.
+// Watches returns what there is of watches on a node, but for the ends that were delivered.
 func Watches(x *Exec) (s stats.Watches) {
 	x.watches(func(w *watchers) { s.Standing, s.Watchers, s.Bytes, s.Refused = w.book.Figures() })
 	return s

@@ -9,7 +9,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// worker runs the handlers of Worker types whose shards are its own, without locks.
+// worker runs the handlers of the shards of Worker types that are its own, without locks.
 type worker struct {
 	x     *Exec
 	queue execQueue
@@ -133,7 +133,7 @@ func (w *worker) other(from *Source, x *foreseen) {
 	w.x.needs.InvalidFrames(id, x.kind, x.bad)
 }
 
-// skim gives the hosts whose deadline has come what waits for them here, and their orders.
+// skim gives the hosts at their deadline what waits for them here, and their orders.
 func (w *worker) skim(now time.Duration, b *batch) {
 	w.queue.skim(w.x, &w.ahead.cache, b,
 		func(from *Source, x *foreseen) { w.x.arrive(now, &w.ahead.cache, nil, from, x, nil) },
@@ -146,7 +146,7 @@ func (w *worker) skim(now time.Duration, b *batch) {
 // skimmed is the kind of a frame that was taken out of its turn. It comes from no peer: loops stage envelopes alone.
 const skimmed wire.Kind = 0xff
 
-// skim gives the hosts whose deadline has come all that waits for them in the queue, to take, and their orders, to
+// skim gives the hosts at their deadline all that waits for them in the queue, to take, and their orders, to
 // obey: nothing is handled of it, it is handed over. b is the batch that the queue's goroutine is at; of its chunk in
 // hand all up to its place was begun.
 func (q *execQueue) skim(x *Exec, cache *typeCache, b *batch, take func(from *Source, f *foreseen),
@@ -173,7 +173,7 @@ func (q *execQueue) skim(x *Exec, cache *typeCache, b *batch, take func(from *So
 		}
 		runs = append(runs, c)
 	}
-	runs = append(runs, q.in.chunks...) // what comes behind these is of nobody whose marker is there
+	runs = append(runs, q.in.chunks...) // what comes behind these is of no sender with a marker there
 	var orders []hostTask
 	b.orders = skimOrders(b.orders, hosts, &orders)
 	q.in.orders = skimOrders(q.in.orders, hosts, &orders)
