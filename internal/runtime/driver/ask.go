@@ -24,11 +24,11 @@ const (
 )
 
 // askWaiter is one ask under way. Between begin and free it belongs to the asker; reply, reason and err are written by
-// whoever settles it, before wake is signalled. That is another core than the asker's, mostly: so a waiter shares no
-// line of memory with another one, and whoever settles an ask touches two lines (TestLinesOfAWaiter).
+// the goroutine that settles it, before wake is signalled. That is another core than the asker's, mostly: so a waiter
+// shares no line of memory with another one, and settling an ask touches two lines (TestLinesOfAWaiter).
 type askWaiter struct {
-	state atomic.Uint64              // plane.AskState: whoever moves it from waiting to settled answers it
-	dest  atomic.Pointer[routeEntry] // whom it was sent to; nil while it is parked
+	state atomic.Uint64              // plane.AskState: the move from waiting to settled gives the right to answer it
+	dest  atomic.Pointer[routeEntry] // where it was sent; nil while it is parked
 	wake  chan struct{}              // capacity 1
 	fn    func(reply []byte, err error)
 	reply []byte
@@ -78,7 +78,7 @@ func newAskTable(limit, every int) *askTable {
 	return t
 }
 
-// begin takes a waiter whose time is over after d, or returns an *AsksFullError.
+// begin takes a waiter that times out after d, or returns an *AsksFullError.
 func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into []byte,
 	fn func([]byte, error)) (asking, uint64, error) {
 	start, due := stripeHere(), t.at()+plane.WheelTicks(d)
@@ -104,8 +104,8 @@ func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into [
 	return asking{}, 0, t.full
 }
 
-// stripeHere returns at which stripe an ask of this goroutine looks first: as its last one did, whose waiter and lock
-// its core has at hand.
+// stripeHere returns at which stripe an ask of this goroutine looks first: as its last one did: its core has that one's
+// waiter and lock at hand.
 func stripeHere() uint32 {
 	if incall.Known {
 		return uint32(uint64(incall.Here()) * 0x9e3779b97f4a7c15 >> 32)
@@ -167,7 +167,7 @@ func (t *askTable) answered(corr uint64, from peer.ID, reason route.Reason, payl
 	return w != nil
 }
 
-// claimFrom is awaiting for the one whose answer is taken: it returns a waiter that nobody else answers any more.
+// claimFrom is awaiting for an answer that is taken: it returns a waiter that nobody else answers any more.
 func (t *askTable) claimFrom(corr uint64, from peer.ID) *askWaiter {
 	w := t.awaiting(corr, from)
 	if w != nil && !w.claim(corr) {
@@ -177,12 +177,12 @@ func (t *askTable) claimFrom(corr uint64, from peer.ID) *askWaiter {
 	return w
 }
 
-// awaiting returns who waits for the answer of that node to an ask, nil when nobody does. One that waits for another's,
-// or for nobody's yet, is left waiting.
+// awaiting returns the waiter for that node's answer to an ask, nil for none. One that waits for another node's answer,
+// or was not sent yet, is left waiting.
 func (t *askTable) awaiting(corr uint64, from peer.ID) *askWaiter {
 	w := t.find(corr)
 	if w != nil {
-		state := plane.AskState(w.state.Load()) // before whom it went to, which is the next ask's once this one is over
+		state := plane.AskState(w.state.Load()) // before dest, which is the next ask's once this one is over
 		e := w.dest.Load()
 		asked := e != nil && (e.remote != nil && e.remote.id == from || mayAnswerFor(e, from))
 		switch state.Judge(corr, asked) {
@@ -226,7 +226,7 @@ func (w *askWaiter) claimAs(state plane.AskState) bool {
 	return w.state.CompareAndSwap(uint64(state), uint64(state.Settled()))
 }
 
-// finish hands an answer to who waits. own: it is no answer but a failure that was found here, by the control goroutine
+// finish hands an answer to the asker. own: it is no answer but a failure that was found here, by the control goroutine
 // or the ticker perhaps, which no function of the embedder's may hold up: it gets a goroutine.
 func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte, own bool) {
 	w.reason = reason
@@ -275,13 +275,13 @@ func (t *askTable) free(w *askWaiter) {
 		w.by.Store(nil)
 	}
 	s.mu.Lock()
-	w.stays() // under the lock: its sender may still say whom it goes to
+	w.stays() // under the lock: its sender may still call goes
 	s.asks.End(&w.Ask)
 	s.mu.Unlock()
 }
 
-// goes notes whom an ask goes to, before it is sent there, and reports whether anybody waits for it still: else it must
-// not be sent, because who gives up and finds that it went nowhere says that it was not executed.
+// goes notes where an ask goes, before it is sent there, and reports whether anybody waits for it still: else it must
+// not be sent, because an asker that gives up and finds that it went nowhere says that it was not executed.
 func (w *askWaiter) goes(corr uint64, e *routeEntry) bool {
 	w.dest.Store(e)
 	return plane.AskState(w.state.Load()) == plane.Waiting(corr)
@@ -304,7 +304,7 @@ func (t *askTable) stays(corr uint64) {
 	}
 }
 
-// goes notes whom a parked ask goes to, before it is sent there, and reports whether anybody waits for it still.
+// goes notes where a parked ask goes, before it is sent there, and reports whether anybody waits for it still.
 func (t *askTable) goes(corr uint64, e *routeEntry) bool {
 	w := t.find(corr)
 	if w == nil {
@@ -342,8 +342,8 @@ func (t *askTable) failWith(corr uint64, reason route.Reason, why error) {
 	}
 }
 
-// abandon gives back a waiter whose message was not accepted. It reports false when somebody has settled it meanwhile
-// and so has called its function.
+// abandon gives back a waiter when its message was not accepted. It reports false when somebody has settled it
+// meanwhile and so has called its function.
 func (t *askTable) abandon(w *askWaiter, corr uint64, byFunc bool) bool {
 	if w.claim(corr) {
 		t.free(w)

@@ -104,7 +104,7 @@ func (d *Driver) turn() {
 	for i, job := range c.jobs {
 		c.jobs[i] = nil
 		if job(); c.ended != nil {
-			// Later jobs belong to callers who learn of the end from done.
+			// The callers of later jobs learn of the end from done.
 			return
 		}
 	}
@@ -118,7 +118,7 @@ func (d *Driver) turn() {
 	d.housekeeping(now)
 }
 
-// heed takes what other nodes told this one, behind the step in which it came: it may call for another.
+// heed takes notices of other nodes, behind the step in which they came: they may call for another.
 func (d *Driver) heed() {
 	c := &d.control
 	for len(c.notices) > 0 {
@@ -163,7 +163,7 @@ func (d *Driver) refusals(from peer.ID, kind wire.Kind, body []byte) {
 	}
 }
 
-// sentTo reports whether messages may have gone to a node: to a member, or to one that was removed a moment ago, whose
+// sentTo reports whether messages may have gone to a node: to a member, or to one that was removed a moment ago: its
 // last refusals are still on their way.
 func (d *Driver) sentTo(id peer.ID) bool {
 	_, member := d.View().Member(id)
@@ -277,7 +277,7 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 	d.events.publish(v, slices.DeleteFunc(slices.Clone(events), ofGate)) // those of the gate come when it is as they say
 }
 
-// stands is how many working members a view has, and the address of the lowest: what those hear who come as removed.
+// stands is how many working members a view has, and the address of the lowest: what removed nodes get to hear.
 func stands(v *membership.View) (up uint32, lowest peer.Addr) {
 	for i := range v.Members {
 		if v.Members[i].Status.Working() {
@@ -328,13 +328,13 @@ func (d *Driver) end(why *shutdown.EndedError) {
 	}
 }
 
-// ErrDrainCancelled is what those get who wait for a drain that was taken back.
+// ErrDrainCancelled is what a caller gets that waits for a drain that was taken back.
 var ErrDrainCancelled = errors.New("kith: the drain was taken back")
 
-// drainWaits are those who wait until nothing lives here any more. It belongs to the control goroutine.
+// drainWaits are the callers that wait until nothing lives here any more. It belongs to the control goroutine.
 type drainWaits []chan error
 
-// note lets those go on whose wait is over. Those of a node that ends, which has nothing any more, hear of its end.
+// note wakes the callers that wait no longer. Those of a node that ends, which has nothing any more, hear of its end.
 func (w *drainWaits) note(n *node.Node) {
 	if len(*w) == 0 || node.Over(n) {
 		return

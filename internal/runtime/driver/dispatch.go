@@ -121,7 +121,7 @@ func (d *dispatch) failSoon(corr uint64, reason route.Reason, why error) {
 	d.control.failing = append(d.control.failing, failedAsk{corr, reason, why})
 }
 
-// drainSlot goes on with a slot at whose head a large message stood. Any goroutine.
+// drainSlot goes on with a slot after a large message at its head. Any goroutine.
 func (d *dispatch) drainSlot(ref slotRef) {
 	d.inbox.post(func() {
 		s := ref.slot()

@@ -181,7 +181,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	logger, logged := logs.Behind(cfg.Logger)
 	cfg.Logger = logger
 	losses, incidents, logged := unheard(&cfg, logged)
-	incarnation := binary.LittleEndian.Uint64(random[:]) | 1 // never zero, which means whoever
+	incarnation := binary.LittleEndian.Uint64(random[:]) | 1 // never zero, which means any incarnation
 	d := &Driver{
 		cfg: cfg, log: logger, start: time.Now(), inbox: newInbox(), asks: newAskTable(cfg.MaxAsks, cfg.askSampling()),
 		mail: budget{limit: int64(cfg.MailboxBudget)}, done: make(chan struct{}),

@@ -34,7 +34,7 @@ func (d *Driver) refusedAsRemoved(err *hello.RefusedError) {
 }
 
 // shutdown ends everything. It is the last thing that the control goroutine does. What was accepted here and is not
-// over is abandoned: told to whom it concerns, and counted.
+// over is abandoned: reported to its asker or sender, and counted.
 func (d *Driver) shutdown() {
 	why := d.control.ended
 	d.log.Info("node ended", "node", d.self, "why", why.Error())
@@ -84,14 +84,14 @@ func (d *Driver) shutdown() {
 
 // dropHandedOver tells of what waits in the node's hands for shards to come here, or for their next owners.
 func dropHandedOver(d *Driver) {
-	_ = d.control.node.Do(d.now(), shard.EndCommand{}) // a node that has ended has told all
+	_ = d.control.node.Do(d.now(), shard.EndCommand{}) // a node that has ended has reported all
 	var e node.Effects
 	d.control.node.Drain(&e)
 	untaken(d, e.Untaken)
 }
 
-// untaken tells of what was handed over and is handled by nobody, and of states that nobody takes up from here. Of what
-// may be handled all the same nobody is told more than that: asks have a time limit.
+// untaken tells of what was handed over and is handled by nobody, and of states that nobody takes up from here. Asks
+// that may be handled all the same get no answer from here: they have a time limit.
 func untaken(d *Driver, list []shard.Untaken) {
 	for i := range list {
 		untakenOf(d, &list[i])
@@ -231,7 +231,7 @@ func (t *regionTable) abandonedSince(before map[*Region]abandonedCount, behind i
 }
 
 // abandon counts a message that waits here and goes unhandled because this node ends, or its shard was lost, and
-// reports it unless its asker is told. at is where it would have gone.
+// reports it unless its asker gets an answer. at is where it would have gone.
 func (d *dispatch) abandon(r *Region, shard route.ShardID, at peer.ID, id []byte, ask bool) {
 	if r == nil {
 		return

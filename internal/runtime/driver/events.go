@@ -76,7 +76,7 @@ func (b *broadcaster) end() {
 	b.shards.End()
 }
 
-// ShardEvent is one fact about sharding, as this node saw it; of kind zero: that what was before is not told.
+// ShardEvent is one fact about sharding, as this node saw it; of kind zero: that earlier ones were not reported.
 type ShardEvent struct {
 	shard.Event
 	Name string    // of the type; empty when it is not registered here

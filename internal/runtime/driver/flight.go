@@ -42,7 +42,7 @@ func (t *peerTable) took(from peer.ID, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if n := t.get(from); n != nil { // else everything has been told as lost
+	if n := t.get(from); n != nil { // else everything has been reported as lost
 		for _, e := range list {
 			t.lostInFlight(from, n.refusals.settled(func(s *flow.InFlight) uint64 { return s.Says(e) }))
 		}
@@ -108,7 +108,7 @@ func hearLast(d *Driver) {
 	}
 }
 
-// heedLast takes what a node told this one at its end, for the account alone: no route is asked for any more.
+// heedLast takes what a node sent at its end, for the account alone: no route is asked for any more.
 func heedLast(d *Driver, from peer.ID, kind wire.Kind, body []byte) {
 	if kind == wire.KindTaken {
 		_ = d.took(from, body)
@@ -134,7 +134,7 @@ func (t *peerTable) lostInFlight(to peer.ID, lost uint64) {
 	t.failed.addAll(nil, route.NoShard, cause{peer: to, reason: route.LostInFlight}, lost, nil)
 }
 
-// heedOne takes what another node told this one.
+// heedOne takes a notice of another node.
 func (d *Driver) heedOne(from peer.ID, kind wire.Kind, body []byte) {
 	if kind != wire.KindTaken {
 		d.refusals(from, kind, body)

@@ -1,5 +1,5 @@
 // Flight record: what the node was given and decided lately, written when somebody asks for it, and to a file when the
-// node ends otherwise than it was told to.
+// node ends unasked.
 
 package driver
 

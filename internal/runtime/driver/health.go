@@ -28,7 +28,7 @@ type Health struct {
 	Leases []stats.LeaseWait
 	// Duplicates are the other clusters of this one's name, and other sides of this one, that were met lately.
 	Duplicates []membership.Duplicate
-	// Outages are the members that do not answer, or were lost and whose shards wait.
+	// Outages are the members that do not answer, or were lost and have shards that wait.
 	Outages []stats.Outage
 	// Stalled is how long the control goroutine has not stepped, from stalledAfter on; Stuck: longer than the takeover
 	// time.
@@ -45,7 +45,7 @@ type health struct {
 	said  atomic.Pointer[membership.Health]
 	twins atomic.Pointer[[]membership.Duplicate]
 	look  time.Duration            // when to look again what a node waits for; the control goroutine's
-	told  atomic.Pointer[[]string] // the seeds that an operator has told the node to join
+	told  atomic.Pointer[[]string] // the seeds that an operator gave the node
 
 	start  time.Time
 	gate   *exec.Gate
@@ -133,7 +133,7 @@ func (h *health) suspension(s node.Suspensions) stats.Suspension {
 // notReadyPatience is how long the control goroutine has to say what this node waits for.
 const notReadyPatience = time.Second
 
-// notReady is the error of a Ready whose time is over: it says what the node waits for.
+// notReady is the error of a Ready that timed out: it says what the node waits for.
 func notReady(d *Driver, why error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), notReadyPatience)
 	defer cancel()

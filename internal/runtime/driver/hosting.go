@@ -83,7 +83,7 @@ func measure(d *Driver, id route.TypeID) {
 	_ = d.command(cmd) // refused if the type was, meanwhile
 }
 
-// hostStopped takes a host away whose entities have stopped, and tells the node.
+// hostStopped removes a host when its entities have stopped, and tells the node.
 func (d *Driver) hostStopped(h *exec.Host) {
 	h.Remove()
 	r := d.regionOf(h.Type())
@@ -191,7 +191,7 @@ func askerAt(d *Driver, id peer.ID, corr uint64) entity.Origin {
 	return n.conns[uint32(corr)%uint32(len(n.conns))]
 }
 
-// goneOrigin is that of an ask whose asker is gone.
+// goneOrigin is that of an ask when its asker is gone.
 type goneOrigin struct{}
 
 // Reply says so.
@@ -210,7 +210,7 @@ func tell(d *Driver, ref slotRef, cmd shard.Command) {
 }
 
 // sendHere takes a message of this node under the route e, which leads here; hash is that of the id. stale means that
-// the route has changed. The handler of an ask whose caller waits may be called before it returns.
+// the route has changed. waits: its caller waits for an answer, and the handler may be called before sendHere returns.
 func (r *Region) sendHere(c *routeCell, e *routeEntry, env *wire.Envelope, hash uint64, id string,
 	waits bool) (stale bool, err error) {
 	if e.host == nil {
@@ -264,7 +264,7 @@ func headersOf(b []byte) *Headers {
 	return &Headers{b}
 }
 
-// Answered forgets the context of an ask, whose handler has returned.
+// Answered forgets the context of an ask when its handler has returned.
 func (x hostRuntime) Answered(from entity.Origin, corr uint64) {
 	exec.Answered(asker(from), corr, x.Host)
 }

@@ -1,5 +1,5 @@
 // Inbound: what the transport's loops read goes to package exec, which asks here for what is the node's: the way back
-// to a sender, the table of asks, large messages, who is told of what was refused.
+// to a sender, the table of asks, large messages, the senders of what was refused.
 
 package driver
 
@@ -26,7 +26,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// execution is how handlers are run on this node, whose incidents go to log. The transport has made its loops.
+// execution is how handlers are run on this node; their incidents go to log. The transport has made its loops.
 func (d *Driver) execution(log *slog.Logger) {
 	cfg := exec.Config{
 		Workers: d.cfg.Workers, Loops: d.wires.Loops(), MaxPayload: d.cfg.MaxPayload, LocalBuffer: d.cfg.localBuffer(),
@@ -55,7 +55,7 @@ func (d *Driver) execution(log *slog.Logger) {
 	})
 }
 
-// asker is the node whose asks are answered by that way back, none for one that is gone.
+// asker is the node that asks are answered to by that way back, none for one that is gone.
 func asker(from entity.Origin) peer.ID {
 	switch o := from.(type) {
 	case *peerConn:
@@ -66,7 +66,7 @@ func asker(from entity.Origin) peer.ID {
 	return peer.ID{}
 }
 
-// unhandled counts and tells what has ended at a shard here without a handler having got it; an asker has been told.
+// unhandled counts and reports what has ended at a shard here before a handler got it; an asker has its answer.
 func (d *Driver) unhandled(t *exec.Type, shard route.ShardID, id string, why route.Reason, ask bool) {
 	switch r := d.regionOf(t); {
 	case why == route.Abandoned:

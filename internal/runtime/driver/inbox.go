@@ -15,7 +15,7 @@ import (
 )
 
 // Bounds of what control frames may wait for the control goroutine. What is over them is dropped and counted: every
-// exchange of the protocols is retried. Each peer stands in a line of its own, all who are no members in one; a turn
+// exchange of the protocols is retried. Each peer stands in a line of its own, all non-members in one; a turn
 // takes a few frames from each: a peer that sends many, or slow ones, waits behind its own.
 const (
 	inboxFrames = 16 << 10
@@ -54,7 +54,7 @@ type inbox struct {
 	at atomic.Uint64 // incall.Here of the control goroutine, zero before and behind it
 }
 
-// peerQueue is the frames of one peer that wait, or of all who are no members.
+// peerQueue is the frames of one peer that wait, or of all non-members.
 type peerQueue struct {
 	who    peer.ID
 	frames []frame
@@ -85,8 +85,7 @@ func (b *inbox) signal() {
 	}
 }
 
-// frame takes a control frame, whose body it copies, into the line of who: its sender, or no one for all who are no
-// members.
+// frame copies a control frame into the line of who: its sender, or zero for all non-members.
 func (b *inbox) frame(who, from peer.ID, kind wire.Kind, arrived time.Duration, body []byte) {
 	b.mu.Lock()
 	l := b.lines[who]
@@ -134,7 +133,7 @@ const (
 	inboxBlock = 4 << 10
 )
 
-// keep copies a body. A block is never used again: who handles a frame may hold its body. The lock is held.
+// keep copies a body. A block is never used again: the handler of a frame may hold its body. The lock is held.
 func (b *inbox) keep(body []byte) []byte {
 	n := len(body)
 	if n > inboxSmall {

@@ -168,7 +168,7 @@ func (t *largeTable) end(l *large, reason route.Reason, err error, answer failer
 	return true
 }
 
-// told tells the sender that waits for a message which is over.
+// told wakes the sender that waits for a message which is over.
 func (t *largeTable) told(l *large, reason route.Reason, err error, answer failer) {
 	t.room.ringAll()
 	switch {
@@ -238,7 +238,7 @@ func (t *largeTable) untakeOwn(l *large, n int) {
 	}
 }
 
-// forward sends a large message whose envelope has come to the head of its slot. nil: the envelope has gone, or
+// forward sends a large message when its envelope has come to the head of its slot. nil: the envelope has gone, or
 // the message is over, and what is behind it may follow. errMoving: the payload is on its way. Any other error: there
 // is no room just now, or the link is dead. The slot's lock is held.
 func (t *largeTable) forward(e *routeEntry, env *wire.Envelope) error {
@@ -271,7 +271,7 @@ func (t *largeTable) forward(e *routeEntry, env *wire.Envelope) error {
 	return errMoving
 }
 
-// keep calls a payload back whose shard lives here now.
+// keep calls a payload back: its shard lives here now.
 func (t *largeTable) keep(env *wire.Envelope) {
 	if l := t.get(env); l != nil {
 		l.mu.Lock()

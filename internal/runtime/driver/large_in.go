@@ -57,7 +57,7 @@ func (t *largeTable) take(source *exec.Source, env *wire.Envelope) (exec.Large, 
 		return exec.Large{}, route.BadPayload
 	}
 	payload, free, ok := t.wires.BulkTake(from, ref)
-	if !ok { // its connection broke, or its sender gave it up: there is nobody to be told
+	if !ok { // its connection broke, or its sender gave it up: nobody waits for a reason
 		return exec.Large{}, route.PeerLost
 	}
 	return exec.Large{Payload: payload, Release: free, Done: func(reason route.Reason) {

@@ -93,7 +93,7 @@ func (t *largeTable) failure(l *large, to peer.ID, end flow.BulkEnd, err error) 
 	return &PeerError{Peer: to, Type: l.r.typ.Name, Reason: end.Reason}
 }
 
-// lose fails the large messages whose envelope went to a node over a connection that broke.
+// lose fails the large messages with an envelope that went to a node over a connection that broke.
 func (t *largeTable) lose(to *peerConn, err error) {
 	if to == nil {
 		return
@@ -108,8 +108,8 @@ func (t *largeTable) lose(to *peerConn, err error) {
 	}
 }
 
-// unsent fails the large message whose envelope the link to a node held and will never send. References are of that
-// node's connection: to others the same may stand for other messages.
+// unsent fails the large message of an envelope that the link to a node held and will never send. References are of
+// that node's connection: on others the same may stand for other messages.
 func (t *largeTable) unsent(to peer.ID, env *wire.Envelope, reason route.Reason, err error) {
 	ref, bad := wire.ParseBulkRef(env.Payload)
 	if bad != nil {
@@ -125,7 +125,7 @@ func (t *largeTable) unsent(to peer.ID, env *wire.Envelope, reason route.Reason,
 	}
 }
 
-// sweep gives up large asks for whose answer nobody waits any more. Control goroutine.
+// sweep gives up large asks with nobody waiting for their answer any more. Control goroutine.
 func (t *largeTable) sweep() {
 	for _, l := range t.list() {
 		if l.corr != 0 && !t.asks.waits(l.corr) {

@@ -199,7 +199,7 @@ func (r *peerConn) replyLarge(corr uint64, payload []byte) error {
 	return nil
 }
 
-// replyOver ends a large reply. An asker who may still wait is told why there is none: by its own node, if that takes
+// replyOver ends a large reply. An asker that may still wait gets the reason: from its own node, if that takes
 // none so large.
 func (t *largeTable) replyOver(x *flow.BulkTransfer, reason route.Reason) {
 	reply, ok := x.Owner.(*largeReply)

@@ -1,4 +1,4 @@
-// Latency: one of so many calls of a handler (package exec), and of asks, is timed and told to Config.Latency.
+// Latency: one of so many calls of a handler (package exec), and of asks, is timed and reported to Config.Latency.
 
 package driver
 
@@ -33,7 +33,7 @@ func (c Config) askSampling() int {
 	return c.LatencyEvery
 }
 
-// tellTime tells how long an ask that is timed took, when it was answered. Whoever settles it calls it.
+// tellTime tells how long an ask that is timed took, when it was answered. The goroutine that settles it calls it.
 func (w *askWaiter) tellTime(by *callback.Guard, reason route.Reason) {
 	if reason == route.OK {
 		d, name, took := w.region.d, w.region.typ.Name, time.Since(w.began)

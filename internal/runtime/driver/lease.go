@@ -40,12 +40,12 @@ type leaseKeeper struct {
 	shown   atomic.Pointer[stats.Lease] // for readers
 }
 
-// leaseWatch ends a lease whose time is over though the control goroutine is stuck, or does not know yet that the
-// process slept: the ticker looks at it, and whoever is about to call a handler.
+// leaseWatch ends a lease in time though the control goroutine is stuck, or does not know yet that the process slept:
+// the ticker looks at it, and each goroutine that is about to call a handler.
 type leaseWatch struct {
 	mu    sync.Mutex
 	guard leases.Guard
-	until atomic.Int64 // of guard, for those who only look; zero: it is not held
+	until atomic.Int64 // of guard, for goroutines that only look; zero: it is not held
 }
 
 // leaseTable is all of them.
@@ -100,7 +100,7 @@ func (k *leaseKeeper) ends(f route.Fence, tell func()) {
 	k.carry()
 }
 
-// ending reports whether the end of the shard under a fence is told later.
+// ending reports whether the end of the shard under a fence is reported later.
 func (k *leaseKeeper) ending(f route.Fence) bool { return k != nil && k.stopped[f] != nil }
 
 // carry carries out what the holder wants.
@@ -174,7 +174,7 @@ func (k *leaseKeeper) overdue() {
 	}
 }
 
-// watchLeases ends leases whose time is over by now, whatever the control goroutine does. The ticker's goroutine.
+// watchLeases ends leases that are over by now, whatever the control goroutine does. The ticker's goroutine.
 func watchLeases(d *Driver) {
 	for _, r := range d.regions.Load().leased {
 		r.lease.overdue()
@@ -210,8 +210,8 @@ func (k *leaseKeeper) log(e leases.Event) {
 	}
 }
 
-// owner is who holds the lease of an ownership: this incarnation, under its fence. So what is done late for an earlier
-// one concerns nobody else.
+// owner is the holder of the lease of an ownership: this incarnation, under its fence. So what is done late for an
+// earlier one concerns nobody else.
 func (k *leaseKeeper) owner(f route.Fence) string { return fmt.Sprintf("%s/%s", k.d.self, f) }
 
 // call makes one call and brings the answer back. The holder makes no other before that.

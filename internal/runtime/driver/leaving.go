@@ -161,7 +161,7 @@ func (l *leaving) force() {
 // failed ends a node that cannot leave because it never was a member.
 func (l *leaving) failed(err error) {
 	if errors.Is(err, membership.ErrEnded) {
-		return // its end has been told, or is being told
+		return // its end has been reported, or is being reported
 	}
 	l.end(&shutdown.EndedError{Kind: membership.EndLeft, At: time.Now(),
 		Reason: fmt.Sprintf("before it was admitted (%v)", err)})

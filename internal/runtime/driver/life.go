@@ -54,8 +54,8 @@ func beginLife(d *Driver) (dead uint64) {
 	return t.dead
 }
 
-// endLife gives the lock up when the last handler has returned, which over tells: at once, if that is now. Who has left
-// has no shards that others wait for, and takes the file with it.
+// endLife gives the lock up when the last handler has returned, which over tells: at once, if that is now. A node that
+// has left has no shards that others wait for, and removes the file.
 func endLife(d *Driver, over <-chan struct{}, left bool) {
 	if d.life == nil {
 		return

@@ -1,4 +1,4 @@
-// Links: what the transport tells of connections that stand, broke, or whose peer is gone.
+// Links: what the transport tells of connections that stand or broke, and of peers that are gone.
 
 package driver
 
@@ -97,8 +97,8 @@ func (t *peerTable) lost(c membership.LinkLostCommand) {
 	})
 }
 
-// PeerRefused takes a refusal for good. Being refused as removed is the end of this incarnation, by those whom the
-// membership believes.
+// PeerRefused takes a refusal for good. Being refused as removed is the end of this incarnation, if the membership
+// believes the refuser.
 func (t *peerTable) PeerRefused(err *hello.RefusedError) {
 	if !t.own(err) {
 		logRefusal(t.log, err)
@@ -187,7 +187,7 @@ func (t *peerTable) otherCluster(err *hello.RefusedError) {
 	})
 }
 
-// share names whose share of the transport's rooms a peer uses: its own as a member, one for all who are none.
+// share names the share of the transport's rooms that a peer uses: its own as a member, one for all others.
 func (t *peerTable) share(from peer.ID) peer.ID {
 	if _, known := t.view().Member(from); known {
 		return from

@@ -1,5 +1,5 @@
-// Pools: a message goes to whichever worker has room, here first. Who the workers are follows from the homes of the
-// shards in which they live.
+// Pools: a message goes to any worker that has room, here first. The workers follow from the homes of the shards in
+// which they live.
 
 package driver
 
@@ -19,7 +19,7 @@ import (
 	"github.com/kith-io/kith/shard"
 )
 
-// Pool is a type of whose entities any may handle a message.
+// Pool is a type: any of its entities may handle a message.
 type Pool struct {
 	typ     entity.Type
 	r       *Region
@@ -34,7 +34,7 @@ type crew struct {
 	shy []atomic.Int64
 }
 
-// NewPool returns a pool whose workers are entities of the type, so many on each node that hosts it.
+// NewPool returns a pool with entities of the type as workers, so many on each node that hosts it.
 func NewPool(t entity.Type, perNode int) *Pool {
 	p := &Pool{typ: t, perNode: perNode, names: plane.NewNames(t.Shards)}
 	p.crew.Store(&crew{})
@@ -83,7 +83,7 @@ func (p *Pool) refused(by peer.ID, why route.Reason) {
 	}
 }
 
-// offer gives a message to workers by send until one takes it, whose error it returns.
+// offer gives a message to workers by send until one takes it, and returns the last error.
 func (p *Pool) offer(send func(id string) error, next func(error) bool) (err error) {
 	c, r := p.crew.Load(), p.r
 	load := func(team int) int {
@@ -153,12 +153,12 @@ func (p *Pool) AskWithinWith(d time.Duration, h *Headers, payload, into []byte) 
 	return b, err
 }
 
-// AskFuncWith is AskWith whose answer calls f. One that a worker elsewhere refuses is answered so.
+// AskFuncWith is AskWith with an answer that calls f. One that a worker elsewhere refuses is answered so.
 func (p *Pool) AskFuncWith(d time.Duration, h *Headers, payload []byte, f func(reply []byte, err error)) error {
 	return p.offer(func(id string) error { return p.r.AskFuncWith(d, h, id, payload, f) }, plane.NextWorker)
 }
 
-// next reports whether an ask that failed so goes to another worker, and remembers who had no room.
+// next reports whether an ask that failed so goes to another worker, and remembers the worker that had no room.
 func (p *Pool) next(err error) bool {
 	if route.MayHaveRun(err) || !plane.NextWorker(err) {
 		return false

@@ -36,8 +36,8 @@ const (
 // cannot be used.
 var ErrRecord = errors.New("kith: record of the membership")
 
-// recordFile is the file. Checksum is of all other fields as they are written. Node is who kept it: the address, and
-// behind a blank the name of the directory (package fileid) where that is known.
+// recordFile is the file. Checksum is of all other fields as they are written. Node is the node that kept it: the
+// address, and behind a blank the name of the directory (package fileid) where that is known.
 type recordFile struct {
 	Format    int      `json:"format"`
 	Name      string   `json:"cluster_name"`
@@ -158,7 +158,7 @@ func readRecord(path, name string) (rec membership.Record, was keptBy, err error
 	return rec, was, nil
 }
 
-// keptBy is who kept a record: at which address, and in which directory.
+// keptBy is the node that kept a record: at which address, and in which directory.
 type keptBy struct {
 	addr peer.Addr // zero: not known
 	home string    // empty: not known
@@ -166,7 +166,7 @@ type keptBy struct {
 
 // known returns what the file held when the node started that is at self, and where it was kept if that was elsewhere.
 // A directory that has come with its node to another address is its own still. A copy is not: the node that kept the
-// record may live and carry its cluster on, alone, so it counts as one of those who could, and this node as none.
+// record may live and carry its cluster on, alone, so it counts as one that could, and this node as none.
 func (r *recordKeeper) known(self peer.Addr) (rec membership.Record, former peer.Addr) {
 	rec = r.memory.Kept()
 	if !rec.Known() || r.was.addr.IsZero() || r.was.addr == self {
@@ -237,7 +237,7 @@ func (r *recordKeeper) note(v *membership.View) {
 
 // finish writes the last record, which change makes of the one before and of the last view that was noted, nil when
 // there was none, and gives the directory up. One of no cluster removes the file. A disk that does not answer is left
-// behind. Without a directory the record stays in memory, for who follows.
+// behind. Without a directory the record stays in memory, for the next node.
 func (r *recordKeeper) finish(change func(membership.Record, *membership.View) membership.Record) {
 	if r.dir == "" {
 		v := r.noted.Load()

@@ -1,4 +1,4 @@
-// Refusals: what this node refuses of another one until it is told, and reports of what was not delivered.
+// Refusals: what this node refuses of another one until it reports that, and reports of what was not delivered.
 
 package driver
 
@@ -10,7 +10,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// refusals gathers what is refused of one sender until it is told. Safe for concurrent use.
+// refusals gathers what is refused of one sender until it is reported. Safe for concurrent use.
 type refusals struct {
 	mu      sync.Mutex
 	list    plane.Refusals
@@ -46,7 +46,7 @@ func (rs *refusals) add(k plane.RefusalKey, id []byte) {
 	rs.list.Add(k, id)
 }
 
-// giveBack takes what could not be told yet.
+// giveBack takes what could not be reported yet.
 func (rs *refusals) giveBack(list []*plane.Refusal) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

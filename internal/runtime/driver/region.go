@@ -41,14 +41,14 @@ type Region struct {
 	count   regionCounters
 	no      int // of its registration, as they came
 	heirs   successorTable
-	crowd   atomic.Uint64 // how many entities were told of last
+	crowd   atomic.Uint64 // how many entities were last reported
 
 	full [route.Reasons]error // this node's own bounds, by reason
 }
 
 // crewed is a pool as its region sees it.
 type crewed interface {
-	of(r *Region)                         // whose entities are its workers
+	of(r *Region)                         // its workers are entities of r
 	muster()                              // homes or members are others now; on the control goroutine
 	refused(by peer.ID, why route.Reason) // a node has refused a message
 }
@@ -141,7 +141,7 @@ func (s slotRef) slot() *regionSlot { return slotOf(s.r, s.shard) }
 // host returns the host of the shard when it lives here, its stop included, else nil.
 func (s slotRef) host() *exec.Host { return s.r.hosts.Host(s.shard) }
 
-// routeEntry is an immutable home of a shard. Whoever appends compares it with the slot's under the lock that orders
+// routeEntry is an immutable home of a shard. An appender compares it with the slot's under the lock that orders
 // the append: it is the generation of the route.
 type routeEntry struct {
 	host        *exec.Host      // the shard lives here
@@ -190,8 +190,7 @@ func mayAnswerFor(e *routeEntry, from peer.ID) bool {
 // over reports whether an ask that was sent to e, nil for one that is parked, waits for an answer over a connection.
 func (e *routeEntry) over(r *peerConn) bool { return e != nil && e.remote == r && !hasMoved(e) }
 
-// hasMoved reports whether the shard that an ask was sent to lives elsewhere by now: then the one that it was sent to
-// is not who answers it.
+// hasMoved reports whether the shard that an ask was sent to lives elsewhere by now: then another node answers it.
 func hasMoved(e *routeEntry) bool {
 	if e.of.r == nil {
 		return false
@@ -232,14 +231,14 @@ func (t *regionTable) with(r *Region) *regionTable {
 	return n
 }
 
-// without returns the table as it was before the newest type, whose place in the list others may be reading.
+// without returns the table as it was before the newest type; others may be reading its place in the list.
 func (t *regionTable) without() *regionTable {
 	n := *t
 	n.list = slices.Clip(n.list)
 	return &n
 }
 
-// muster has those pools look who their workers are of which stale says that they may have changed.
+// muster has pools look up their workers where stale says that these may have changed.
 func (t *regionTable) muster(stale func(*Region) bool) {
 	for _, r := range t.list {
 		if r.crew != nil && stale(r) {

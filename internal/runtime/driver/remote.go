@@ -27,7 +27,7 @@ import (
 // errStranger is the fault of what only members may say.
 var errStranger = errors.New("driver: from a node that is no member")
 
-// peerNode is another node: its data connections, and what is refused of it until it is told.
+// peerNode is another node: its data connections, and what is refused of it until that is reported.
 type peerNode struct {
 	d        *peerTable
 	id       peer.ID
@@ -114,7 +114,7 @@ func (r *peerConn) answer(corr uint64, reason route.Reason, payload []byte) erro
 	return nil
 }
 
-// refuse notes a tell of this peer that was refused, so that it is told.
+// refuse notes a tell of this peer that was refused, to be reported to it.
 func (n *peerNode) refuse(k plane.RefusalKey, id []byte) {
 	n.refusals.add(k, id)
 	n.list()
@@ -130,7 +130,7 @@ func (n *peerNode) list() {
 	}
 }
 
-// moveWaiters are those who wait for the answers to moves that they have asked for, by nonce.
+// moveWaiters are the callers that wait for the answers to their moves, by nonce.
 type moveWaiters struct {
 	mu    sync.Mutex
 	nonce uint64
@@ -160,7 +160,7 @@ func (w *moveWaiters) take(nonce uint64) chan<- error {
 type peerTable struct {
 	mu       sync.Mutex
 	byID     map[peer.ID]*peerNode
-	telling  []*peerNode      // those with refusals to be told
+	telling  []*peerNode      // those with refusals to report
 	last     lastWords        // of peers, when this node ends
 	ending   *atomic.Bool     // it does
 	surveys  *survey.Office   // questions to all, and theirs
@@ -250,7 +250,7 @@ func (t *peerTable) tellRefusals(over bool) {
 	t.mu.Lock()
 	telling := t.telling
 	t.telling = nil
-	if over { // also those for whom a job of the control goroutine is never run
+	if over { // also those with a job of the control goroutine that never runs
 		telling = slices.AppendSeq(telling, maps.Values(t.byID))
 	}
 	t.mu.Unlock()
@@ -313,7 +313,7 @@ func (t *peerTable) takeRefusals(n *peerNode) []*plane.Refusal {
 	return list
 }
 
-// untold counts refused messages whose sender is not told, or may not have been.
+// untold counts refused messages if their sender does not learn of it, or may not.
 func (t *peerTable) untold(to peer.ID, list []*plane.Refusal, why error) {
 	n := plane.Counted(list)
 	t.counts.refusalsUntold.Add(n)

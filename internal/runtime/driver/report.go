@@ -74,7 +74,8 @@ type undeliveredKey struct {
 	why   cause
 }
 
-// cause is why messages were not delivered: at whom, zero when they have not left this node, and over which bound.
+// cause is why messages were not delivered: at which peer, zero if they have not left this node, and over which
+// bound.
 type cause struct {
 	peer   peer.ID
 	reason route.Reason
@@ -135,7 +136,7 @@ func (t *undeliveredTable) take() []*Undelivered {
 	return list
 }
 
-// sortUndelivered puts reports into the order in which they are told.
+// sortUndelivered puts reports into the order in which they are reported.
 func sortUndelivered(list []*Undelivered) {
 	slices.SortFunc(list, func(a, b *Undelivered) int {
 		if c := strings.Compare(a.Type, b.Type); c != 0 {
@@ -222,7 +223,7 @@ func (t *undeliveredTable) some(now time.Duration) bool {
 	return len(t.entries) > 0
 }
 
-// crowdFrom is how many entities of a type on one node are told of, where nothing ends those that are idle.
+// crowdFrom is from how many entities of a type on one node on it is reported, where nothing ends those that are idle.
 const (
 	crowdFrom  = 100_000
 	crowdEvery = time.Minute
@@ -340,7 +341,7 @@ func leaderName(id peer.ID) string {
 	return id.String()
 }
 
-// accusers returns who holds a member unreachable.
+// accusers returns the members that hold a member unreachable.
 func accusers(v *membership.View, subject peer.ID) (by []string) {
 	for _, a := range v.Accusations {
 		if a.Subject == subject {
@@ -426,7 +427,7 @@ func logShard(log *slog.Logger, start time.Time, types *regionTable, e *shard.Ev
 	}
 }
 
-// endedError is what a node leaves behind whose membership has ended.
+// endedError is what a node leaves behind when its membership has ended.
 func endedError(d *Driver, end *membership.Ended) *shutdown.EndedError {
 	why := &shutdown.EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause}
 	if why.By == d.self {

@@ -32,7 +32,7 @@ type lineKey struct {
 	full wire.Full       // zero: the link
 }
 
-// line is who waits for one thing.
+// line holds the callers that wait for one thing.
 type line struct{ first, last *turn }
 
 // turn is one caller's place in a line.
@@ -43,8 +43,8 @@ type turn struct {
 	prev, next *turn
 }
 
-// lineOf returns whose line waits for what err says is full; zero is that of all that nobody rings for. A sender that
-// is never held up for long asks thousands of times a second, so it does without errors.As, which allocates.
+// lineOf returns the line that waits for what err says is full; zero is that of all that nobody rings for. A sender
+// that is never held up for long asks thousands of times a second, so it does without errors.As, which allocates.
 func lineOf(err error) lineKey {
 	for ; err != nil; err = errors.Unwrap(err) {
 		switch e := err.(type) {
@@ -84,7 +84,7 @@ func (r *waitLine) move(t *turn, at lineKey) {
 	r.join(t, at)
 }
 
-// leave ends a turn. Whoever is first then is woken, since a ring may have been meant for it, or has left room.
+// leave ends a turn. The next one in front is woken, since a ring may have been meant for it, or has left room.
 func (r *waitLine) leave(t *turn) {
 	t.timer.Stop()
 	r.mu.Lock()

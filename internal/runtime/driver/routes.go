@@ -21,7 +21,7 @@ import (
 // want notes a home to be asked for.
 func (d *dispatch) want(ref slotRef) { d.control.agenda.Want(d.now(), ref) }
 
-// watch looks at the slot for parked messages whose time is over.
+// watch looks at the slot for parked messages that are overdue.
 func (d *dispatch) watch(ref slotRef) { d.control.agenda.Watch(d.now(), ref) }
 
 // follow does what a verb on a slot has called for. The slot's lock is held.
@@ -85,7 +85,7 @@ func (d *dispatch) moveRoute(ref slotRef, e *routeEntry, home plane.Home) {
 	d.follow(ref, s, next)
 }
 
-// shut closes the fast path of a slot whose home is not known any more. The lock is held.
+// shut closes the fast path of a slot with a home that is not known any more. The lock is held.
 func (s *regionSlot) shut() {
 	if s.slot.State() < flow.Local {
 		s.route.Store(nil)
@@ -99,7 +99,7 @@ func (d *dispatch) closeRoute(ref slotRef) { d.moveRoute(ref, nil, plane.Home{})
 // drain sends parked messages to the slot's home until none is left, which opens the fast path, or the home has no
 // room. Senders keep parking meanwhile. The slot's lock is held.
 func (d *dispatch) drain(ref slotRef, s *regionSlot) {
-	d.drains.Store(true) // before anything can find a link full: what room there is from then on is told
+	d.drains.Store(true) // before anything can find a link full: room is signalled from then on
 	e := s.next
 	send := func(env *wire.Envelope, f []byte) plane.Step { return d.forward(ref, e, env, f) }
 	switch plane.Drain(&s.slot, send) {
@@ -351,7 +351,7 @@ func (d *dispatch) routesChanged(routes []shard.RouteChange, marks []shard.Mark)
 	}
 }
 
-// writeMarker has the marker of a move go to the owner of its shard, whose route is closed by now (plane.Mark). Without
+// writeMarker has the marker of a move go to the owner of its shard; its route is closed by now (plane.Mark). Without
 // room for it the move is given up for want of it; one to a peer that is forgotten is not waited for.
 func (d *dispatch) writeMarker(m *shard.Mark) {
 	l := d.peers.remote(m.To, m.Shard).link

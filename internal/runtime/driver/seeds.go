@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// UseSeeds gives seeds to a node that is in no cluster; they were found or, when told, are an operator's. See the face.
+// UseSeeds gives seeds to a node that is in no cluster; they were found or, if told is set, are an operator's.
 func UseSeeds(ctx context.Context, d *Driver, seeds []string, told bool) error {
 	c := membership.SeedsCommand{Told: told}
 	for _, s := range seeds {
@@ -32,7 +32,7 @@ func UseSeeds(ctx context.Context, d *Driver, seeds []string, told bool) error {
 	return nil
 }
 
-// Told returns the seeds of an operator, nil for none; see the face.
+// Told returns the seeds of an operator, nil for none.
 func Told(d *Driver) []string {
 	if seeds := d.told.Load(); seeds != nil {
 		return slices.Clone(*seeds)

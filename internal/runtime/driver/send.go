@@ -31,8 +31,8 @@ func (r *Region) TellWith(h *Headers, id string, payload []byte) error {
 	return r.send(entity.HashID(bytesOf(id)), id, payload, 0, nil, h)
 }
 
-// asking is what a sender has of an ask that has begun. Of one whose answer calls a function nobody waits: its waiter
-// may be over, and another ask's, while it is being sent, so that what the sender needs of it is copied.
+// asking is what a sender has of an ask that has begun. Of one with an answer that calls a function nobody waits: its
+// waiter may be over, and another ask's, while it is being sent, so that what the sender needs of it is copied.
 type asking struct {
 	w       *askWaiter
 	limit   uint32 // from when on its envelope says that nobody waits; limited
@@ -219,8 +219,8 @@ func (r *Region) closedTo(ask bool) error {
 	return r.closed()
 }
 
-// closed returns why nothing may wait for a shard any more. It is asked under the slot's lock: whoever fails what waits
-// has said so before, and takes that lock afterwards, so that nothing comes behind its back.
+// closed returns why nothing may wait for a shard any more. It is called under the slot's lock: a goroutine that fails
+// what waits has set this before, and takes that lock afterwards, so that nothing slips in.
 func (r *Region) closed() error {
 	if why := r.refused.Load(); why != nil {
 		return *why
@@ -368,13 +368,13 @@ func (r bare) giveUp(ctx context.Context, e *routeEntry, sh route.ShardID, corr 
 	}
 }
 
-// errOldPeer is why a peer is not told.
+// errOldPeer is why a peer gets no cancel.
 var errOldPeer = errors.New("driver: the peer knows of no cancels")
 
 // errNoTime is the error of an ask with no time for an answer: nothing is sent.
 var errNoTime = fmt.Errorf("%w: none was given", route.ErrTimeout)
 
-// askCancelled returns the error of an ask whose context has ended; timeout is the one to be used if time was short.
+// askCancelled returns the error of an ask when its context has ended; timeout is the one to be used if time was short.
 func askCancelled(ctx context.Context, timeout error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", timeout, ctx.Err())
@@ -472,7 +472,7 @@ func (r bare) unanswered(w *askWaiter, id string, sh route.ShardID, reason route
 	return u
 }
 
-// AskFuncWith is AskWith whose answer calls f.
+// AskFuncWith is AskWith with an answer that calls f.
 func (r *Region) AskFuncWith(d time.Duration, h *Headers, id string, payload []byte,
 	f func(reply []byte, err error)) error {
 	if r.sends {

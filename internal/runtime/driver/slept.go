@@ -33,7 +33,7 @@ type sleepWatch struct {
 	base   time.Duration // boot less monotonic at the start
 	clock  *exec.Clock   // to which sleeps are added
 	ahead  atomic.Int64  // of the wall clock over this node's time, at the last look
-	steps  atomic.Int64  // of the wall clock that the node has not been told of
+	steps  atomic.Int64  // of the wall clock that the node does not know of yet
 	stalls stallWatch
 
 	leapt atomic.Int64 // sum of all steps of the wall clock by sleptLeast and more
@@ -51,7 +51,7 @@ func (s *sleepWatch) init(start time.Time, clock *exec.Clock) {
 		}
 	}
 	s.start = start
-	for range 3 { // the largest, as one who is held up between the two readings sees too little
+	for range 3 { // the largest, as a goroutine that is held up between the two readings sees too little
 		if boot, ok := s.boot(); ok {
 			s.base = max(s.base, boot-time.Since(start))
 		}
@@ -66,7 +66,7 @@ func (s *sleepWatch) aheadNow() time.Duration {
 
 // look compares the clocks and reports whether the wall clock has stepped by more than limit since the last look.
 func (s *sleepWatch) look(limit time.Duration) bool {
-	if boot, ok := s.boot(); ok { // first, so that whoever is held up here sees too little, never too much
+	if boot, ok := s.boot(); ok { // first, so that a goroutine that is held up here sees too little, never too much
 		grown := boot - time.Since(s.start) - s.base
 		for old := s.clock.Slept(); grown-old >= sleptLeast; old = s.clock.Slept() {
 			s.clock.SetSlept(old, grown)
@@ -99,8 +99,8 @@ func exactly(d *Driver) time.Duration {
 	return d.now()
 }
 
-// lookForSleep is called by the ticker, at each turn of the control goroutine, and by who sets a timer: whichever runs
-// first after a sleep closes the gate.
+// lookForSleep is called by the ticker, at each turn of the control goroutine, and where a timer is set: the first to
+// run after a sleep closes the gate.
 func (d *Driver) lookForSleep() {
 	if d.sleeps.look(d.exec.Gate.Limit()) {
 		d.exec.Gate.Gap()

@@ -1,4 +1,4 @@
-// Stats: what the driver counts. Hot counters are written by one goroutine each, rare ones by whoever meets the case.
+// Stats: what the driver counts. Hot counters are written by one goroutine each, rare ones where the case is met.
 
 package driver
 
@@ -30,7 +30,7 @@ type regionCounters struct {
 	parkedLost   atomic.Uint64
 	waits        atomic.Uint64 // calls of TellWait that found no room
 	waiting      atomic.Int64  // of them, those that wait now
-	told, untold atomic.Uint64 // asks that were given up, whose receiver was told, or could not be
+	told, untold atomic.Uint64 // asks that were given up, with the receiver notified, or not
 
 	abandonedTells, abandonedAsks atomic.Uint64
 }

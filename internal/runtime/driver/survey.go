@@ -25,9 +25,9 @@ import (
 )
 
 // Survey asks all members what they have of a type, this node included. It returns when all have answered or ctx ends,
-// which is no error: the result says who has not answered. One that is unreachable, or whose connection broke, is not
-// waited for, and has not answered. Members of a version that knows no surveys never do. However many ask at a time,
-// each member is asked once (package survey).
+// which is no error: the result names the members that have not answered. One that is unreachable, or lost its
+// connection, is not waited for, and has not answered. Members of a version that knows no surveys never do. However
+// many ask at a time, each member is asked once (package survey).
 func Survey(ctx context.Context, r *Region) (survey.Result, error) {
 	d := r.d
 	if err := d.Err(); err != nil {

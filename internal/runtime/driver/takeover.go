@@ -24,8 +24,8 @@ type takeover struct {
 	park     atomic.Int64 // how long a message may wait for a home, when that is derived
 	outages  atomic.Pointer[node.Outages]
 	open     []node.Outage // of the last step, until each is over
-	short    bool          // it was told that ParkTime is below the takeover time
-	outgrown bool          // it was told that TakeoverTime is too short for so many members
+	short    bool          // reported: ParkTime is below the takeover time
+	outgrown bool          // reported: TakeoverTime is too short for so many members
 }
 
 func (t *takeover) init(cfg *Config, log *slog.Logger) {
@@ -98,7 +98,7 @@ func (t *takeover) over(now time.Duration, v *membership.View) (events []members
 	return events
 }
 
-// told returns the outages by the wall clock, in which the node's clock began at start. Any goroutine.
+// told returns the outages by the wall clock; the node's clock began at start. Any goroutine.
 func (t *takeover) told(start time.Time, now time.Duration) (list []stats.Outage) {
 	for _, o := range t.outages.Load().At(now) {
 		x := stats.Outage{Member: o.Member, Since: start.Add(o.Since), Decided: o.Decided, Shards: o.Shards}

@@ -37,7 +37,7 @@ func (r bare) tellPatiently(ctx context.Context, h *Headers, id string, payload 
 	return nil
 }
 
-// given is the error of a message whose context had ended before it was given to the node.
+// given is the error of a message with a context that had ended before it was given to the node.
 func given(err error) error { return fmt.Errorf("kith: not sent: %w", err) }
 
 // tellWait is one attempt of TellWaitWith: TellWith with a flag by which the entity's node takes the message even when
@@ -159,7 +159,7 @@ func (r *Region) tellWaitHere(c *routeCell, sh route.ShardID, e *routeEntry, has
 		Peer: r.d.self, Type: r.typ.Name, Reason: route.MailboxFull, Limit: r.typ.MailboxBytes}}
 }
 
-// ringHere wakes the first who waits for room at an entity of this node.
+// ringHere wakes the first caller that waits for room at an entity of this node.
 func (r *waitLine) ringHere(t route.TypeID, n route.ShardID, hash uint64) {
 	r.ring(lineKey{full: flow.FullEntity(t, n, hash)})
 }
@@ -202,7 +202,7 @@ func (r *Region) insist(ctx context.Context, err error, try func() error) error 
 	}
 }
 
-// Pauses of a TellWait whose room nobody rings for: that of a budget of this node, of all its mailboxes or of what is
+// Pauses of a TellWait for room that nobody signals: that of a budget of this node, of all its mailboxes or of what is
 // parked, or of a queue to a worker or loop of it.
 const (
 	waitFirst = time.Millisecond
