@@ -8,7 +8,7 @@ import (
 	"log/slog"
 )
 
-// gnetLogger adapts slog to gnet, whose own logger would print to stdout. What gnet calls fatal is an error here: it
+// gnetLogger adapts slog to gnet: its own logger would print to stdout. What gnet calls fatal is an error here: it
 // never ends the process.
 type gnetLogger struct{ log *slog.Logger }
 

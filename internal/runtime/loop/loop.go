@@ -50,10 +50,10 @@ type Writer interface {
 	Writes()
 }
 
-// Config is what a loop is made of. Only Logger and, for a loop whose connections say Passes, PassDone must be set.
+// Config is what a loop is made of. Only Logger and, for a loop with connections that say Passes, PassDone must be set.
 type Config struct {
 	Index    int           // of a data loop, from 0
-	Lane     wire.Lane     // whose connections live on it; the control loop parks, data loops may poll
+	Lane     wire.Lane     // of the connections that live on it; the control loop parks, data loops may poll
 	PollFor  time.Duration // it looks for work for so long before it sleeps; zero: it does not; at most MaxPollFor
 	Control  *Loop         // that a data loop listens for while it is busy; nil: none
 	PassDone func(*Loop)   // ends a read pass in which Passes was called, before writers have their turn

@@ -20,7 +20,7 @@ import (
 type pollerWait struct {
 	pollSet *pollSet     // nil: the loop sleeps as gnet has it sleep
 	in      atomic.Bool  // it waits
-	held    atomic.Int32 // callers for whom it must, because they wake it by gnet's means
+	held    atomic.Int32 // callers that make it wait, because they wake it by gnet's means
 }
 
 // openPollerWait makes the control loop one that waits there. Where that cannot be it sleeps as others do.

@@ -1,4 +1,4 @@
-// What a loop counts, and what those whose bytes it moves tell it.
+// What a loop counts, and what the connections that it serves report to it.
 
 package loop
 
@@ -55,7 +55,7 @@ func (l *Loop) Delivered(frames int) {
 	l.stats.batches.Add(1)
 }
 
-// Passes notes that n bytes are handed up in this pass, of whose end the runtime is told.
+// Passes notes that n bytes are handed up in this pass, with PassDone at its end.
 func (l *Loop) Passes(n int) {
 	l.passed = true
 	l.passBytes += n

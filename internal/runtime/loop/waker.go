@@ -11,7 +11,7 @@ import (
 	"github.com/panjf2000/gnet/v2"
 )
 
-// waker is the writing end of a socket pair whose reading end is enrolled in the loop.
+// waker is the writing end of a socket pair; the reading end is enrolled in the loop.
 type waker struct {
 	fd   int
 	loop *Loop

@@ -25,7 +25,7 @@ const (
 	rest      = time.Second // longest sleep
 )
 
-// ErrOver is returned by an office whose node has ended.
+// ErrOver is returned by an office when its node has ended.
 var ErrOver = errors.New("replicated: the node has ended")
 
 // MissingError says that a context ended before enough members had answered.

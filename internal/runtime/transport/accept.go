@@ -182,8 +182,8 @@ func (t *Transport) speechless(g *pendingConn, err error) {
 	}
 }
 
-// mute counts a connection that ended before its first byte. Who gives up what it has just opened breaks no rule: one
-// that was dialled beside a silent connection, which then went on, is closed so.
+// mute counts a connection that ended before its first byte. A dialler that gives up what it has just opened breaks no
+// rule: one that was dialled beside a silent connection, which then went on, is closed so.
 func (t *Transport) mute(g *pendingConn, err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		t.fault("silence", &t.count.saidNothing, "remote", g.nc.RemoteAddr())
@@ -192,8 +192,8 @@ func (t *Transport) mute(g *pendingConn, err error) {
 	t.count.withdrawn.Add(1)
 }
 
-// limit gives nc so much time, or none when closing: Close shortens the time of those that it finds, so who sets one
-// looks again afterwards.
+// limit gives nc so much time, or none when closing: Close shortens the time of those that it finds, so a caller of
+// limit looks again afterwards.
 func (t *Transport) limit(nc net.Conn, d time.Duration) {
 	_ = nc.SetDeadline(time.Now().Add(d))
 	if t.isClosing() {
@@ -258,8 +258,8 @@ func (t *Transport) refuse(nc net.Conn, h *hello.Hello, e *hello.RefusedError) {
 	}
 }
 
-// welcome takes a connection whose hello parsed: it registers it, lets its predecessor finish, answers and enrols. An
-// error that is no refusal has been dealt with; nc is closed by the caller in any case but nil.
+// welcome takes a connection after its hello parsed: it registers it, lets its predecessor finish, answers and enrols.
+// An error that is no refusal has been dealt with; nc is closed by the caller in any case but nil.
 func (t *Transport) welcome(nc net.Conn, g *pendingConn, h *hello.Hello) error {
 	a := t.acceptor()
 	if refusal := a.Judge(h); refusal != nil {

@@ -1,4 +1,4 @@
-// Admission: the connections that have not said hello, how many there may be, and who goes when one more comes.
+// Admission: the connections that have not said hello, how many there may be, and which one goes when one more comes.
 
 package transport
 
@@ -32,7 +32,7 @@ type pendingConn struct {
 	queue, own *list.Element // while it has proven nothing: in the queue of its kind, and in that of its address
 }
 
-// pressure is why somebody has no place at the door, who comes or who was there.
+// pressure is why a guest has no place at the door: a new one, or one that was there.
 type pressure uint8
 
 const (
@@ -42,14 +42,14 @@ const (
 )
 
 // admission is the table of pending connections. When it is full the guest that has proven nothing for the longest time
-// goes, of the same address if that has its share already; nobody goes from a member's address for somebody from
-// elsewhere, and nobody who has proven itself. Not safe for concurrent use.
+// goes, of the same address if that has its share already; no guest from a member's address goes for one from
+// elsewhere, and none that has proven itself. Not safe for concurrent use.
 type admission struct {
 	most, each  int
 	pending     map[net.Conn]*pendingConn
 	there       map[netip.Addr]int        // pending connections by visitor
-	unproven    map[netip.Addr]*list.List // of those, who has proven nothing, oldest first
-	strangers   list.List                 // all who have proven nothing, oldest first: from elsewhere,
+	unproven    map[netip.Addr]*list.List // of those, which have proven nothing, oldest first
+	strangers   list.List                 // all that have proven nothing, oldest first: from elsewhere,
 	fromMembers list.List                 // and from where members are
 
 	members  map[netip.Addr]struct{}      // where the members of now are
@@ -70,7 +70,7 @@ func (d *admission) knows(now time.Duration, from netip.Addr) bool {
 	return ok && now-last < familiarFor
 }
 
-// remember notes that somebody who has proven itself is, or was until now, at an address.
+// remember notes that a guest that has proven itself is, or was until now, at an address.
 func (d *admission) remember(now time.Duration, from netip.Addr) {
 	if _, known := d.familiar[from]; !known && len(d.familiar) >= maxFamiliar {
 		oldest := from
@@ -178,7 +178,7 @@ func (e entry) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// heard gives who has begun to speak the time of a hello.
+// heard gives a guest that has begun to speak the time of a hello.
 func (e entry) heard() {
 	if !e.g.spoke.Swap(true) {
 		e.t.limit(e.g.nc, e.t.cfg.HelloTimeout)

@@ -17,7 +17,7 @@ const keepBuffers = 32 << 20
 type buffers struct {
 	mu      sync.Mutex
 	classes *ringbuf.Classes
-	tight   atomic.Bool // half of the budget is out: who has nothing to send gives its buffers back at once
+	tight   atomic.Bool // half of the budget is out: a link with nothing to send gives its buffers back at once
 }
 
 func newBuffers(budget, most int) *buffers {

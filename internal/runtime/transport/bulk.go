@@ -55,14 +55,14 @@ func (b *bulk) Drop(from peer.ID, k flow.BulkKey) {
 	b.room.Drop(from, k)
 }
 
-// Give implements flow.BulkHolder. Whoever calls it calls turns when it holds no connection's lock any more.
+// Give implements flow.BulkHolder. Its caller calls turns when it holds no connection's lock any more.
 func (b *bulk) Give(from peer.ID, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.room.Give(from, n)
 }
 
-// turns admits the messages whose turn has come. No lock of a connection is held.
+// turns admits the messages that are next. No lock of a connection is held.
 func (b *bulk) turns() {
 	for {
 		b.mu.Lock()

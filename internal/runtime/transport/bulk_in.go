@@ -35,7 +35,7 @@ type bulkConn struct {
 	r  *flow.BulkReceiver
 }
 
-// welcomeBulk takes a bulk connection whose hello was judged: in place of an older one, which ends with what it
+// welcomeBulk takes a bulk connection after its hello was judged: in place of an older one, which ends with what it
 // carried.
 func (t *Transport) welcomeBulk(nc net.Conn, h *hello.Hello) error {
 	if t.cfg.Bulk == nil {

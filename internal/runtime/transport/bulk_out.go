@@ -272,7 +272,7 @@ func (b *Bulk) write(nc net.Conn, renewal *bulkRenewal, over chan error) error {
 			if _, err := nc.Write(out); err != nil {
 				return err
 			}
-			// Ordinary messages first: whoever waits for a processor gets this one between two chunks.
+			// Ordinary messages first: a goroutine that waits for a processor gets this one between two chunks.
 			runtime.Gosched()
 			continue
 		}

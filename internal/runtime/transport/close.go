@@ -65,7 +65,7 @@ func stopLoops(t *Transport) {
 	}
 }
 
-// flushCredit has told what was consumed: a sender counts the rest as lost.
+// flushCredit sends the credit of what was consumed: a sender counts the rest as lost.
 func flushCredit(t *Transport) {
 	remotes, _ := t.snapshot(nil)
 	for _, r := range remotes {
@@ -75,7 +75,7 @@ func flushCredit(t *Transport) {
 	}
 }
 
-// SayTaken has Flights told what was taken on the data connections that stand, as it is of those that are over: the
+// SayTaken reports to Flights what was taken on the data connections that stand, as it is of those that are over: the
 // runtime has ended, what still comes it leaves (InConn.Leave), and credit may be lost with its connection. A loop that
 // does not return from an upcall within patience says nothing of its connections.
 func SayTaken(t *Transport, patience time.Duration) {

@@ -1,4 +1,4 @@
-// Write coalescing: a link whose senders ring for every frame waits a moment for more frames before it is written.
+// Write coalescing: a link with senders that ring for every frame waits a moment for more frames before it is written.
 
 package transport
 

@@ -44,8 +44,8 @@ type Config struct {
 	// MaxPendingEach is how many of those may come from one IP address (of IPv6: one network of 64 bits); default a
 	// quarter, at least 16.
 	MaxPendingEach int
-	// MaxVisits is how many connections a second one IP address (of IPv6: one network of 64 bits) may open whose hello
-	// does not get through, and twice as many at once; default 512, 1 to 1,000,000.
+	// MaxVisits is how many connections a second one IP address (of IPv6: one network of 64 bits) may open with a hello
+	// that does not get through, and twice as many at once; default 512, 1 to 1,000,000.
 	MaxVisits int
 	// FirstByteTimeout is for the first byte of an accepted connection; default 2 s, or HelloTimeout if that is less.
 	FirstByteTimeout time.Duration
@@ -67,7 +67,7 @@ type Config struct {
 	// TLS demands mutual TLS 1.3 of every connection; zero value: none.
 	TLS trust.TLS
 
-	// Flights is told of data connections that are over; nil: nobody wants to know.
+	// Flights takes what is known of data connections that are over; may be nil.
 	Flights FlightUpcalls
 
 	// Bulk takes large messages; nil: this node neither sends nor takes any.
@@ -78,7 +78,8 @@ type Config struct {
 	BulkChunk  int           // bytes of one frame; default 16 KiB, at most wire.MaxBulkChunk
 	BulkStall  time.Duration // a message for which nothing moves for so long is given up; default 30 s
 
-	// Share names whose share of large messages and of partial frames a peer uses; default: its own. From any goroutine.
+	// Share names the peer with the share of large messages and of partial frames that a peer uses; default: itself. From
+	// any goroutine.
 	Share func(from peer.ID) peer.ID
 
 	// For tests; zero: what the words say.
@@ -103,7 +104,7 @@ type Config struct {
 // MaxPollFor is the longest Config.PollFor.
 const MaxPollFor = loop.MaxPollFor
 
-// FlightUpcalls is told what is known of the tells on a data connection that is over, by wire version 4. Calls come
+// FlightUpcalls takes what is known of the tells on a data connection that is over, by wire version 4. Calls come
 // from event loops and must not block.
 type FlightUpcalls interface {
 	// Flown says what was sent to a peer, before Upcalls.LinkDown, if there were tells among it.
@@ -118,7 +119,7 @@ type Upcalls interface {
 	// Control delivers one control frame of any kind but hello and credit: on the control loop; body is valid during
 	// the call. A heartbeat has been answered already. arrived is the clock at the read.
 	Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration)
-	// Data delivers whole data frames, in order, whose headers have been checked (kind, lane, size): on the data loop
+	// Data delivers whole data frames, in order, with headers that have been checked (kind, lane, size): on the data loop
 	// c.Loop(); frames is valid during the call. One read pass calls it at most twice: for a frame that an earlier
 	// pass began, then for the rest. The runtime owes c.Consumed for every byte.
 	Data(c *InConn, frames []byte)
@@ -127,7 +128,7 @@ type Upcalls interface {
 	// LinkUp says that the connection to a peer stands, LinkDown that it broke: lost is how many bytes of data were
 	// sent and not consumed (on the data lane); number tells the connections of a lane apart. Frames that were not sent
 	// stay queued for the next connection, unless err matches ErrForgotten or ErrClosed. Connections to contact points
-	// (incarnation zero) are not told of.
+	// (incarnation zero) are not reported.
 	LinkUp(id peer.ID, lane wire.Lane, number int)
 	LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error)
 	// LinkLost says that a peer's process seems gone: its control connection broke, not by our doing, and when its address
@@ -144,7 +145,7 @@ type Upcalls interface {
 	// its own or that of Close, no lock held. What was sent and not consumed is not among them: nobody knows its fate;
 	// LinkDown counts it.
 	Undelivered(id peer.ID, frames []byte, err error)
-	// LinkRoom says that a link whose Reserve had failed has room again: on the link's loop, no lock held.
+	// LinkRoom says that a link has room again after a Reserve failed: on the link's loop, no lock held.
 	LinkRoom(l *Link)
 	// Unreached tells that an attempt to reach a contact point (incarnation zero) failed, and why: a *hello.RefusedError,
 	// a *trust.TLSError, or what the system says. Attempts come at the pace of the back-off. From a goroutine of its own.

@@ -28,7 +28,7 @@ type control struct {
 	uplink
 	queue mailQueue
 	limit int
-	owed  []*InConn // data connections of the peer whose credit is to be told
+	owed  []*InConn // data connections of the peer with credit to be sent
 	in    splitter  // answers to heartbeats
 	quiet bool      // no mail since the last sweep
 	trips trips     // of the probes that were answered
@@ -84,7 +84,7 @@ func (c *control) send(kind wire.Kind, body []byte) error {
 	return nil
 }
 
-// owe notes that the credit of a data connection is to be told, with its total at the time of writing.
+// owe notes that the credit of a data connection is to be sent, with its total at the time of writing.
 func (c *control) owe(in *InConn) {
 	c.mu.Lock()
 	if in.owed || c.dead != nil {
@@ -119,7 +119,7 @@ func (c *control) Run(on *loop.Loop) {
 		}
 		if c.conn.writer != nil {
 			c.mu.Unlock()
-			return // whoever writes has it run again
+			return // the writer has it run again
 		}
 		if conn := c.conn; c.renewing {
 			c.mu.Unlock()
@@ -161,7 +161,7 @@ func (c *control) appendCredit() {
 	c.owed = c.owed[:left]
 }
 
-// restart repeats the credit of every data connection of the peer: what was told on the last connection may be lost.
+// restart repeats the credit of every data connection of the peer: what was sent on the last connection may be lost.
 func (c *control) restart(uint32) {
 	c.in.carry = nil
 	if c.version < c.t.cfg.versions.Newest {
@@ -230,14 +230,14 @@ const (
 // errElsewhere closes a connection to a contact point, to meet another node there.
 var errElsewhere = errors.New("transport: contact point dialled anew: another node may answer there")
 
-// contactPoint is what an uplink to a contact point knows of those who answer there.
+// contactPoint is what an uplink to a contact point knows of the nodes that answer there.
 type contactPoint struct {
 	last    peer.ID
 	after   time.Duration // for how long the next connection stands at least; zero: elsewhereAfter
 	several bool          // that has been logged
 }
 
-// met notes who answers at a contact point. The lock is held.
+// met notes the node that answers at a contact point. The lock is held.
 func (c *control) met() {
 	p, now := &c.point, c.real
 	if p.last.Inc != 0 && p.last.Addr != now.Addr && !p.several {

@@ -11,7 +11,7 @@
 // never has more than a window and one frame beyond it unconsumed, so a slow receiver costs bounded memory on both
 // sides. Control mail has a bounded queue of its own connection and may be lost with it.
 //
-// What is said in a hello, and who is let in, is package hello; whose certificate is believed, package trust; how a
-// loop runs and sleeps, package loop. What the frames mean is not known here, except hello, heartbeat and credit. See
-// docs/contributing/transport.md.
+// What is said in a hello, and which nodes are let in, is package hello; which certificate is believed, package trust;
+// how a loop runs and sleeps, package loop. What the frames mean is not known here, except hello, heartbeat and credit.
+// See docs/contributing/transport.md.
 package transport

@@ -19,7 +19,7 @@ var (
 	ErrSelf        = errors.New("transport: the peer is this node itself")
 	ErrFrameSize   = fmt.Errorf("transport: frame over the limit: %w", route.ErrTooLarge)
 	ErrProtocol    = errors.New("transport: peer broke the protocol")
-	// ErrNoIncarnation refuses a data link to an address whose incarnation is not known.
+	// ErrNoIncarnation refuses a data link to an address with an unknown incarnation.
 	ErrNoIncarnation = fmt.Errorf("transport: data needs a peer's incarnation: %w", route.ErrPeerLost)
 	ErrBusy          = errors.New("transport: too many peers")
 )

@@ -23,7 +23,7 @@ func (u *uplink) connect(oc *outConn) error {
 	u.mu.Lock()
 	known := u.version
 	u.mu.Unlock()
-	if known == 1 && u.to.Inc != 0 { // an incarnation never changes its version; who is at an address may
+	if known == 1 && u.to.Inc != 0 { // an incarnation never changes its version; the node at an address may
 		speak = hello.VersionOne
 	}
 	err := u.connectAs(oc, speak)
@@ -43,7 +43,7 @@ func (u *uplink) connectAs(oc *outConn, speak wire.Versions) error {
 	return u.adopt(oc, carrier, a)
 }
 
-// adopt hands a connection whose hello was answered to its loop.
+// adopt hands a connection to its loop when its hello was answered.
 func (u *uplink) adopt(oc *outConn, carrier net.Conn, a hello.Ack) error {
 	oc.real, oc.version = a.From, a.Version
 	if err := u.clear(errSilent); err != nil {
@@ -60,7 +60,8 @@ func (u *uplink) adopt(oc *outConn, carrier net.Conn, a hello.Ack) error {
 	return nil
 }
 
-// opening is whom a connection is opened to, as which of the pair's connections, and what the dialler speaks.
+// opening is the peer that a connection is opened to, which of the pair's connections it is, and what the dialler
+// speaks.
 type opening struct {
 	to         peer.ID
 	lane       wire.Lane
@@ -95,7 +96,7 @@ func (t *Transport) open(ctx context.Context, u opening) (net.Conn, hello.Ack, e
 }
 
 // secondDial is how long after a dial that is not answered another one begins beside it. The system repeats its first
-// packet after a second: with two dials one leaves every half second, and so soon is a peer found whose path is well.
+// packet after a second: with two dials one leaves every half second, and so soon is a peer found if its path is well.
 const secondDial = 500 * time.Millisecond
 
 // dialTwice dials, and once more beside that when nothing is heard for a while; the first that stands is taken.
@@ -182,7 +183,7 @@ func astray(t *Transport, to peer.ID, err error) bool {
 		return false
 	}
 	t.names.Note(to.Addr.String())
-	if to.Inc != 0 { // it is told when it comes again
+	if to.Inc != 0 { // it is notified when it comes again
 		for _, c := range t.inFrom(nil, to, wire.LaneControl) {
 			c.loop.Post(c)
 		}
@@ -205,7 +206,7 @@ func expire(nc net.Conn) {
 	}
 }
 
-// agree says hello, reads the answer, and judges who gave it.
+// agree says hello, reads the answer, and judges the node that gave it.
 func (t *Transport) agree(carrier net.Conn, u *opening) (hello.Ack, error) {
 	a, err := t.greet(carrier, u)
 	if err == nil {

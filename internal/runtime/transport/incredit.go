@@ -23,7 +23,8 @@ func (c *InConn) Consumed(n int) {
 }
 
 // Stored is Consumed for frames that wait in this node to be worked off by others: it goes on the control connection,
-// which takes longer. To hurry the sender would only fill mailboxes, and take the processor from those who empty them.
+// which takes longer. To hurry the sender would only fill mailboxes, and take the processor from the goroutines that
+// empty them.
 func (c *InConn) Stored(n int) {
 	if !c.consume(n) {
 		return
@@ -35,7 +36,7 @@ func (c *InConn) Stored(n int) {
 	c.from.control().owe(c)
 }
 
-// consume counts n bytes and reports whether the caller is to have the total told.
+// consume counts n bytes and reports whether the caller is to send the total.
 func (c *InConn) consume(n int) (tell bool) {
 	c.mu.Lock()
 	total, due := c.meter.Consume(n)
@@ -54,8 +55,8 @@ func (c *InConn) told() uint64 {
 	return c.tellingNow()
 }
 
-// toldElsewhere is told for the control connection. While something is full that its sender waits for, what was told
-// before is all that may go there: the rest comes behind that on the connection itself.
+// toldElsewhere is told for the control connection. While something is full that its sender waits for, the total that
+// was sent before is all that may go there: the rest comes behind that on the connection itself.
 func (c *InConn) toldElsewhere() uint64 {
 	c.mu.Lock()
 	pressing, total := c.pressing.Any(), c.backTalk.told
@@ -83,7 +84,7 @@ func (c *InConn) consumedAny() bool {
 	return c.meter.Total() > 0
 }
 
-// flushCredit tells what was consumed and not told for a while.
+// flushCredit sends the credit of what was consumed a while ago.
 func (c *InConn) flushCredit() {
 	c.mu.Lock()
 	_, due := c.meter.Flush()
@@ -107,7 +108,7 @@ func (c *InConn) tell() {
 // back is the task that tells the credit of a connection on it.
 type back InConn
 
-// Run tells it, on the loop. A sender that does not read what comes back is told on the control connection.
+// Run tells it, on the loop. A sender that does not read what comes back gets it on the control connection.
 func (b *back) Run(*loop.Loop) {
 	c := (*InConn)(b)
 	switch {
@@ -170,7 +171,7 @@ func (c *InConn) tellTaken() {
 
 // Leave says that this node will not work off so many tells that Data delivered on c, and has given no credit back for
 // them. It reports whether their sender will know them as lost in flight. If not, the connection is over and its sender
-// is told that they were taken: they have to be refused.
+// knows them as taken: they have to be refused.
 func (c *InConn) Leave(tells int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Link sends data frames to one peer over one of its data connections, whose number it has. It is made once per peer
+// Link sends data frames to one peer over one of its data connections; number says which. It is made once per peer
 // identity and lives until the peer is forgotten: over
 // broken connections frames that were not sent stay queued, in order, and go first on the next one. A sender does
 //
@@ -110,7 +110,7 @@ func (l *Link) reserveError(n int) error {
 	return l.blocked()
 }
 
-// Mark is how the marker of a move gets to the peer: mark is given the queue of the link, whose lock is held. It waits
+// Mark is how the marker of a move gets to the peer: mark gets the queue of the link, under its lock. It waits
 // for nothing, so Wake is called in any case.
 func (l *Link) Mark(mark func(q *flow.Link) error) error {
 	if err := l.blocked(); err != nil {
@@ -209,7 +209,7 @@ func (l *Link) flush(on *loop.Loop) {
 		c := l.conn
 		if c != nil && c.writer != nil {
 			l.mu.Unlock()
-			return // whoever writes has it run again
+			return // the writer has it run again
 		}
 		if c != nil && l.renewing {
 			ends := l.queue.Outstanding() == 0 && l.mayEnd()
@@ -240,7 +240,7 @@ func (l *Link) flush(on *loop.Loop) {
 	}
 }
 
-// endFlush ends a flush that has nothing more to take: the link is idle, waits for credit (whose arrival flushes it),
+// endFlush ends a flush that has nothing more to take: the link is idle, waits for credit (its arrival flushes it),
 // or needs a connection. It reports whether a link that was full has room again. The lock is held.
 func (l *Link) endFlush() (room bool) {
 	l.idle = false
@@ -297,8 +297,8 @@ func (l *Link) granted(c wire.Credit) error {
 	return err
 }
 
-// sweep gives the buffers back when nothing was sent since the last sweep, and those that are larger than needed. Who
-// was refused because the budget was used up is told to try again.
+// sweep gives the buffers back when nothing was sent since the last sweep, and those that are larger than needed.
+// Senders that were refused because the budget was used up may try again.
 func (l *Link) sweep() {
 	l.mu.Lock()
 	switch {
@@ -345,7 +345,7 @@ func (l *Link) broke() uint64 {
 	return uint64(l.queue.Broken())
 }
 
-// drop returns a copy: the buffers are the link's own, and the runtime is told without the lock.
+// drop returns a copy: the buffers are the link's own, and the runtime gets it without the lock.
 func (l *Link) drop() (unsent []byte) {
 	n := l.queue.Pending()
 	if n == 0 {

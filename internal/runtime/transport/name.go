@@ -1,5 +1,5 @@
-// Names: who may speak for an incarnation. With TLS it is bound to the name in its certificate, which survives renewal;
-// and, with TLS or without, to a token that its node says to this one alone.
+// Names: which process may speak for an incarnation. With TLS it is bound to the name in its certificate, which
+// survives renewal; and, with TLS or without, to a token that its node says to this one alone.
 
 package transport
 
@@ -72,7 +72,7 @@ func (t *Transport) confirm(id peer.ID, name string) error {
 	return nil
 }
 
-// inquire dials the address of somebody in whose name two others come, unless who answers there is known.
+// inquire dials the address of a node when two others come in its name, unless it is known which node answers there.
 func (t *Transport) inquire(id peer.ID) {
 	t.mu.Lock()
 	r := t.remotes[id]
@@ -105,7 +105,7 @@ func (t *Transport) isAt(nc net.Conn, h *hello.Hello) *hello.RefusedError {
 	return nil
 }
 
-// reachable returns a refusal for a node whose address leads back here: what is meant for it would never arrive.
+// reachable returns a refusal for a node if its address leads back here: what is meant for it would never arrive.
 func reachable(t *Transport, h *hello.Hello) *hello.RefusedError {
 	at := h.From.Addr.String()
 	if !t.names.Noted(at) {

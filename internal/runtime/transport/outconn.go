@@ -23,7 +23,7 @@ import (
 type outConn struct {
 	u          *uplink
 	generation uint32
-	real       peer.ID // who answered
+	real       peer.ID // the node that answered
 	version    uint16  // of the protocol, as the answer chose it
 	wasOpened  atomic.Bool
 	halfClosed bool          // the end of this node has shut the writing half; under the uplink's lock

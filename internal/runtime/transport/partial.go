@@ -46,7 +46,7 @@ type partials struct {
 
 	mu     sync.Mutex
 	used   int
-	owners map[peer.ID]int // bytes by whose share they are in
+	owners map[peer.ID]int // bytes by the peer with the share that they are in
 	live   map[*InConn]*partial
 	full   uint64 // connections closed for want of room
 	slow   uint64 // connections closed because a frame did not become whole
@@ -136,7 +136,7 @@ func (r *partials) release(in *InConn) {
 	r.mu.Unlock()
 }
 
-// look closes the connections whose frames come too slowly. The sweep calls it.
+// look closes the connections with frames that come too slowly. The sweep calls it.
 func (r *partials) look(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

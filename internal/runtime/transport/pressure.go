@@ -18,7 +18,7 @@ const waitSince = 4
 type backTalk struct {
 	meter    flow.Meter
 	told     uint64 // credit, the last that was written
-	telling  bool   // it is being told
+	telling  bool   // it is being sent
 	said     bool   // it was written since all was acknowledged
 	pressing flow.FullSet
 	speaking bool // a task that says what is full is on its way
@@ -28,11 +28,11 @@ type backTalk struct {
 // safe for concurrent use and never block.
 type Waiting InConn
 
-// Waiting returns what its sender is told by of full mailboxes.
+// Waiting returns c as the way to tell its sender of full mailboxes.
 func (c *InConn) Waiting() *Waiting { return (*Waiting)(c) }
 
 // Full tells the sender, before any credit that is given back from now on, that the mailbox of an entity is full, limit
-// bytes. It returns how many bytes may be on the way at most; zero when the sender knows it, or cannot be told.
+// bytes. It returns how many bytes may be on the way at most; zero when the sender knows it, or cannot hear of it.
 func (w *Waiting) Full(t route.TypeID, n route.ShardID, hash uint64, limit int) (allowance int) {
 	if w.full(flow.FullEntity(t, n, hash), limit) {
 		return w.Allowance()
@@ -84,7 +84,7 @@ func (w *Waiting) speakAndUnlock() {
 	}
 }
 
-// presses reports whether something is full that the sender is told of.
+// presses reports whether something is full that the sender knows of.
 func (c *InConn) presses() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

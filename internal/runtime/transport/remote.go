@@ -212,7 +212,7 @@ func (t *Transport) Links(id peer.ID) []*Link {
 }
 
 // Forget is called when a member was removed: its connections are closed, its later ones refused, its link fails with
-// ErrForgotten, and what it held is told to Undelivered. An identity never comes back.
+// ErrForgotten, and what it held is reported by Undelivered. An identity never comes back.
 func (t *Transport) Forget(id peer.ID) {
 	if id.Inc == 0 || id.Addr == t.self.Addr {
 		return
@@ -393,7 +393,7 @@ func (t *Transport) sweep(found *sweeping, thorough bool) {
 	}
 }
 
-// dropIdle ends the entry of a peer to whom nothing was sent for long and from whom there is no connection.
+// dropIdle ends the entry of a peer when nothing was sent to it for long and it has no connection to here.
 func (t *Transport) dropIdle(r *remote, c *control) {
 	limit := remoteIdle
 	if r.id.Inc == 0 {

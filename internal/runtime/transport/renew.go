@@ -164,7 +164,7 @@ func (u *uplink) renew(oc *outConn, creds *trust.State, now time.Time) bool {
 }
 
 // renewed notes, with the lock held, that a connection was closed to be made anew, and that it is dialled at once
-// though nothing may wait: the runtime is told of neither unless that fails.
+// though nothing may wait: the runtime hears of neither unless that fails.
 func (u *uplink) renewed() {
 	u.renewing = false
 	u.failures, u.notBefore = 0, time.Time{}

@@ -13,10 +13,10 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// renewAgain is how long a connection whose renewal failed stays as it is before the next attempt.
+// renewAgain is how long a connection stays as it is after a renewal failed, until the next attempt.
 const renewAgain = 5 * time.Second
 
-// errLate ends a renewal whose connection had too much on its way for too long, errUnneeded one whose connection broke.
+// errLate ends a renewal when the connection had too much on its way for too long, errUnneeded when it broke.
 var (
 	errLate     = errors.New("transport: what is on its way is not consumed in time")
 	errUnneeded = errors.New("transport: the connection to be made anew is gone")
@@ -47,7 +47,8 @@ func (u *uplink) follow(oc *outConn) bool {
 }
 
 // mayEnd reports whether a connection of which nothing is on its way may be closed to be made anew: it is to break
-// first, or the one that follows has been let in. If not, whoever makes that one is told. The uplink's lock is held.
+// first, or the one that follows has been let in. If not, the goroutine that makes that one is notified. The uplink's
+// lock is held.
 func (u *uplink) mayEnd() bool {
 	n := u.renewal
 	if n == nil || n.next != nil {
@@ -136,7 +137,7 @@ func (u *uplink) drain(n *renewal) error {
 	}
 	u.mu.Unlock()
 	u.loop.Post(u.q)
-	// A peer gives who has come in at its door that long for the hello.
+	// A peer gives a guest at its door that long for the hello.
 	timer := time.NewTimer(min(u.t.cfg.renewWait, u.t.cfg.HelloTimeout/2))
 	defer timer.Stop()
 	select {

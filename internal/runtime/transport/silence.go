@@ -28,8 +28,8 @@ const (
 	// and all: where pauses are bounded, it would have been heard by then.
 	silentGrace, boundedGrace = 100 * time.Millisecond, longestRTO + 100*time.Millisecond
 	graceLook                 = 20 * time.Millisecond
-	// These are how long a connection may hear nothing until the system ends it. It ends one whose peer takes nothing for
-	// so long too, though that one is heard. So it is a long time for data, whose peer takes nothing while its handlers
+	// These are how long a connection may hear nothing until the system ends it. It also ends one with a peer that takes
+	// nothing for so long, though that peer is heard. So it is a long time for data: a peer takes none while its handlers
 	// hold their loop, and mail may be lost, but what was sent to entities should not.
 	controlTimeout, bulkTimeout, dataTimeout = 15 * time.Second, 30 * time.Second, 5 * time.Minute
 )
@@ -64,8 +64,9 @@ type silence struct {
 	hole  hole      // of the connections before this one
 }
 
-// A path that carries small packets and loses those above a size, without a word, as one whose MTU is smaller than the
-// ends take it for, lets every hello through and none of the first full packets: connections are made anew for ever.
+// A path that carries small packets and loses those above a size, without a word, as one with an MTU that is smaller
+// than the ends take it for, lets every hello through and none of the first full packets: connections are made anew for
+// ever.
 const (
 	smallPacket = 1220        // bytes of data in a packet of 1,280, which every path carries
 	holeAfter   = 3           // connections that ended so, one soon after the other, until it is said
@@ -235,8 +236,8 @@ func (u *uplink) wanted() bool {
 	return u.q.waiting() || u.verify || u.inquires || u.hushed
 }
 
-// grace waits, when a new connection whose path has just come to stand would replace a silent one, until that one has
-// had its time to be heard. It returns errHeard when it was.
+// grace waits, when a new connection over a path that has just come to stand would replace a silent one, until that one
+// has had its time to be heard. It returns errHeard when it was.
 func (u *uplink) grace() error {
 	tick := time.NewTicker(graceLook)
 	defer tick.Stop()
@@ -292,7 +293,7 @@ func (u *uplink) clear(why error) error {
 	}
 }
 
-// nudge has the connections to a peer dialled at once whose back-off is not over: the peer was heard again.
+// nudge dials at once, back-off or not, the connections to a peer that was heard again.
 func (t *Transport) nudge(id peer.ID) {
 	t.mu.Lock()
 	r := t.remotes[id]
@@ -313,7 +314,7 @@ func (u *uplink) nudge() {
 }
 
 // heed looks whether credit that was written on an accepted data connection is acknowledged. While it is not, its
-// sender is told on the control connection, as one that does not read.
+// sender gets the credit on the control connection, as one that does not read.
 func (c *InConn) heed(now time.Time, late bool) {
 	c.mu.Lock()
 	if !c.stands || !c.said || now.Before(c.silence.next) {

@@ -1,4 +1,4 @@
-// What Linux knows of a connection, and what it is told of one.
+// What Linux knows of a connection, and how one is set there.
 
 package transport
 

@@ -18,7 +18,7 @@ type splitter struct {
 	lane  wire.Lane
 	limit int
 	carry []byte
-	of    *InConn // whose budget pays for what is kept beyond keepCarry; nil: nobody's, for small limits
+	of    *InConn // its budget pays for what is kept beyond keepCarry; nil: no budget, for small limits
 	paid  bool    // it has paid for some
 }
 

@@ -111,7 +111,7 @@ func byTLSReason(counts *[trust.TLSReasons]atomic.Uint64) map[string]uint64 {
 	return by
 }
 
-// addUnreached counts an uplink, whose lock is held, that does not get through.
+// addUnreached counts an uplink that does not get through; its lock is held.
 func addUnreached(s *stats.Transport, u *uplink) {
 	if u.unreached > 0 && u.dead == nil {
 		s.FailedDials++

@@ -18,7 +18,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Bounds of a leave notice: what is read from a stranger who was refused, so that the refusal arrives before the reset
+// Bounds of a leave notice: what is read from a stranger that was refused, so that the refusal arrives before the reset
 // that unread bytes cause.
 const (
 	lingerTime  = 500 * time.Millisecond

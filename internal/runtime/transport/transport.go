@@ -41,7 +41,7 @@ type Transport struct {
 	count    counters
 	buffers  *buffers
 	cluster  atomic.Pointer[clusterName]
-	standing atomic.Pointer[hello.Standing] // told to the removed; nil: not known
+	standing atomic.Pointer[hello.Standing] // for removed nodes that say hello; nil: not known
 	trust    *trust.Store                   // nil without TLS
 	secret   hello.Secret                   // of tokens
 	kick     chan struct{}                  // capacity 1: sweep thoroughly now
@@ -202,7 +202,7 @@ func (t *Transport) SetStanding(up uint32, lowest peer.Addr) {
 	}
 }
 
-// side returns what SetStanding was told last.
+// side returns what SetStanding got last.
 func (t *Transport) side() (s hello.Standing) {
 	if last := t.standing.Load(); last != nil {
 		s = *last
@@ -210,8 +210,8 @@ func (t *Transport) side() (s hello.Standing) {
 	return s
 }
 
-// dropStrangers closes what nodes of another cluster had opened before this node knew its own: they dial anew, and are
-// told by the refusal.
+// dropStrangers closes what nodes of another cluster had opened before this node knew its own: they dial anew, and
+// learn it from the refusal.
 func (t *Transport) dropStrangers(remotes []*remote, id uint64) {
 	t.mu.Lock()
 	var strangers []*InConn

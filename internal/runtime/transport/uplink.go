@@ -48,7 +48,7 @@ type uplink struct {
 	q      laneQueue
 
 	conn       *outConn // nil unless up; used on the loop only
-	real       peer.ID  // who answered the last hello
+	real       peer.ID  // the node that answered the last hello
 	version    uint16   // of the protocol, chosen by the last hello; zero before the first
 	scheduled  bool     // a flush is queued, or will come with a connection or with credit
 	dialing    bool
@@ -62,13 +62,13 @@ type uplink struct {
 	unreached  int       // attempts that failed since a connection stood
 	warned     bool      // that has been logged
 	leaving    bool      // that is expected
-	verify     bool      // the other end broke the connection: dial once to see who answers, mail or not
-	inquires   bool      // the same, because two come in the peer's name: told to nobody
+	verify     bool      // the other end broke the connection: dial once to see which node answers, mail or not
+	inquires   bool      // the same, because two come in the peer's name: not reported
 	renewing   bool      // nothing is sent until the connection has been made anew
 	renewSince time.Time
 	putOff     time.Time // a renewal, until then
 	renewal    *renewal  // makes the connection that follows; nil: none, or it is to break first
-	hushed     bool      // it was closed for that, and the runtime was not told
+	hushed     bool      // it was closed for that, and the runtime does not know
 	warnedAt   time.Time // when last; zero: log the next failure at once
 	upSince    time.Time
 	connects   uint64        // times that a connection stood
@@ -262,8 +262,8 @@ func (u *uplink) unreach(err error) {
 // verifyTries bounds how often one loss is verified.
 const verifyTries = 5
 
-// dying reports whether err is what one meets at the door of a process whose end the kernel has not worked off yet: its
-// listener still takes connections, and resets them. The next attempt tells more.
+// dying reports whether err is what one meets at the door of a process that has ended and that the kernel has not
+// cleaned up yet: its listener still takes connections, and resets them. The next attempt tells more.
 func dying(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE)
 }
@@ -291,7 +291,7 @@ func (u *uplink) named() any {
 	return u.to
 }
 
-// kill ends the uplink for ever: what is queued is dropped, which the runtime is told, and the connection closed.
+// kill ends the uplink for ever: what is queued is dropped and reported to the runtime, and the connection closed.
 // LinkDown is called when there was a connection. Any goroutine; no lock of the runtime's that its upcalls take.
 func (u *uplink) kill(why error) {
 	u.mu.Lock()

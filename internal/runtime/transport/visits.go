@@ -12,18 +12,18 @@ import (
 // share one account.
 const maxVisitors = 4096
 
-// visits bounds the connections that one address opens whose hello does not get through: rate a second, and twice as
-// many at once. A hello that gets through gives its visit back, so honest nodes behind one address, however many, are
-// bounded only in how many say hello at the same moment. Not safe for concurrent use.
+// visits bounds the connections that one address opens with a hello that does not get through: rate a second, and twice
+// as many at once. A hello that gets through gives its visit back, so honest nodes behind one address, however many,
+// are bounded only in how many say hello at the same moment. Not safe for concurrent use.
 type visits struct {
 	rate  int
 	debt  map[netip.Addr]time.Duration // by visitor: the time at which it has paid for all its visits
 	swept time.Duration
-	told  atomic.Int64 // when one of another cluster was told of last, safe for concurrent use; zero: never
+	told  atomic.Int64 // when one of another cluster was last reported, safe for concurrent use; zero: never
 }
 
-// visitor is whose account a visit from an address goes to: the address, of IPv6 its network of 64 bits, which one host
-// can have to itself.
+// visitor is the account that a visit from an address goes to: the address, of IPv6 its network of 64 bits, which one
+// host can have to itself.
 func visitor(from netip.Addr) netip.Addr {
 	if from.Is6() && !from.IsLinkLocalUnicast() {
 		if p, err := from.WithZone("").Prefix(64); err == nil {

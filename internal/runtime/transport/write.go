@@ -1,5 +1,5 @@
-// Writing: the one place through which the bytes of a connection go once it is on its loop, whoever dialled it, and the
-// goroutine that waits with what a socket did not take.
+// Writing: the one place through which the bytes of a connection go once it is on its loop, dialled from here or not,
+// and the goroutine that waits with what a socket did not take.
 
 package transport
 
@@ -28,7 +28,7 @@ type outlet struct {
 	broken      error          // what a write met
 }
 
-// writing is whose outlet it is.
+// writing is the owner of an outlet.
 type writing interface {
 	// goOn says that the socket has taken all of the batch that a blocked writer had; on the loop.
 	goOn(on *loop.Loop)
@@ -37,7 +37,7 @@ type writing interface {
 }
 
 // blockedWriter waits in Go's own poller, in a goroutine, until a socket takes the rest of a batch. It owns the writing
-// side of its connection meanwhile: the loop writes nothing, and leaves the batch as it is, until it has been told. The
+// side of its connection meanwhile: the loop writes nothing, and leaves the batch as it is, until goOn. The
 // goroutine is there only while the socket is full; the descriptor, from the first time on, as long as the connection.
 type blockedWriter struct {
 	o    *outlet
@@ -163,7 +163,7 @@ func (o *outlet) through(on *loop.Loop) {
 	if w == nil {
 		return // closed meanwhile
 	}
-	<-w.done // told before this was posted
+	<-w.done // closed before this was posted
 	o.writer = nil
 	o.of.blocked(false)
 	if w.err != nil {

@@ -151,7 +151,7 @@ func newRevocations(c *Credentials) (*revocations, error) {
 	return r, nil
 }
 
-// signerOf returns the authority whose signature a list has.
+// signerOf returns the authority that signed a list.
 func signerOf(list *x509.RevocationList, c *Credentials) (*x509.Certificate, error) {
 	err := errors.New("it is signed by nobody who is believed")
 	for _, issuer := range c.Issuers {
@@ -162,7 +162,7 @@ func signerOf(list *x509.RevocationList, c *Credentials) (*x509.Certificate, err
 			err = bad
 			continue
 		}
-		// An authority whose own time is over is not believed when it vouches for a node; here it takes its word back.
+		// An expired authority is not believed when it vouches for a node; here it takes its word back.
 		_, bad := issuer.Verify(x509.VerifyOptions{Roots: c.CAs, CurrentTime: issuer.NotBefore,
 			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 		if bad == nil {
@@ -190,7 +190,7 @@ func understood(list *x509.RevocationList) error {
 	return nil
 }
 
-// judge demands that one of the chains by which a certificate is believed, leaf first, has nobody who was revoked.
+// judge demands that one of the chains by which a certificate is believed, leaf first, has no revoked certificate.
 func (r *revocations) judge(chains [][]*x509.Certificate) error {
 	if r == nil {
 		return nil

@@ -66,8 +66,8 @@ func (f *feed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next makes the next whole record readable. A record whose header claims more than there may be is readable as far as
-// it came: TLS refuses it by its header.
+// next makes the next whole record readable. A record with a header that claims more than there may be is readable as
+// far as it came: TLS refuses it by its header.
 func (f *feed) next() bool {
 	if len(f.rec) > 0 {
 		return true

@@ -43,8 +43,8 @@ func (t *Store) warnOfEnd(log *slog.Logger, c *State) {
 	log.Warn("tls: this node's certificate ends", "left", left.Round(time.Second), "at", c.ends)
 }
 
-// warnOfStale warns of a list that should have been replaced by a newer one. Who is on it is refused all the same, and
-// who is not on it is let in.
+// warnOfStale warns of a list that should have been replaced by a newer one. A certificate on it is refused all the
+// same, and one that is not on it is let in.
 func (t *Store) warnOfStale(log *slog.Logger, c *State) {
 	n, one := c.revoked.stale(t.now())
 	if n == 0 || time.Since(t.warnedStale) < time.Hour {
