@@ -4,8 +4,8 @@
 //	segment   from u64 | to u64 | seq u64 | ack u64 | flags u8 | kind u8 | body to the end
 //	acknowledgement  from u64 | to u64 | ack u64 | flags u8
 //
-// from and to are the incarnations of the sender and of whom it means, so a frame of an earlier process can never be
-// taken for one of its successor, whatever way it took.
+// from and to are the incarnations of the sender and of the receiver that it means, so a frame of an earlier process
+// can never be taken for one of its successor, whatever way it took.
 
 package courier
 
@@ -42,16 +42,16 @@ type segmentAck struct {
 }
 
 // Carries reports whether messages of kind k travel in segments: everything that orders ownership and hand-over, so all
-// of sharding but the questions of a suspended node, whose answers count for nothing unless they are fresh. So do
+// of sharding but the questions of a suspended node: their answers count for nothing unless they are fresh. So do
 // watches and notices.
 func Carries(k wire.Kind) bool {
 	return k.Owner() == wire.OwnerShard && k != wire.KindConfirmOwner && k != wire.KindConfirmAck ||
 		k == wire.KindWatches || Notice(k)
 }
 
-// Notice reports whether messages of kind k are told by one runtime to another, past the machines: what was
-// refused, and what was taken of connections that are over.
-// Towards a peer whose wire version is below NoticeSince they travel bare.
+// Notice reports whether messages of kind k are sent by one runtime to another, past the machines: what was refused,
+// and what was taken of connections that are over. Towards a peer with a wire version below NoticeSince they travel
+// bare.
 func Notice(k wire.Kind) bool { return k == wire.KindRefusals || k == wire.KindTaken }
 
 // NoticeSince is the wire version since which notices travel in segments.

@@ -25,7 +25,7 @@ const (
 const (
 	maxHeld      = 1024      // messages of one peer that wait for one before them
 	maxHeldBytes = 4 << 20   // bytes of their bodies
-	maxGone      = 1024      // peers that are no members any more and whose numbers are remembered
+	maxGone      = 1024      // peers that are no members any more, with numbers that are remembered
 	ackEvery     = 32        // deliveries after which an acknowledgement waits no longer
 	firstBatch   = 8         // messages of the first resend of an outage; it doubles with each acknowledgement
 	maxBatch     = 256       // largest batch of a resend, in messages

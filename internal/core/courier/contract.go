@@ -1,4 +1,4 @@
-// The shapes that others see of the courier: who is a member, commands that go in, effects that come out.
+// The shapes that others see of the courier: which nodes are members, commands that go in, effects that come out.
 
 package courier
 
@@ -83,5 +83,5 @@ type Effects struct {
 	Full      []*FullError // the first message to a peer that found no room, until there was room again
 	Delivered []Delivery   // messages to take now, in this order
 	GaveUp    []GaveUp     // peers to give up
-	Closed    []peer.Mail  // notices that are not acknowledged and never will be, by whom they are for
+	Closed    []peer.Mail  // notices that are not acknowledged and never will be, by receiver
 }

@@ -160,7 +160,7 @@ func (m *Machine) Handle(now, _ time.Duration, from peer.ID, kind wire.Kind, bod
 	return fmt.Errorf("%w: %s", ErrBadKind, kind)
 }
 
-// Tick handles every deadline that has passed. Who is to be given up stands in the effects.
+// Tick handles every deadline that has passed. The peers to give up stand in the effects.
 func (m *Machine) Tick(now time.Duration) {
 	m.begin(now)
 	if m.due == 0 || m.now < m.due {
@@ -244,7 +244,7 @@ func (m *Machine) link(id peer.ID) *link {
 	return m.links[i]
 }
 
-// send sends a frame whose body was appended to what the arena began.
+// send sends a frame with the body that was appended to what the arena began.
 func (m *Machine) send(to peer.ID, kind wire.Kind, body []byte) {
 	invariant.Check(!m.drained, "courier: mail outside a verb")
 	m.out.Mail = append(m.out.Mail, peer.Mail{To: to, Kind: kind, Body: m.arena.End(body)})

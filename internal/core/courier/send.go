@@ -21,7 +21,7 @@ type link struct {
 	sent  []message // not acknowledged, by number; the first has the number base
 	base  uint64
 	bytes int
-	full  bool // that it is has been told
+	full  bool // reported as full
 
 	at    time.Duration // when to send again
 	wait  time.Duration // the pause before

@@ -1,4 +1,4 @@
-// Asked: a strategy of somebody's own, whose answers are inputs of the node: they are recorded, and given again.
+// Asked: a strategy of the embedder's own: its answers are inputs of the node: they are recorded, and given again.
 
 package flight
 

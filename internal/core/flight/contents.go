@@ -16,7 +16,7 @@ import (
 var handedOver = map[string]string{"shard.HandOverCommand": "Left", "shard.handoff": "left", "shard.coming": "bytes",
 	"shard.kept": "bytes"}
 
-// letters is the type of messages of the courier, whose bodies may end with such contents.
+// letters is the type of messages of the courier; their bodies may end with such contents.
 const letters = "courier.message"
 
 // contentOf returns how many bytes at the end of a control frame are such contents.

@@ -200,7 +200,7 @@ func Read(from io.Reader) (*Record, error) {
 	return r, nil
 }
 
-// asFar returns a record whose header is known together with an error of another build, and nothing otherwise.
+// asFar returns a record if its header is known, together with an error of another build, and nothing otherwise.
 func (r *Record) asFar(err error) (*Record, error) {
 	if errors.Is(err, ErrOtherBuild) {
 		return r, err

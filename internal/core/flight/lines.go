@@ -15,11 +15,11 @@ import (
 const (
 	WhatFrame    = "frame"    // a control frame; among all lines only
 	WhatTick     = "tick"     // likewise
-	WhatCommand  = "command"  // what this node was told to do
+	WhatCommand  = "command"  // what this node was asked to do
 	WhatRefused  = "refused"  // what it answered with an error
 	WhatEvent    = "event"    // of membership, reachability and convergence
 	WhatDecision = "decision" // of the resolver, with its reasons
-	WhatResolver = "resolver" // what else the resolver told
+	WhatResolver = "resolver" // what else the resolver reported
 	WhatSuspend  = "suspend"  // it stops handling messages, or goes on
 	WhatShard    = "shard"    // of sharding: coordinators, homes, moves
 	WhatEnded    = "ended"    // its membership

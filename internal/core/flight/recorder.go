@@ -1,4 +1,4 @@
-// Recorder: a node whose inputs are kept in a bounded ring: two stretches, each of which begins with the state of the
+// Recorder: a node with its inputs kept in a bounded ring: two stretches, each of which begins with the state of the
 // node, of which the older one goes when the newer one is full.
 
 // Package flight keeps the inputs of a node in a bounded ring, writes them as a file, and replays them; the state of a
@@ -51,7 +51,7 @@ type recorder struct {
 // question is something that a node asks about peers.
 type question struct {
 	entry byte
-	real  func(peer.ID) bool   // who answers
+	real  func(peer.ID) bool   // the nodes that answer
 	said  map[peer.ID]speaking // in this stretch
 }
 
@@ -70,8 +70,8 @@ type stretch struct {
 	left    uint64        // bytes of contents that were left out
 }
 
-// New returns a node made with cfg, whose inputs are kept in at most that many bytes; zero: none are. lost is told once
-// if the record has to end before the node does.
+// New returns a node made with cfg, with its inputs kept in at most that many bytes; zero: none are. lost is called
+// once if the record has to end before the node does.
 func New(cfg node.Config, bytes int, lost func(error)) *Node {
 	if bytes == 0 {
 		return &Node{Node: node.New(cfg)}
@@ -94,7 +94,7 @@ func New(cfg node.Config, bytes int, lost func(error)) *Node {
 // questionKinds are the entries of the questions, in their order.
 var questionKinds = [3]byte{entryMoves, entryCosts, entryNoState}
 
-// questionsOf returns where a configuration says who answers them.
+// questionsOf returns where a configuration says which nodes answer them.
 func questionsOf(cfg *node.Config) [3]*func(peer.ID) bool {
 	return [3]*func(peer.ID) bool{&cfg.Shard.Moves, &cfg.Shard.Costs, &cfg.Shard.NoStates}
 }

@@ -18,7 +18,8 @@ func Freeze(b []byte, n *node.Node, limit int) ([]byte, error) {
 	return b, nil
 }
 
-// Thaw returns a node that goes on as the one that was frozen did, if it was made with cfg, whose functions it calls.
+// Thaw returns a node that goes on as the one that was frozen did, if it was made with cfg; it calls the functions of
+// cfg.
 func Thaw(cfg node.Config, state []byte) (*node.Node, error) {
 	n, _, err := thaw(cfg, state, false)
 	return n, err

@@ -27,8 +27,8 @@ var (
 	errorType = reflect.TypeFor[error]()
 )
 
-// scratch are types whose values carry nothing from one drained verb to the next: memory that is used again, and what
-// is worked out when somebody asks and follows from the rest. They stay those of the node that is read into.
+// scratch are types with values that carry nothing from one drained verb to the next: memory that is used again, and
+// what is worked out when somebody asks and follows from the rest. They stay those of the node that is read into.
 var scratch = map[string]bool{"members.work": true, "members.coder": true, "members.Intern": true,
 	"node.Effects": true, "node.parts": true, "sbr.Effects": true, "shard.Effects": true,
 	"courier.Effects": true, "watch.Effects": true, "fd.forecast": true, "peer.Arena": true}

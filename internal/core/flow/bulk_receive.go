@@ -45,10 +45,10 @@ type bulkIn struct {
 
 func (m *bulkIn) size() int { return int(m.begin.Size) }
 
-// NewBulkReceiver returns the receiver of the connection that the runtime calls conn, of the peer in whose share its
-// messages are, which takes messages of at most limit bytes, grants window bytes ahead and gives up a message of which
-// nothing came for so long as stall, one that falls behind BulkLeastRate, and one that nobody claims for twice as long.
-// Numbers that are not positive mean the defaults, for limit wire.MaxBulkSize.
+// NewBulkReceiver returns the receiver of the connection that the runtime calls conn, of the peer that its messages are
+// in the share of, which takes messages of at most limit bytes, grants window bytes ahead and gives up a message of
+// which nothing came for so long as stall, one that falls behind BulkLeastRate, and one that nobody claims for twice as
+// long. Numbers that are not positive mean the defaults, for limit wire.MaxBulkSize.
 func NewBulkReceiver(from peer.ID, conn uint64, window, limit int, stall time.Duration, room BulkHolder) *BulkReceiver {
 	if window <= 0 {
 		window = DefaultBulkWindow
@@ -178,7 +178,7 @@ func (r *BulkReceiver) Provide(number uint32, buf []byte) {
 }
 
 // Filled says that n bytes have been read where Chunk pointed, and reports whether the message is whole with them. The
-// sender of a message is told so; a reply is the runtime's to Take at once.
+// sender of a message gets that from here; a reply is the runtime's to Take at once.
 func (r *BulkReceiver) Filled(now time.Duration, number uint32, n int) (whole bool) {
 	r.stats.Bytes += uint64(n)
 	m := r.find(number)

@@ -27,7 +27,7 @@ type BulkHolder interface {
 //
 // A peer has a share: half of the room, or less when more than two peers hold some of it or wait for some, equal parts
 // then. One that holds something gets no more beyond its share, and those behind it in the row are served. So a peer
-// whose messages never come to their end leaves half of the room to others.
+// with messages that never come to their end leaves half of the room to others.
 type BulkRoom struct {
 	Limit   int
 	used    int
@@ -89,7 +89,7 @@ func (r *BulkRoom) Take(from peer.ID, k BulkKey, n int) bool {
 	return false
 }
 
-// next returns the place in the queue of the message whose turn has come and that fits; negative: none.
+// next returns the place in the queue of the message that is next and fits; negative: none.
 func (r *BulkRoom) next() int {
 	r.pass++
 	share := r.Share()
@@ -138,7 +138,7 @@ func (r *BulkRoom) Give(from peer.ID, n int) {
 	r.leave(from)
 }
 
-// Turn returns the message whose turn has come, with n bytes claimed for it. Call it until there is none.
+// Turn returns the message that is next, with n bytes claimed for it. Call it until there is none.
 func (r *BulkRoom) Turn() (from peer.ID, k BulkKey, n int, ok bool) {
 	i := r.next()
 	if i < 0 {

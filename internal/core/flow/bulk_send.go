@@ -73,14 +73,14 @@ type BulkSender struct {
 	number     uint32          // of the newest that began on this connection
 	queue      []*BulkTransfer // not begun, oldest first
 	live       []*BulkTransfer // begun, by number
-	aborts     []uint32        // to be told
-	turn       int             // of live: who sends the next chunk
+	aborts     []uint32        // to be sent
+	turn       int             // of live: which sends the next chunk
 	moved      time.Duration   // when anything moved on the link
 	full       error
 	stats      stats.BulkSent
 }
 
-// NewBulkSender returns a sender to a peer, without a connection, whose frames carry at most chunk bytes, and which
+// NewBulkSender returns a sender to a peer, without a connection. Its frames carry at most chunk bytes, and it
 // gives up a message for which nothing moves for so long as stall. Numbers that are not positive mean the defaults.
 func NewBulkSender(to peer.ID, chunk int, stall time.Duration) *BulkSender {
 	if chunk <= 0 {
@@ -277,7 +277,7 @@ func (s *BulkSender) find(number uint32) (*BulkTransfer, error) {
 	return nil, nil
 }
 
-// remove takes a transfer out of those that have begun. Whose turn it is stays.
+// remove takes a transfer out of those that have begun. The turn stays as it is.
 func (s *BulkSender) remove(x *BulkTransfer) {
 	i := slices.Index(s.live, x)
 	s.live = slices.Delete(s.live, i, i+1)
@@ -313,7 +313,7 @@ func (s *BulkSender) drop(x *BulkTransfer) bool {
 }
 
 // Tick ends what has stalled and appends it to dst: a transfer that has begun and was neither granted more nor taken
-// for so long, or one that waits on a link where nothing moved for so long. One whose receiver has all of it waits for
+// for so long, or one that waits on a link where nothing moved for so long. One that its receiver has all of waits for
 // its envelope, or for its entity, and does not stall.
 func (s *BulkSender) Tick(now time.Duration, dst []*BulkTransfer) []*BulkTransfer {
 	first := len(dst)

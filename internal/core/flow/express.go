@@ -4,7 +4,7 @@ package flow
 
 import "github.com/kith-io/kith/wire"
 
-// express holds markers of moves whose shards have nothing waiting in the link.
+// express holds markers of moves of shards that have nothing waiting in the link.
 type express struct{ next, spare []byte }
 
 // put takes a marker, and reports whether there was room within limit bytes.

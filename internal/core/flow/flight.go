@@ -65,7 +65,7 @@ type Flown struct {
 // hear of it in any order, so what comes first waits for the other. The zero value is empty.
 type InFlight struct {
 	flown []Flown // of which the peer has not said yet what it took
-	taken []Taken // of connections whose end is not known here yet
+	taken []Taken // of connections that are not known here as over yet
 }
 
 // Over notes a connection that is over, and returns how many tells are lost for sure now: exactly those that the peer

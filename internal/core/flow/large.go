@@ -13,7 +13,7 @@ const (
 	LargeMoving LargeState = 1 // its payload is on the way
 	LargeWhole  LargeState = 2 // the receiver has all of it
 	LargeSent   LargeState = 3 // the envelope that stands for it has gone, or has come: an entity has it, or may have it
-	LargeOver   LargeState = 4 // whoever waits for it has been told its end
+	LargeOver   LargeState = 4 // its end has been reported to the goroutine that waits for it
 
 	largeStates = 5
 )

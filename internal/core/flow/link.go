@@ -23,7 +23,7 @@ const (
 	MarkerSize        = 8 + 16    // bytes of a marker frame
 	maxBuffer         = 1<<30 - 1 // largest bound, so that sums of bounds stay in an int everywhere
 	expressBeyond     = 16 << 10  // how far beyond the window markers go: a receiver bears a window and a frame
-	markEvery         = 16 << 10  // bytes between frames whose begin is remembered
+	markEvery         = 16 << 10  // bytes between frames that are remembered by their begin
 )
 
 // Bounds are the bounds of a Link in bytes. Numbers that are not positive mean the defaults.
@@ -31,7 +31,7 @@ type Bounds struct {
 	Buffer int            // gathered and not yet sent; default DefaultLinkBuffer
 	Window int            // sent and not yet consumed; default DefaultWindow
 	Frame  int            // largest frame; default wire.DefaultMaxFrame
-	Memory ringbuf.Source // whose largest buffer is of Most bytes; nil: the collector
+	Memory ringbuf.Source // its largest buffer is of Most bytes; nil: the collector
 }
 
 // Most is the most bytes that a link with these bounds gathers: the buffer, one large frame beyond it, and markers.
@@ -80,7 +80,7 @@ type Link struct {
 	limit int
 	full  error // made once, so that refusing costs no allocation
 
-	// Where frames begin, about every markEvery bytes: cut starts there and not at the front, whose bytes may be cold.
+	// Where frames begin, about every markEvery bytes: cut starts there and not at the front: bytes there may be cold.
 	marks, restMarks []int // offsets into what q gathers, and into what the last swap brought
 	nextMark         int   // offset from which on the next frame is remembered
 	taken            int   // bytes of the last swap that Take has handed out
@@ -90,7 +90,7 @@ type Link struct {
 	sent, consumed   int64 // running totals of this connection
 	generation       uint32
 	up               bool
-	refused          bool // a Reserve was refused and Roomy has not told yet
+	refused          bool // a Reserve was refused and Roomy has not reported yet
 	timed, restTimed bool // Ready has something to do with what q gathers, with the rest
 	stats            LinkStats
 	tally            tally

@@ -29,8 +29,8 @@ func FullEntity(t route.TypeID, n route.ShardID, hash uint64) wire.Full {
 // ErrBadPressure is returned for what no honest receiver says: more than MaxPressed entities, or a bound that is none.
 var ErrBadPressure = errors.New("flow: impossible pressure")
 
-// FullSet is the receiver's end: what is full of what the sender of one data connection waits for, and what of that
-// it has been told. Both are kept apart: however often an entity fills and empties before anything is written, at most
+// FullSet is the receiver's end: what is full of what the sender of one data connection waits for, and what of that it
+// knows. Both are kept apart: however often an entity fills and empties before anything is written, at most
 // one frame is written of it. The zero value has nothing to say. It is not safe for concurrent use.
 type FullSet struct {
 	at      map[wire.Full]*pressing
@@ -40,11 +40,11 @@ type FullSet struct {
 type pressing struct {
 	limit  int
 	full   bool // so it is
-	said   bool // so the sender was told
+	said   bool // so the sender knows it
 	listed bool // in changed
 }
 
-// Full notes that something is full whose bound is limit, and reports whether that is news: if so, the caller says Full
+// Full notes that something with the bound limit is full, and reports whether that is news: if so, the caller says Full
 // to the sender, and Room later. An entity beyond MaxPressed is no news; its next message says it again.
 func (p *FullSet) Full(f wire.Full, limit int) (news bool) {
 	e := p.at[f]
@@ -138,7 +138,7 @@ type FullByPeer struct {
 	some [64]uint16 // what is full that concerns the shards of a number modulo 64; the whole node concerns all
 }
 
-// May reports whether an entity of a shard may be full, in a few instructions: who sends to others than those that are
+// May reports whether an entity of a shard may be full, in a few instructions: a sender to others than those that are
 // full pays for nothing more, but for one shard in 64.
 func (p *FullByPeer) May(n route.ShardID) bool { return p.some[n%64] != 0 }
 

@@ -20,7 +20,7 @@ type State uint8
 // The states of a slot. Only Local and Remote are open; in the others messages park.
 const (
 	Unknown  State = 0 // nobody asked for the home yet
-	Asking   State = 1 // Want told the runtime to ask for the home, and messages wait for it
+	Asking   State = 1 // Want made the runtime ask for the home, and messages wait for it
 	Local    State = 2 // the shard lives on this node
 	Remote   State = 3 // it lives at Home
 	Draining State = 4 // the home is known, but parked messages go first
@@ -245,8 +245,8 @@ func (s *Slot) Reset() bool {
 	return true
 }
 
-// Leave makes the home unknown because the shard moves: until the slot is told more, by Resolve or Reset, nothing that
-// waits is failed for having waited too long, and then its time limit begins anew.
+// Leave makes the home unknown because the shard moves: until the slot gets to know more, by Resolve or Reset, nothing
+// that waits is failed for having waited too long, and then its time limit begins anew.
 func (s *Slot) Leave() {
 	s.Reset()
 	s.moves = true
@@ -262,7 +262,7 @@ func (s *Slot) Next() (deadline time.Duration, ok bool) {
 	return max(s.least, time.Duration(binary.LittleEndian.Uint64(s.queue.Peek()))), true
 }
 
-// Expire fails every message whose time is over, oldest first, and returns how many: fail gets the whole frame, valid
+// Expire fails every message that is overdue, oldest first, and returns how many: fail gets the whole frame, valid
 // during the call, and answers it if it is an ask.
 func (s *Slot) Expire(now time.Duration, fail func(frame []byte)) int {
 	if s.moves && s.queue != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Ack is the answer of an acceptor that takes the connection: the version that both will speak, who it is, and its
+// Ack is the answer of an acceptor that takes the connection: the version that both will speak, its identity, and its
 // cluster (zero: not known yet).
 //
 //	id of the acceptor, u64 cluster id, u64 birth, u16 version chosen, then a tail as in the hello

@@ -1,4 +1,4 @@
-// Bonds: who may speak for an incarnation: the node that has its certificate's name, and says its token.
+// Bonds: which process may speak for an incarnation: the node that has its certificate's name, and says its token.
 
 package hello
 
@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// bondFor is how long nobody else may come in the name of a node whose connections have broken: it will be back.
+// bondFor is how long no other may come in the name of a node after its connections broke: it will be back.
 const bondFor = time.Minute
 
 // Secret is what a node makes its tokens of: 32 random bytes that it draws when it starts and tells nobody.
@@ -35,7 +35,7 @@ func IsContact(lane wire.Lane, number uint16) bool { return lane == wire.LaneCon
 // Succeeds reports whether a hello's connection takes the place of one of the same lane and number.
 func (h *Hello) Succeeds(generation uint32) bool { return h.Generation > generation }
 
-// Bond is who speaks for a peer's incarnation, as far as this node has seen. With TLS it is bound to the name in its
+// Bond is what a peer's incarnation is bound to, as far as this node has seen. With TLS it is bound to the name in its
 // certificate, which survives renewal; and, with TLS or without, to a token that its node says to this one alone. The
 // zero value is bound to nobody.
 type Bond struct {
@@ -62,8 +62,8 @@ func (b *Bond) Admits(h *Hello, name string, stands bool, now time.Duration) *Re
 	return nil
 }
 
-// Bind notes who speaks for the incarnation from now on: a hello that was let in. named says that name is that of a
-// certificate.
+// Bind notes the node that speaks for the incarnation from now on: its hello was let in. named says that name is that
+// of a certificate.
 func (b *Bond) Bind(h *Hello, name string, named bool) {
 	if !IsContact(h.Lane, h.Number) {
 		b.token = h.Token

@@ -33,16 +33,16 @@ const maxGeneration = 1 << 31
 // maxTail bounds what later versions may put behind a hello or its answer.
 const maxTail = 1024
 
-// Hello is what a dialler says of itself and of whom it means.
+// Hello is what a dialler says of itself and of the node that it means.
 //
 //	"KITH", u16 newest and u16 oldest wire version that the dialler speaks,
 //	u8 lane, u16 number, u32 generation, u32 window, u64 cluster id, u64 birth,
-//	string cluster name, id of the dialler, address dialled, u64 incarnation meant (0: whoever),
+//	string cluster name, id of the dialler, address dialled, u64 incarnation meant (0: any),
 //	varint number of settings, then key and value of each, then a tail: a string (since version 3: its fields, each a
 //	u8 number and a string; a reader skips those that it does not know)
 //
 // The layout holds for every version from 2 on: what a later one adds goes into the tail, which an older reader skips.
-// Version 1 has neither the oldest version nor the tail; a hello whose newest version is 1 is laid out like that.
+// Version 1 has neither the oldest version nor the tail; a hello with 1 as its newest version is laid out like that.
 type Hello struct {
 	Versions   wire.Versions
 	Lane       wire.Lane
@@ -70,8 +70,8 @@ const (
 	fieldRenews = 2
 )
 
-// TailSince is the wire version since which the tail of a hello has fields: an acceptor of an earlier one is not told
-// what a connection follows.
+// TailSince is the wire version since which the tail of a hello has fields: an acceptor of an earlier one does not
+// learn what a connection follows.
 const TailSince = 3
 
 // appendTail appends the tail of a hello.

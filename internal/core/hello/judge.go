@@ -44,7 +44,7 @@ type Acceptor struct {
 	Self      peer.ID
 	Name      string // of the cluster
 	ClusterID uint64 // zero: not known yet
-	Birth     uint64 // of the cluster, told beside its id; zero: not known yet
+	Birth     uint64 // of the cluster, said beside its id; zero: not known yet
 	Speaks    wire.Versions
 	Terms     []Term
 	Window    int // largest that a dialler may have, bytes

@@ -71,7 +71,7 @@ func (r Refusal) ForGood() bool {
 // RefusedError is a refused hello. Key names what differs (for a setting, its key), Theirs is the acceptor's value and
 // Ours the dialler's, both as text.
 type RefusedError struct {
-	Peer   peer.ID // who was dialled
+	Peer   peer.ID // the node that was dialled
 	Reason Refusal
 	Key    string
 	Ours   string // the dialler's value

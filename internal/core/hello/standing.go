@@ -14,7 +14,7 @@ import (
 // untold stands in a refusal for a value that its reader may not know.
 const untold = "another"
 
-// removedText is what a refusal calls one who was removed; behind it stands the standing, if there is one.
+// removedText is what a refusal calls a removed node; behind it stands the standing, if there is one.
 const removedText = "removed"
 
 // Standing is how many working members an acceptor's cluster has, and the address of the lowest of them; the zero value
@@ -30,8 +30,8 @@ func Removed(id peer.ID) *RefusedError {
 }
 
 // Told is e as a dialler of those versions hears it; e stays as it is. proven says that the dialler's certificate is
-// one of the cluster's. Who has proved nothing may be anybody: neither the name of the cluster nor an incarnation is
-// told to one who named another.
+// one of the cluster's. A dialler that has proved nothing may be any process: if it named another cluster or
+// incarnation, it does not learn ours.
 func (e *RefusedError) Told(to wire.Versions, proven bool, s Standing) *RefusedError {
 	told := *e
 	switch e.Reason {

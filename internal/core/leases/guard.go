@@ -8,13 +8,13 @@ import "time"
 // the Holder is stuck: the entity must not live on only because of that (SHD-12). The zero value guards nothing. Its
 // owner keeps its verbs, and what follows from them, in one order.
 type Guard struct {
-	until time.Duration // zero: it is not held, or its end has been told
-	ended bool          // it has been told, and Follow was not called since
+	until time.Duration // zero: it is not held, or its end has been reported
+	ended bool          // it has been reported, and Follow was not called since
 }
 
 // Follow takes over until when the lease counts as held: Holder.Valid, after each of its verbs; zero: it is not held.
-// It reports whether Tick has told the end of a lease that the Holder has held all the time, for it was confirmed at
-// the last moment: the entity may live again.
+// It reports whether Tick has reported the end of a lease that the Holder has held all the time, for it was confirmed
+// at the last moment: the entity may live again.
 func (g *Guard) Follow(until time.Duration) (again bool) {
 	again = g.ended && until != 0
 	g.until, g.ended = until, false

@@ -43,11 +43,11 @@ type Result struct {
 type Effects struct {
 	Withhold, Permit bool          // the entity must not live, or may; never both
 	Op               *Op           // a call to make
-	Freed            []route.Fence // ownerships of which End was told, and that hold no lease as far as is known
+	Freed            []route.Fence // ownerships of which End was reported, and that hold no lease as far as is known
 	Events           []Event
 }
 
-// gift is an ownership whose lease is to be given back.
+// gift is an ownership with a lease that is to be given back.
 type gift struct {
 	fence   route.Fence
 	at      time.Duration // of the next attempt

@@ -1,4 +1,4 @@
-// Status: what readers are told of a lease.
+// Status: what readers see of a lease.
 
 package leases
 
@@ -49,7 +49,7 @@ type Counts struct {
 	Refused  uint64 // answers that another has it
 	Failed   uint64 // calls that ended with an error, or had no answer in time
 	Lost     uint64 // times that it was lost while it was held
-	Dropped  uint64 // ownerships whose lease was not given back, since too many waited for that
+	Dropped  uint64 // ownerships with a lease that was not given back, since too many waited for that
 }
 
 // Valid returns until when the lease counts as held; zero: it is not.
@@ -60,7 +60,7 @@ func (h *Holder) Valid() time.Duration {
 	return h.valid
 }
 
-// Owed returns the ownerships whose lease may be theirs in the store: that of what lives here, and those that are to be
+// Owed returns the ownerships that may hold their lease in the store: that of what lives here, and those that are to be
 // given back.
 func (h *Holder) Owed() (list []route.Fence) {
 	for i := range h.give {
@@ -78,7 +78,7 @@ type Status struct {
 	Fence  route.Fence
 	Since  time.Duration
 	Why    string
-	Giving int // ownerships whose lease is to be given back
+	Giving int // ownerships with a lease that is to be given back
 	Counts
 }
 

@@ -1,4 +1,4 @@
-// Cancels: asks whose askers have given up, found by the contexts of their handlers.
+// Cancels: asks that their askers have given up, found by the contexts of their handlers.
 
 package lifetime
 
@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// Asked names an ask: who asked, and the number that it has there.
+// Asked names an ask: the node that asked, and the number that it has there.
 type Asked struct {
 	From   peer.ID
 	Number uint64
@@ -25,7 +25,7 @@ const (
 	MaxGiven = 1 << 16 // contexts that can be cancelled at once; further ones end with their time alone
 )
 
-// sweepRest is how long nobody looks again for contexts whose time is over while there is no room: one is over at any
+// sweepRest is how long nobody looks again for expired contexts while there is no room: one is over at any
 // moment, and a look at all of them under the lock for each would hold up every handler that asks for its context.
 const sweepRest = time.Second
 
@@ -34,7 +34,7 @@ const sweepRest = time.Second
 type Cancels struct {
 	mu      sync.Mutex
 	given   map[Asked]given
-	sweepAt int           // contexts at which those whose time is over are looked for
+	sweepAt int           // contexts at which expired ones are looked for
 	due     time.Duration // until when they are not looked for again while there is no room
 	early   map[Asked]struct{}
 	order   []Asked // of early, as a ring once it is full
@@ -63,7 +63,7 @@ type askContext struct {
 	end    context.CancelCauseFunc
 }
 
-// Err is that of the parent, whose own may tell a deadline from another end, unless the ask was cancelled first.
+// Err is that of the parent, which may tell a deadline from another end, unless the ask was cancelled first.
 func (c *askContext) Err() error {
 	err := c.Context.Err()
 	if err != nil && context.Cause(c.Context) != route.ErrAskCancelled {
@@ -74,7 +74,7 @@ func (c *askContext) Err() error {
 	return err
 }
 
-// Context returns the context of the handler of an ask whose time is over at limit: one that ends with that of parent,
+// Context returns the context of the handler of an ask that expires at limit: one that ends with that of parent,
 // or when the ask is cancelled. It is the same for each call, until that has ended for another reason. Without a limit
 // it is the parent's: nothing would tell when it is needed no more. count, if not nil, counts those that are cancelled.
 func (c *Cancels) Context(ask Asked, now, limit time.Duration, count *atomic.Uint64,
@@ -132,7 +132,7 @@ func (c *Cancels) keep(ask Asked, g given, now time.Duration) bool {
 	return true
 }
 
-// Cancel ends the context of a handler whose asker has given up; if there is none yet, the next one has ended. It
+// Cancel ends the context of a handler when its asker has given up; if there is none yet, the next one has ended. It
 // reports whether one was ended. Nobody waits for an answer to an ask that is cancelled; one that is not known here, or
 // was answered, or is cancelled again, is nobody else's: no number is used twice.
 func (c *Cancels) Cancel(ask Asked) bool {

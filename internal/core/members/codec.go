@@ -32,8 +32,8 @@ const (
 //	parts:    format 4 only: a table that is not empty, as partition.Append writes it
 //	clock:    count; columns: members, varint counters
 //
-// Identities are an address column (peer.AppendAddrAfter) and a column of u64. An up-number is the zigzag difference
-// to one more than the number before it: those who came up together in order are zeros. A member is its position in
+// Identities are an address column (peer.AppendAddrAfter) and a column of u64. An up-number is the zigzag difference to
+// one more than the number before it: members that came up together in order are zeros. A member is its position in
 // the list, as the distance to the next after the one before it in the same list: a full clock is all zeros. A
 // record's age is the row's version minus the one since which it stands. A verdict is u8 cause and the decider's
 // position plus one, zero for none. Columns of like values lie together because gzip finds them there.

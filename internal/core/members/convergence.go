@@ -1,4 +1,4 @@
-// Convergence: who keeps a node from it, and who accuses those (GOS-3).
+// Convergence: which members keep a node from it, and which observers accuse those (GOS-3).
 
 package members
 
@@ -9,9 +9,9 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// Converged reports whether self can prove that all who count have seen s (GOS-3). Nobody may be unreachable but
-// Down or Exiting members, self (a node never waits because others accuse it) and those in exited, who confirmed that
-// they are done leaving. While no member is Up or Leaving, joining ones must have seen it too, so that the first
+// Converged reports whether self can prove that all members that count have seen s (GOS-3). Nobody may be unreachable
+// but Down or Exiting members, self (a node never waits because others accuse it) and those in exited, which confirmed
+// that they are done leaving. While no member is Up or Leaving, joining ones must have seen it too, so that the first
 // up-number is given once. Up stands for the two states of a full shutdown as well.
 func Converged(s *State, self peer.ID, exited peer.Set) bool {
 	for _, id := range s.Unreachable {
@@ -40,8 +40,8 @@ func Converged(s *State, self peer.ID, exited peer.Set) bool {
 	return true
 }
 
-// Blockers counts who keeps self from convergence, by the rules of Converged, and appends the positions of the first
-// limit of them in the members.
+// Blockers counts the members that keep self from convergence, by the rules of Converged, and appends the positions of
+// the first limit of them in the members.
 func Blockers(s *State, self peer.ID, limit int, into []int) (list []int, count int) {
 	first := !slices.ContainsFunc(s.Members, func(m cluster.Member) bool { return m.Status.Counts() })
 	for i := range s.Members {
@@ -59,7 +59,7 @@ func Blockers(s *State, self peer.ID, limit int, into []int) (list []int, count 
 	return into, count
 }
 
-// Accusers returns who of those that are not Down holds id unreachable.
+// Accusers returns the observers that are not Down and hold id unreachable.
 func (s *State) Accusers(id peer.ID) (out peer.Set) {
 	for _, r := range s.Reach {
 		if _, ok := r.find(id); ok && s.Status(r.observer) != cluster.Down {

@@ -1,4 +1,4 @@
-// Delta: what makes one version out of another, for those who hold exactly that other one (GOS-4, GOS-8).
+// Delta: what makes one version out of another, for nodes that hold exactly that other one (GOS-4, GOS-8).
 
 package members
 
@@ -15,7 +15,7 @@ import (
 
 // appendDelta appends what turns from into to, two versions of one cluster, and reports whether that can be said: not
 // when a member changed its roles or application version, which members never do. Positions are distances, as in the
-// core; "in from" and "in to" say in whose lists.
+// core; "in from" and "in to" say in which version's lists.
 //
 //	varint highest up-number; varint prunings, if any: u64 digest pruned from
 //	members: gone (count, positions in from); changed (count, then each: position in from, u8 status, varint
@@ -198,7 +198,7 @@ func appendVerdict(b []byte, s cluster.Status, cause cluster.Cause, by peer.ID) 
 }
 
 // readDelta reads what appendDelta wrote and returns what it makes of from, sealed. It checks what must hold for the
-// reading; whether the result is a sound version is told by its digest alone, which the caller compares.
+// reading; whether the result is a sound version shows by its digest alone, which the caller compares.
 func (w *work) readDelta(kind wire.Kind, from *Version, b []byte) (*Version, error) {
 	r := wire.NewReader(kind, b)
 	v := &Version{Cluster: from.Cluster, Birth: from.Birth, HighestUp: readUpNumber(&r)}

@@ -27,7 +27,7 @@ func sameProfile(a, b *cluster.Member) bool {
 	return sameSlice(a.Roles, b.Roles) && a.AppVersion == b.AppVersion
 }
 
-// dictionary holds all roles, all profiles, and those who downed somebody, each sorted.
+// dictionary holds all roles, all profiles, and the members that downed another, each sorted.
 type dictionary struct {
 	roles    []string
 	profiles []profile
@@ -154,7 +154,7 @@ func ReadStrings(r *wire.Reader, limit, size int) []string {
 	return list
 }
 
-// appendVerdict appends why a member is Down and who decided it; nothing for any other status.
+// appendVerdict appends why a member is Down and which member decided it; nothing for any other status.
 func (d *dictionary) appendVerdict(b []byte, status cluster.Status, cause cluster.Cause, by peer.ID) []byte {
 	if status != cluster.Down {
 		return b

@@ -11,7 +11,7 @@ const PastVersions = 8
 type History struct {
 	past [PastVersions]*Version // a ring
 	next int
-	Base *Version // what those who have not heard of the present change most probably hold; nil when unknown
+	Base *Version // what nodes that have not heard of the present change most probably hold; nil when unknown
 }
 
 // Push remembers a version that gives way to another. untold says that its own push has not gone out yet.

@@ -13,8 +13,8 @@ import (
 var ErrLaw = errors.New("membership: a law of the state is broken")
 
 // Laws demands of three states of one cluster what every run must keep: the merge is commutative, associative and
-// idempotent, takes nobody back and loses nobody but through a tombstone; one clock names one content; who has seen is
-// a member. It costs several merges.
+// idempotent, takes no member back and loses none but through a tombstone; one clock names one content; only members
+// have seen. It costs several merges.
 func Laws(a, b, c *State) error {
 	for _, s := range [...]*State{a, b, c} {
 		if s.Seen.Len() != len(s.Members) || s.Seen.Count() > len(s.Members) {

@@ -31,9 +31,9 @@ type sealed struct {
 	view    cluster.View
 }
 
-// mergeStates joins two versions of one cluster's state: tombstones unite and decide who is no member; members, rows
-// and clock entries join one by one. It is commutative, associative and idempotent, and the result is not older than
-// either (MEM-4). Nobody has seen the result. Lists that equal those of a or b are shared with them.
+// mergeStates joins two versions of one cluster's state: tombstones unite and decide which incarnations are no members;
+// members, rows and clock entries join one by one. It is commutative, associative and idempotent, and the result is not
+// older than either (MEM-4). Nobody has seen the result. Lists that equal those of a or b are shared with them.
 func mergeStates(a, b *State) *State { return new(work).merge(a, b) }
 
 func (w *work) merge(a, b *State) *State {
@@ -87,7 +87,7 @@ func (w *work) stateOf(v *Version) *State {
 }
 
 // mergeMembers joins two records of one incarnation: the status further along the chain, the higher up-number. The
-// number only grows, so a term once used as a coordinator is never undercut by the same member. Of two who downed it
+// number only grows, so a term once used as a coordinator is never undercut by the same member. Of two that downed it
 // at once one is named, everywhere the same.
 func mergeMembers(a, b cluster.Member) cluster.Member {
 	order := cmp.Compare(a.Status.Rank(), b.Status.Rank())
@@ -151,7 +151,7 @@ func mergeTombs(a, b Tombstone) Tombstone {
 	return a
 }
 
-// bury returns the members without those who have a tombstone; the list itself when there are none.
+// bury returns the members without those that have a tombstone; the list itself when there are none.
 func bury(members []cluster.Member, tombs []Tombstone) []cluster.Member {
 	var alive []cluster.Member
 	t := 0

@@ -1,4 +1,5 @@
-// Prunings: versions whose clock was cut short, and how they compare with those that still have the entries (GOS-2).
+// Prunings: versions with a clock that was cut short, and how they compare with those that still have the entries
+// (GOS-2).
 
 package members
 
@@ -42,8 +43,8 @@ func (s *State) PruneEntries(gone peer.Set, by peer.ID) *State {
 	return d.Commit(by)
 }
 
-// unpruned returns s as it is to be compared with newer, whose clock was pruned more often: without the entries that
-// were pruned and have not changed since, if held still knows the version from which they were.
+// unpruned returns s as it is to be compared with newer, if the clock of newer was pruned more often: without the
+// entries that were pruned and have not changed since, if held still knows the version from which they were.
 func (s *State) unpruned(newer *State, held func(gossip.Digest) *Version) *State {
 	if s.Prunes >= newer.Prunes {
 		return s

@@ -1,4 +1,5 @@
-// Reachability: who holds whom unreachable, one row per observer, changed by that observer alone (FD-3).
+// Reachability: which observer holds which subject unreachable, one row per observer, changed by that observer alone
+// (FD-3).
 
 package members
 
@@ -60,7 +61,7 @@ func (t Reachability) Accuses(observer, subject peer.ID) bool {
 	return ok
 }
 
-// AccusedBy returns whom observer holds unreachable, sorted.
+// AccusedBy returns the subjects that observer holds unreachable, sorted.
 func (t Reachability) AccusedBy(observer peer.ID) []peer.ID {
 	i, ok := t.find(observer)
 	if !ok || len(t[i].records) == 0 {
@@ -73,7 +74,7 @@ func (t Reachability) AccusedBy(observer peer.ID) []peer.ID {
 	return out
 }
 
-// Accusers returns who holds subject unreachable, sorted.
+// Accusers returns the observers that hold subject unreachable, sorted.
 func (t Reachability) Accusers(subject peer.ID) (out peer.Set) {
 	for _, r := range t {
 		if _, ok := r.find(subject); ok {
@@ -211,7 +212,7 @@ func sameRows(x, y *row) (isX, isY bool) {
 	return same, same
 }
 
-// only returns the table without rows of, and records about, those who are no members; the table itself when it has
+// only returns the table without rows of, and records about, those that are no members; the table itself when it has
 // none.
 func (t Reachability) only(member func(peer.ID) bool) Reachability {
 	stranger := func(c record) bool { return !member(c.subject) }
@@ -233,7 +234,7 @@ func (t Reachability) only(member func(peer.ID) bool) Reachability {
 	return out
 }
 
-// subjectsInto returns those whom some observer that counts holds unreachable, sorted, in the memory of into.
+// subjectsInto returns the subjects that some observer that counts holds unreachable, sorted, in the memory of into.
 func (t Reachability) subjectsInto(into peer.Set, counts func(observer peer.ID) bool) peer.Set {
 	for _, r := range t {
 		if len(r.records) > 0 && counts(r.observer) {

@@ -10,20 +10,20 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// Leader returns who leads all members as self sees it; zero when nobody does.
+// Leader returns the leader of all members as self sees it, zero for none.
 func (s *State) Leader(self peer.ID) peer.ID {
 	return cluster.Leader(s.Members, s.Unreachable, self, "")
 }
 
-// Lead returns the next version after one pass of leader actions by self under convergence, and who was removed; nil
-// when there is nothing to do. Removal comes first: Down members that are unreachable or whose address has a new
-// incarnation, which proves the old one dead; Exiting ones that confirmed or are unreachable; self last of all. Each
-// removed member that was never seen Up consumes an up-number, because a leader on the far side of a cut may have
-// given it one, and after a loss so does each one that has none; then joining members get theirs in address order, and
+// Lead returns the next version after one pass of leader actions by self under convergence, and the removed members;
+// nil when there is nothing to do. Removal comes first: Down members that are unreachable or have a new incarnation at
+// their address, which proves the old one dead; Exiting ones that confirmed or are unreachable; self last of all. Each
+// removed member that was never seen Up consumes an up-number, because a leader on the far side of a cut may have given
+// it one, and after a loss so does each one that has none; then joining members get theirs in address order, and
 // leaving ones become exiting, unless the partition table names them, which is then planned. Tombstones for which
-// expired says true are forgotten. While the cluster prepares for a full shutdown nobody is let in, who is Up prepares
-// too, and who prepares becomes ready; without letIn nobody is let in either, nor before all joining members have seen
-// this version.
+// expired says true are forgotten. While the cluster prepares for a full shutdown no member is let in, an Up one
+// prepares too, and one that prepares becomes ready; without letIn none is let in either, nor before all joining
+// members have seen this version.
 func Lead(s *State, self peer.ID, exited peer.Set, expired func(peer.ID) bool, letIn bool) (next *State,
 	removed []cluster.Member) {
 	d := s.Draft()
@@ -44,7 +44,7 @@ func Lead(s *State, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 		}
 		lost = lost || m.Status == cluster.Down
 	}
-	skip := uint32(0) // those who are removed have consumed theirs
+	skip := uint32(0) // those that are removed have consumed theirs
 	if slices.ContainsFunc(s.Members, func(m cluster.Member) bool { return m.Status == cluster.Down }) {
 		skip = d.unheard()
 	}
@@ -65,7 +65,7 @@ func Lead(s *State, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 	return d.Commit(self), removed
 }
 
-// numberOf returns the up-number of a member, 0 for one who has none.
+// numberOf returns the up-number of a member, 0 for one that has none.
 func (s *Version) numberOf(id peer.ID) uint32 {
 	if i := s.Index(id); i >= 0 {
 		return s.Members[i].UpNumber
@@ -83,10 +83,10 @@ func (s *State) WithPartitions(t partition.Table, by peer.ID) *State {
 	return d.Commit(by)
 }
 
-// Orphaned reports whether all who were ever up are Down, as cluster.Orphaned says of a list of members.
+// Orphaned reports whether all that were ever up are Down, as cluster.Orphaned says of a list of members.
 func (s *State) Orphaned() bool { return cluster.Orphaned(s.Members) }
 
-// seenByJoiners reports whether all who have no up-number yet have seen s, besides those who are removed. Convergence
+// seenByJoiners reports whether all that have no up-number yet have seen s, besides those that are removed. Convergence
 // does not wait for them, but numbers must: what a leader gave just before it died may be known only to the joiner that
 // it promoted, and a leader that gives numbers without knowing of it gives the same number to another member.
 func (s *State) seenByJoiners(removed []cluster.Member) bool {
@@ -100,8 +100,8 @@ func (s *State) seenByJoiners(removed []cluster.Member) bool {
 	return true
 }
 
-// unheard returns how many numbers a leader that is Down may have given to members of s without anybody who lives
-// having heard of it: no more than there are members without one, Down ones included, because numbers are given only
+// unheard returns how many numbers a leader that is Down may have given to members of s so that no living member has
+// heard of it: no more than there are members without one, Down ones included, because numbers are given only
 // when all of them have seen the state before.
 func (s *State) unheard() (n uint32) {
 	for i := range s.Members {
@@ -195,7 +195,7 @@ func Weaken(s *State, self peer.ID, letIn bool) *State {
 }
 
 // Deputies appends the positions of the n members after the leader in sorted order, going on at the front behind the
-// last, among those who count; the leader is none, and neither is anybody when nobody leads.
+// last, among those that count; the leader is none of them. Without a leader there are none.
 func (s *State) Deputies(leader peer.ID, n int, into []int) []int {
 	first := s.Index(leader)
 	if first < 0 {

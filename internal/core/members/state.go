@@ -1,4 +1,4 @@
-// State: what is gossiped, one immutable value per version, and who has seen it.
+// State: what is gossiped, one immutable value per version, and which members have seen it.
 
 package members
 
@@ -12,8 +12,8 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// Tombstone remembers a removed incarnation and its last status, Exiting or Down, and for Down who decided that and
-// why. It decides: an incarnation that has one is no member, whatever another state says (MEM-1).
+// Tombstone remembers a removed incarnation and its last status, Exiting or Down, and for Down which member decided
+// that and why. It decides: an incarnation that has one is no member, whatever another state says (MEM-1).
 type Tombstone struct {
 	ID    peer.ID
 	Last  cluster.Status
@@ -32,7 +32,7 @@ type Version struct {
 	Pruned    gossip.Digest    // the version from which it was pruned last
 	Members   []cluster.Member // sorted by id
 	Tombs     []Tombstone      // sorted by id
-	Reach     Reachability     // who holds whom unreachable
+	Reach     Reachability     // which observer holds which subject unreachable
 	meta      metadata
 	Parts     partition.Table // instances and changes of it may name nodes that are no members any more
 	Clock     gossip.Clock    // how many changes of each member it holds
@@ -58,7 +58,8 @@ type kept struct {
 	delta  delta  // the last one that was asked for
 }
 
-// State is a version and what one node knows of who has seen it. Seen bits stand for the version's members.
+// State is a version and, as far as one node knows, which members have seen it. Seen bits stand for the version's
+// members.
 type State struct {
 	*Version
 	Seen  gossip.Seen   // which of the members are known to have seen it
@@ -73,7 +74,7 @@ func NewState(v Version) *State {
 	return &State{Version: &v}
 }
 
-// Index returns the position of a member, -1 for one who is none.
+// Index returns the position of a member, -1 for none.
 func (s *Version) Index(id peer.ID) int {
 	i, ok := slices.BinarySearchFunc(s.Members, id, func(m cluster.Member, id peer.ID) int { return m.ID.Compare(id) })
 	if !ok {
@@ -95,7 +96,7 @@ func (s *Version) indexFrom(i int, id peer.ID) int {
 // Has reports whether id is a member.
 func (s *Version) Has(id peer.ID) bool { return s.Index(id) >= 0 }
 
-// Status returns where id stands; Removed for one who is no member.
+// Status returns where id stands; Removed if it is no member.
 func (s *Version) Status(id peer.ID) cluster.Status {
 	if i := s.Index(id); i >= 0 {
 		return s.Members[i].Status
@@ -247,7 +248,7 @@ func (s *Version) SetStatus(id peer.ID, to cluster.Status) {
 	}
 }
 
-// SetDown marks a member Down and notes who decided it and why. Who is Down stays as it is.
+// SetDown marks a member Down and notes which member decided it and why. A Down member stays as it is.
 func (s *Version) SetDown(id peer.ID, by peer.ID, cause cluster.Cause) {
 	if i := s.Index(id); i >= 0 && s.Members[i].Status.CanBecome(cluster.Down) {
 		m := &s.Members[i]
@@ -255,8 +256,8 @@ func (s *Version) SetDown(id peer.ID, by peer.ID, cause cluster.Cause) {
 	}
 }
 
-// ProveDead writes into a draft that the process of id is dead, as by says: of a member, whom it marks Down, or of one
-// who was removed, so that also those hear of it who have forgotten the member. Of anybody else it says nothing.
+// ProveDead writes into a draft that the process of id is dead, as by says: of a member, which it marks Down, or of one
+// that was removed, so that nodes that have forgotten the member hear of it too. Of any other it says nothing.
 func (s *Version) ProveDead(id peer.ID, by peer.ID) {
 	if i := s.Index(id); i >= 0 {
 		m := &s.Members[i]
@@ -297,13 +298,13 @@ func (s *Version) Remove(id peer.ID) {
 	s.Entomb(t)
 }
 
-// Entomb adds a tombstone for one who has none.
+// Entomb adds a tombstone for an incarnation that has none.
 func (s *Version) Entomb(t Tombstone) {
 	at, _ := slices.BinarySearchFunc(s.Tombs, t.ID, func(t Tombstone, id peer.ID) int { return t.ID.Compare(id) })
 	s.Tombs = slices.Insert(slices.Clone(s.Tombs), at, t)
 }
 
-// Without returns the state without one member, seen by nobody: the last one of a node whose membership is over. No
+// Without returns the state without one member, seen by nobody: the last one of a node when its membership is over. No
 // clock names it, so it is never sent.
 func (s *State) Without(id peer.ID) *State {
 	d := s.Draft()

@@ -17,8 +17,8 @@ type Store struct {
 	pool  *Intern
 }
 
-// NewStore returns a store that gzips states from above bytes on; with a pool, the memory of that pool, whose stores
-// must all have one above.
+// NewStore returns a store that gzips states from above bytes on; with a pool, it shares the pool's memory, and all
+// stores of the pool must have the same above.
 func NewStore(above int, pool *Intern) *Store {
 	s := &Store{work: &work{}, coder: &coder{}, pool: pool}
 	if pool != nil {
@@ -31,7 +31,7 @@ func NewStore(above int, pool *Intern) *Store {
 }
 
 // NewerOrMerged decides between the local and a received state of one cluster: the one that is newer, with what held
-// knows of versions whose clock was pruned since, or else their join.
+// knows of versions with a clock that was pruned since, or else their join.
 func (s *Store) NewerOrMerged(local, remote *State, held func(gossip.Digest) *Version) (*State, Outcome) {
 	ours, theirs := local.unpruned(remote, held), remote.unpruned(local, held)
 	next, how := s.work.newerOrMerged(ours, theirs)

@@ -1,4 +1,4 @@
-// Courier: which mail goes out numbered, who counts as a peer, and what becomes of one that acknowledges nothing
+// Courier: which mail goes out numbered, which nodes count as peers, and what becomes of one that acknowledges nothing
 // (FD-4).
 
 package node
@@ -47,8 +47,8 @@ var (
 	ErrNoPeer = courier.ErrNoPeer
 )
 
-// NoticeAgain reports whether a notice that Do did not take is to be posted again: it found no room, or is for one
-// whose messages are taken here (known) and that is no member yet.
+// NoticeAgain reports whether a notice that Do did not take is to be posted again: it found no room, or is for one that
+// is no member yet but has its messages taken here (known).
 func NoticeAgain(err error, member, known bool) bool {
 	return errors.Is(err, ErrNoRoom) || err != nil && !member && known
 }
@@ -111,7 +111,8 @@ func (n *Node) post(mail *peer.Mail) {
 		n.out.Mail = append(n.out.Mail, *mail)
 		return
 	}
-	// What finds no room is told once and counted, and its machine says it again; to one who is gone there is no way.
+	// What finds no room is reported once and counted, and its machine says it again; to a node that is gone there is no
+	// way.
 	_ = n.courier.Do(n.now, courier.PostCommand{Mail: *mail})
 }
 

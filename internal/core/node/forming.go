@@ -4,7 +4,7 @@ package node
 
 import "github.com/kith-io/kith/membership"
 
-// forming is the configuration of the membership machine, which is told what the resolver bears.
+// forming is the configuration of the membership machine, with what the resolver bears.
 func (c Config) forming() membership.Config {
 	m := c.Membership
 	if m.MayMiss == nil {
@@ -26,8 +26,8 @@ func (c Config) forming() membership.Config {
 // so without it. So fewer than a quarter may be missing. Under every other strategy, and without a resolver, one alone
 // may live on.
 //
-// Under these two strategies, too, fewer may live on when those who went were indirectly connected, for they counted as
-// reachable. This does not bear that; they remember who lives on (membership.Record.After).
+// Under these two strategies, too, fewer may live on when the lost members were indirectly connected, for they counted
+// as reachable. This does not bear that; the others remember which members live on (membership.Record.After).
 func (c Config) MayMiss(members int) int {
 	switch c.Resolver.Strategy {
 	case ResolverKeepMajority:

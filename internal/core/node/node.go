@@ -116,7 +116,7 @@ func (n *Node) Tick(now time.Duration) {
 }
 
 // Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed, but that a segment
-// whose content was nonsense has been delivered.
+// has been delivered, also if its content was nonsense.
 func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	n.step(now)
 	err := n.handle(now, arrived, from, kind, body)
@@ -129,7 +129,7 @@ func (n *Node) handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 	case wire.OwnerMembership:
 		if (n.suspension.on || n.resolver.Stray(n.now)) &&
 			(kind == wire.KindJoinProbe || kind == wire.KindJoin || kind == wire.KindFormAsk) {
-			return nil // who does not know whether it is a member still, or what of, speaks for no cluster
+			return nil // a node that does not know whether it is still a member, or of what, speaks for no cluster
 		}
 		return n.members.Handle(now, arrived, from, kind, body)
 	case wire.OwnerShard:

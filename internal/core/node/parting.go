@@ -1,4 +1,4 @@
-// LeftGracefully: members that go in order, whose last answers are waited for.
+// LeftGracefully: members that leave in order; their last answers are waited for.
 
 package node
 

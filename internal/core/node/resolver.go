@@ -23,7 +23,7 @@ type (
 	LeaseOp = sbr.LeaseOp
 	// LeaseResult answers a LeaseOp.
 	LeaseResult = sbr.LeaseResult
-	// OlderCommand names a member whose build counts those who leave otherwise.
+	// OlderCommand names a member with a build that counts leaving members otherwise.
 	OlderCommand = sbr.OlderCommand
 )
 
@@ -38,8 +38,8 @@ const (
 	ResolverOff            = sbr.Off
 )
 
-// resolver is the configuration of the resolver: how long a silence may be, and who watches whom, is for the detectors
-// to say.
+// resolver is the configuration of the resolver: how long a silence may be, and which node watches which, is for the
+// detectors to say.
 func (c Config) resolver() Resolver {
 	r := c.Resolver
 	r.Silence, r.WatchedBy = c.Membership.SilenceBound(), c.Membership.WithDefaults().MonitoredBy
@@ -79,8 +79,8 @@ func (n *Node) decide() {
 	n.show()
 }
 
-// bind tells the resolver, a few times in each heartbeat interval, who has not answered for too long. A node that was
-// suspended for a sleep waits for the word of others, and has heard nobody when it comes.
+// bind tells the resolver, a few times in each heartbeat interval, which members have not answered for too long. A node
+// that was suspended for a sleep waits for the word of others, and has heard no member when it comes.
 func (n *Node) bind() {
 	s := &n.suspension
 	switch {
@@ -93,8 +93,8 @@ func (n *Node) bind() {
 	}
 }
 
-// show gives the resolver the newest view, and who of those it watches has seen the state of it. Who is in contact
-// while others do not hear it this node has to hear itself.
+// show gives the resolver the newest view, and which of the members it watches have seen the state of it. This node
+// itself has to hear a member that is in contact while others do not hear it.
 func (n *Node) show() {
 	if v := n.fresh(); v != nil {
 		// Never refused.

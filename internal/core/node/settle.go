@@ -41,8 +41,8 @@ type Effects struct {
 	Notices        []Received      // what other runtimes tell this one, in their order
 	Untold         []peer.Mail     // notices to others that may not have come there, and will not be sent again
 
-	// Of watches, after Routes: what hosts are to look at, then nodes that watch nothing here any more, then what entities
-	// here are told.
+	// Of watches, after Routes: what hosts are to look at, then nodes that watch nothing here any more, then ends for
+	// entities here.
 	Looks []watch.Look
 	Gone  []peer.ID
 	Told  []watch.Told
@@ -81,9 +81,9 @@ type parts struct {
 	watches  watch.Effects
 }
 
-// settle ends a verb. A new view goes to the resolver and then to sharding, whose deadlines are handled afterwards when
-// the verb was a Tick. Whom the resolver downs is downed in the same step, and once sharding has given everything back
-// the member leaves.
+// settle ends a verb. A new view goes to the resolver and then to sharding; sharding's deadlines are handled afterwards
+// when the verb was a Tick. A member that the resolver downs is downed in the same step, and once sharding has given
+// everything back the member leaves.
 func (n *Node) settle(ticked bool) {
 	n.decide()
 	if s := n.resolver.Peek().Suspend; s != nil {
@@ -119,7 +119,7 @@ func (n *Node) fresh() *membership.View {
 	return n.out.View
 }
 
-// feed shows a new view to the courier and to sharding, and whose processes are proven dead with it. The view alone
+// feed shows a new view to the courier and to sharding, and with it the processes that are proven dead. The view alone
 // would not do: a member may be downed and removed in one step.
 func (n *Node) feed() {
 	v, died := n.fresh(), n.members.Peek().Died

@@ -1,13 +1,13 @@
 // Suspension: when a node must stop handling user messages, and what lets it go on.
 //
-// Two things suspend a node: its resolver, which decided that this side loses, and its own sleep. A node whose last
-// step is older than half the takeover time (a stopped process, a paused machine, a control loop that hung) cannot know
+// Two things suspend a node: its resolver, which decided that this side loses, and its own sleep. A node with a last
+// step older than half the takeover time (a stopped process, a paused machine, a control loop that hung) cannot know
 // whether others have removed it meanwhile and given its shards away. Neither a fresh step nor a fresh look at its own
-// view lifts the suspension; only the word of others does, asked for afterwards (shard/confirm.go). When nobody is left
-// who could give it, because all others are Down or gone, it depends on who has decided that. If this node has, by its
-// resolver or its operator, it has looked for them after its sleep and goes on. If others have, and it slept for the
-// takeover time, it ends: these may have ended while it slept, started again, and formed the next cluster, which takes
-// the owners of this one for stopped by then. What lay in its sockets tells it of their end only.
+// view lifts the suspension; only the word of others does, asked for afterwards (shard/confirm.go). When no member is
+// left that could give it, because all others are Down or gone, it depends on which node decided that. If this one did,
+// by its resolver or its operator, it has looked for them after its sleep and goes on. If others have, and it slept for
+// the takeover time, it ends: these may have ended while it slept, started again, and formed the next cluster, which
+// takes the owners of this one for stopped by then. What lay in its sockets tells it of their end only.
 
 package node
 
@@ -24,7 +24,7 @@ import (
 type suspension struct {
 	limit    time.Duration // a step that is older makes the node suspend itself
 	nap      time.Duration // a step that is older makes what is known of others old news
-	bindAt   time.Duration // when it is looked at again who has not answered for too long
+	bindAt   time.Duration // when to look again for members that have not answered for too long
 	last     time.Duration // the last step
 	member   bool          // this node is a member and not Down in its own view
 	alone    bool          // and nobody else is

@@ -42,7 +42,7 @@ func ParkTimeFor(takeover time.Duration) time.Duration {
 	return max(leastParkTime, takeover+parkMargin)
 }
 
-// ExitLimit returns the longest ExitTimeout: a leaver whose time was over hosts until it ends, and when it is cut off
+// ExitLimit returns the longest ExitTimeout: a leaver that ran out of time hosts until it ends, and when it is cut off
 // while it exits it is removed at once; it must have ended before its shards live elsewhere.
 func (c Config) ExitLimit() time.Duration {
 	t := c.Takeover(1)

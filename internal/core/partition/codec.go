@@ -1,4 +1,4 @@
-// Codec: a table as bytes for those who hold the same members, which are ordinals there and identities here (PRT-1).
+// Codec: a table as bytes for nodes that hold the same members, which are ordinals there and identities here (PRT-1).
 
 package partition
 
@@ -24,16 +24,16 @@ const (
 // Append appends a table: a varint count of paths, then each in order,
 //
 //	varint how many bytes its path begins with as the one before it; the rest of the path as string
-//	u8 flags: 1 deleted, 2 role, 4 hint, 8 move, 16 placed; varint version; member who defined it
+//	u8 flags: 1 deleted, 2 role, 4 hint, 8 move, 16 placed; varint version; member that defined it
 //	u8 kind of count; varint N; scaled: varint most, varint load; u8 hand-off
 //	role: string; hint: varint; move: varint slot, member
 //	placed: varint epoch; varint up-number of the writer; varint wanted; u8 hand-off in force; varint heeded
-//	        count of slots, then each: member; count of changes, then each: varint slot, member whom to,
+//	        count of slots, then each: member; count of changes, then each: varint slot, the new member,
 //	        varint what it is before the epoch times two, plus one when complete, varint up-number of its writer
 //
 // A member is its ordinal in the sorted members plus one, zero for none; one more than all members, and its id, for one
-// who is none of them (any more). A hand-off is the old option, plus four times the new, plus eight times the late one.
-// Nothing defined is one byte.
+// that is none of them (any more). A hand-off is the old option, plus four times the new, plus eight times the late
+// one. Nothing defined is one byte.
 func Append(b []byte, t Table, members []cluster.Member) []byte {
 	b = wire.AppendUvarint(b, uint64(len(t)))
 	last := ""
@@ -44,7 +44,7 @@ func Append(b []byte, t Table, members []cluster.Member) []byte {
 	return b
 }
 
-// AppendOne appends one partition behind the one whose path is last.
+// AppendOne appends one partition behind the one with the path last.
 func AppendOne(b []byte, p *cluster.Partition, last string, members []cluster.Member) []byte {
 	shared := 0
 	for shared < min(len(last), len(p.Path)) && last[shared] == p.Path[shared] {
@@ -163,7 +163,7 @@ func readNumber(r *wire.Reader, most uint64) uint64 {
 	return v
 }
 
-// ReadOne reads one partition behind the one whose path is last. After an error the result is of no use.
+// ReadOne reads one partition behind the one with the path last. After an error the result is of no use.
 func ReadOne(r *wire.Reader, last string, members []cluster.Member) (p cluster.Partition) {
 	shared := readNumber(r, uint64(len(last)))
 	p.Path = last[:shared] + r.String(cluster.MaxPartitionPath-int(shared))

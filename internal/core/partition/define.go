@@ -152,7 +152,7 @@ func (t Table) Define(d cluster.PartitionDefinition, by peer.ID) (Table, error) 
 	return t.put(i, true, p), nil
 }
 
-// stamp makes p, whose definition was changed, the next version of it. It is false when there is none.
+// stamp makes p, which has a changed definition, the next version of it. It is false when there is none.
 func stamp(p *cluster.Partition, by peer.ID) bool {
 	if p.Version >= MaxVersion {
 		return false

@@ -20,10 +20,10 @@ func (p *planner) even() {
 	}
 }
 
-// improve makes one such move, and reports whether there was one. Who cannot be reached from a member with more, cannot
-// help one with fewer, so all searches together look at each member once.
+// improve makes one such move, and reports whether there was one. A member that cannot be reached from one with more
+// cannot help one with fewer, so all searches together look at each member once.
 func (p *planner) improve() bool {
-	at := make([]int, len(p.fresh)) // who hosts it
+	at := make([]int, len(p.fresh)) // its host
 	var from []int
 	for k := range p.fresh {
 		at[k] = p.hostOf(p.fresh[k])

@@ -14,10 +14,10 @@ import (
 // is sorted, as in a state. load says what a partition carries, for CountScaled; nil: what its hint says. It does in
 // this order, for all paths:
 //
-// Changes that are complete enter the table. One whose old node is gone needs no hand-off; one whose new node is gone,
-// or leaves, is given up, and another node is found below. Instances of members that are gone leave their slot empty.
-// Where nothing is pending, the definition comes into force, and slots beyond what is wanted end, the last first.
-// Instances of those that leave, or have lost the role, are handed over. Empty slots are filled, the first
+// Changes that are complete enter the table. One with an old node that is gone needs no hand-off; one with a new node
+// that is gone, or leaves, is given up, and another node is found below. Instances of members that are gone leave their
+// slot empty. Where nothing is pending, the definition comes into force, and slots beyond what is wanted end, the last
+// first. Instances of those that leave, or have lost the role, are handed over. Empty slots are filled, the first
 // first, without a hand-off, for nobody is there to hand over. Last a move that a programmer asked for.
 //
 // The node is the one with the fewest instances of all partitions among those that may, and of these the first in
@@ -57,7 +57,7 @@ func (t Table) Plan(members []cluster.Member, writer uint32, load func(path stri
 	return p.next
 }
 
-// settle brings one partition up to date: what is complete, who is gone, what is wanted, what ends.
+// settle brings one partition up to date: what is complete, which members are gone, what is wanted, what ends.
 func (p *planner) settle(i int) {
 	p.resolve(i)
 	is := &p.next[i]

@@ -48,7 +48,7 @@ func (p *planner) seal(is *cluster.Partition, writer uint32) {
 	}
 }
 
-// index returns the place of a member, -1 for one who is none.
+// index returns the place of a member, -1 for none.
 func (p *planner) index(id peer.ID) int { return ordinal(p.members, id) }
 
 func (p *planner) member(id peer.ID) *cluster.Member {

@@ -50,20 +50,20 @@ func (l *agendaList[K]) take(now time.Duration) []K {
 	return list
 }
 
-// Want notes a slot whose home is to be asked for, and in which something waits.
+// Want notes a slot that needs its home asked for, and in which something waits.
 func (a *Agenda[K]) Want(now time.Duration, k K) {
 	a.wanted = append(a.wanted, k)
 	a.Watch(now, k)
 }
 
-// Wanted hands over the slots whose homes are to be asked for.
+// Wanted hands over the slots that need their homes asked for.
 func (a *Agenda[K]) Wanted() []K {
 	list := a.wanted
 	a.wanted = nil
 	return list
 }
 
-// Stall notes a slot whose drain met a full link.
+// Stall notes a slot after its drain met a full link.
 func (a *Agenda[K]) Stall(now time.Duration, k K) {
 	a.stalled.add(k, now+RetryDrain)
 	a.Watch(now, k)
@@ -72,7 +72,7 @@ func (a *Agenda[K]) Stall(now time.Duration, k K) {
 // Roomy says that some link has room: drains that met a full one are due at once.
 func (a *Agenda[K]) Roomy() { a.stalled.at = 0 }
 
-// Stalled hands over the slots whose drain is to be tried again now, oldest first.
+// Stalled hands over the slots to drain again now, oldest first.
 func (a *Agenda[K]) Stalled(now time.Duration) []K { return a.stalled.take(now) }
 
 // Stalls returns how many drains wait for room.

@@ -1,9 +1,9 @@
-// Asks: waiters whose index and generation travel as the correlation, so that late answers find nobody.
+// Asks: waiters with an index and a generation that travel as the correlation, so that late answers find none.
 
 package plane
 
-// AskState is where a waiter stands: the generation of the ask that it is for, and how far that is. A runtime whose
-// asks are answered on several goroutines keeps it in one atomic word: the goroutine that moves it from Waiting to
+// AskState is where a waiter stands: the generation of the ask that it is for, and how far that is. A runtime that
+// answers asks on several goroutines keeps it in one atomic word: the goroutine that moves it from Waiting to
 // Settled, in one compare-and-swap, answers the ask; no other does. Zero: the waiter had no ask yet.
 type AskState uint64
 
@@ -45,8 +45,8 @@ func (s AskState) Judge(corr uint64, asked bool) Verdict {
 	return Due
 }
 
-// TellsCancel reports whether the node that has an ask is told that its asker has given up. timely: its time was over,
-// which that node sees by itself if the ask is limited: it carries its time.
+// TellsCancel reports whether the node that has an ask gets a cancel when the asker has given up. timely: the ask
+// expired, which that node sees by itself if the ask is limited: it carries its time.
 func TellsCancel(timely, limited bool) bool { return !timely || !limited }
 
 // AskIndex returns the index of the waiter that a correlation names, which may be that of none.
@@ -60,7 +60,7 @@ type Ask struct {
 	prev, next *Ask
 	index      uint32
 	generation uint32 // counts the uses
-	waits      bool   // it is to be told when it is due
+	waits      bool   // Advance is to return it when it is due
 	inWheel    bool
 }
 
@@ -73,7 +73,7 @@ func (a *Ask) Corr() uint64 { return uint64(a.generation)<<32 | uint64(a.index+1
 // Due returns the tick of the wheel at which its time is over.
 func (a *Ask) Due() int64 { return a.due }
 
-// Asks hands out waiters, and knows whose time is over. The zero value has none. It belongs to one lock; what settles
+// Asks hands out waiters, and knows which have expired. The zero value has none. It belongs to one lock; what settles
 // an ask is the waiter's AskState alone.
 type Asks struct {
 	free  []*Ask
@@ -91,13 +91,13 @@ func (t *Asks) Add(a *Ask, index uint32) {
 // Made returns how many waiters there are.
 func (t *Asks) Made() int { return t.made }
 
-// Underway returns how many waiters are in use: those that wait, and those whose asker has not given them back.
+// Underway returns how many waiters are in use: those that wait, and those that their asker has not given back.
 func (t *Asks) Underway() int { return t.made - len(t.free) }
 
 // Full reports whether no waiter is free.
 func (t *Asks) Full() bool { return len(t.free) == 0 }
 
-// Begin takes a free waiter, of which there has to be one, for an ask whose time is over at the tick due.
+// Begin takes a free waiter, of which there has to be one, for an ask that expires at the tick due.
 func (t *Asks) Begin(due int64) *Ask {
 	n := len(t.free) - 1
 	a := t.free[n]
@@ -113,6 +113,6 @@ func (t *Asks) End(a *Ask) {
 	t.free = append(t.free, a)
 }
 
-// Advance appends the correlations of the asks whose time is over at a tick to over and returns it; they may have been
-// answered. It tells each once. Ticks do not go back.
+// Advance appends the correlations of the asks that have expired at a tick to over and returns it; they may have been
+// answered. It appends each once. Ticks do not go back.
 func (t *Asks) Advance(tick int64, over []uint64) []uint64 { return t.wheel.advance(tick, over) }

@@ -75,11 +75,11 @@ const (
 	BlameText Blame = iota // the reason and the text: a handler's, or of an ask that has gone to no other node
 	BlameHere              // a bound of this node
 	BlamePeer              // the node that was asked
-	BlameThat              // a bound of the node that was asked, of which it has told the limit
+	BlameThat              // a bound of the node that was asked, which has said the limit
 )
 
 // BlameFor returns what the error of an ask names. there says whether it went to another node. The limit is that of the
-// bound when it is BlameThat; it may be zero where a node of wire version 1 told none.
+// bound when it is BlameThat; it may be zero where a node of wire version 1 said none.
 func BlameFor(why route.Reason, there bool, text []byte) (blame Blame, limit int) {
 	bound := why.Unit() != ""
 	if bound {
@@ -113,17 +113,17 @@ func Ran(why route.Reason, went bool, text []byte, err error) error {
 	return err
 }
 
-// NotifyTarget says who hears that a message is not delivered.
+// NotifyTarget is the one to notify that a message is not delivered.
 type NotifyTarget uint8
 
-// Who hears it.
+// The targets.
 const (
 	NotifyEmbedder NotifyTarget = iota // nobody waits: it is counted, and reported to the embedder of its sender
 	NotifyAsker                        // the asker, by the answer, which is all that is said of it
-	NotifyTransfer                     // the large message's own sender, who tells whom it concerns
+	NotifyTransfer                     // the large message's own transfer, which notifies its sender
 )
 
-// NotifyTargetOf returns who hears it, by the flags of the message's envelope.
+// NotifyTargetOf returns the target by the flags of the message's envelope.
 func NotifyTargetOf(flags uint8) NotifyTarget {
 	switch {
 	case flags&wire.FlagBulk != 0:

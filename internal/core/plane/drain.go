@@ -14,13 +14,13 @@ type Step uint8
 // The steps.
 const (
 	Sent   Step = iota // it has gone to the home, or is over
-	Moving             // it is a large message whose payload is on the way to the home: what is behind it waits
+	Moving             // it is a large message with its payload on the way to the home: what is behind it waits
 	NoRoom             // the home has no room for it just now
 	NoHome             // the home is gone for good
-	Stale              // it is an ask for whose answer nobody waits any more: it goes nowhere, and is counted
+	Stale              // it is an ask, and nobody waits for its answer any more: it goes nowhere, and is counted
 )
 
-// Drain sends on what waits in a slot whose home is known, the oldest first, until send does not take one more, and
+// Drain sends on what waits in a slot with a known home, the oldest first, until send does not take one more, and
 // opens the slot when nothing waits. send gets a parsed envelope and its whole frame, stamped with the slot's fence;
 // both are valid during the call.
 //

@@ -13,7 +13,7 @@ import (
 // closed. Only connections that came and went, each with credit of its own, reach it.
 const KeepMost = 64 << 20
 
-// Gate says what closes the way to a node's handlers; zero: nothing does. A runtime whose handlers run on several
+// Gate says what closes the way to a node's handlers; zero: nothing does. A runtime that runs handlers on several
 // goroutines keeps it in one atomic word.
 type Gate uint32
 
@@ -21,7 +21,7 @@ type Gate uint32
 const (
 	GateOrdered Gate = 1 << iota // the node's order
 	GateNoticed                  // a gap between two steps, or a sleep, that the node has not judged yet
-	GateEnded                    // the node has ended, and has told its last refusals
+	GateEnded                    // the node has ended, and has reported its last refusals
 )
 
 // Held reports whether no handler may be called: the gate is closed, or the node's last step is older than limit, so
@@ -37,7 +37,7 @@ func (g Gate) Noticed(age, limit time.Duration) Gate {
 }
 
 // Judged returns the gate after a step, in which the node has seen the gap before it, if there was one. suspended is
-// what the node says, untold whether it has not been told yet of a sleep.
+// what the node says; untold: it does not know yet of a sleep.
 func Judged(suspended, untold bool) (g Gate) {
 	if suspended {
 		g |= GateOrdered
@@ -76,7 +76,7 @@ func (g Gate) AtGate(kind wire.Kind, size, kept, most int) GateDecision {
 	return GateQueue
 }
 
-// Closed is why a node whose gate is closed takes no message of its own callers. ended: it has stopped for good.
+// Closed is why a node with a closed gate takes no message of its own callers. ended: it has stopped for good.
 func Closed(ended bool) route.Reason {
 	if ended {
 		return route.Stopped

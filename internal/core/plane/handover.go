@@ -1,5 +1,5 @@
-// Handing over: the bytes in which the owner of a shard gives the next one what it did not work off, and who may answer
-// for a shard that went on.
+// Handing over: the bytes in which the owner of a shard gives the next one what it did not work off, and which nodes
+// may answer for a shard that went on.
 
 package plane
 
@@ -18,7 +18,7 @@ const (
 	statesFormat uint8 = 2 // behind the messages there are states; since wire version 6
 
 	leftTell  uint8 = 1 // an envelope
-	leftAsk   uint8 = 2 // who asks, and an envelope
+	leftAsk   uint8 = 2 // the asker, and an envelope
 	leftState uint8 = 3 // an entity's id, and its state; no message follows
 )
 
@@ -30,8 +30,8 @@ type Unhandled struct {
 }
 
 // AppendUnhandled appends one message to what is handed over, in the order in which the next owner handles them; b is
-// empty before the first. asker is who waits for the answer, zero for a tell. The limit of e is a moment of the node's
-// clock, which shows now: what is left of it travels.
+// empty before the first. asker is the node that waits for the answer, zero for a tell. The limit of e is a moment of
+// the node's clock, which shows now: what is left of it travels.
 func AppendUnhandled(b []byte, asker peer.ID, e *wire.Envelope, now time.Duration) []byte {
 	if len(b) == 0 {
 		b = append(b, leftFormat)
@@ -181,9 +181,9 @@ func readUnhandled(kind uint8, r *wire.Reader) (l Unhandled, frame []byte) {
 // MaxSuccessors is how many moves of one shard a node remembers for asks that were sent before.
 const MaxSuccessors = 4
 
-// Successors says who may answer an ask that was sent to a shard's home, beside that home: those to whom the shard has
-// moved since, as this node's coordinators have told it. An owner is told whose markers to wait for, so each that asks
-// knows of the move before anything is handed over. The zero value, and nil: nobody.
+// Successors are the nodes that may answer an ask that was sent to a shard's home, beside that home: those that the
+// shard has moved to since, as this node's coordinators have said. An owner knows which nodes' markers to wait for, so
+// each that asks knows of the move before anything is handed over. The zero value, and nil: none.
 type Successors struct {
 	list [MaxSuccessors]successor
 	next int
@@ -194,7 +194,7 @@ type successor struct {
 	to   peer.ID
 }
 
-// Add notes that a shard leaves its owner under a fence, and for whom.
+// Add notes that a shard leaves its owner under a fence, and its next owner.
 func (h *Successors) Add(left route.Fence, to peer.ID) {
 	for _, e := range h.list {
 		if e == (successor{left, to}) {
@@ -224,6 +224,6 @@ func HasMoved(s *flow.Slot, asked route.Fence) bool {
 	return s.State() >= flow.Local && s.Fence().Compare(asked) > 0
 }
 
-// LetGo is the text with which the asks of a handler end whose shard moves, at the deadline of that: the answer may
+// LetGo is the text with which the asks of a handler end at the deadline of its shard's move: the answer may
 // come of something that waits for the handler.
 const LetGo = "the shard of who asks moves, and waits for its handlers no longer"

@@ -34,7 +34,7 @@ func (l *Large) State() flow.LargeState { return l.state }
 // Home returns where its payload goes or went, and the fence of that route; zero while it waits.
 func (l *Large) Home() (at peer.ID, term, epoch uint32) { return l.at, l.term, l.epoch }
 
-// LargeStep is what the runtime does with a large message whose envelope is at the head of a slot.
+// LargeStep is what the runtime does with a large message when its envelope is at the head of a slot.
 type LargeStep uint8
 
 // The steps of a large message at the head of a slot.
@@ -106,7 +106,7 @@ func (l *Large) LostWith(at peer.ID) bool { return l.state == flow.LargeSent && 
 // End makes it over and reports whether it was not already.
 func (l *Large) End() bool { return l.state.Step(flow.LargeEnds) }
 
-// Again reports whether a large message that nobody can have taken, and whose transfer has ended for a reason, goes to
+// Again reports whether a large message that no node can have taken, after its transfer has ended for a reason, goes to
 // the next home: its home is wrong, or was lost while the route leads elsewhere by now (moved). before is how often
 // that was so already.
 func Again(why route.Reason, moved bool, before int) bool {

@@ -17,7 +17,7 @@ func MomentAfter(now time.Duration) uint32 {
 	return uint32((now + time.Millisecond - 1) / time.Millisecond)
 }
 
-// LimitOf returns the limit that the envelope of an ask carries whose asker gives up after d, at the wheel's tick due;
+// LimitOf returns the limit that the envelope of an ask carries if its asker gives up after d, at the wheel's tick due;
 // ok is false for one that is waited for so long that it carries none. It is never before that tick: clocks run at
 // rates that differ, by up to one in 512 here.
 func LimitOf(due int64, d time.Duration) (moment uint32, ok bool) {
@@ -36,7 +36,7 @@ func LimitAt(moment uint32, now time.Duration) time.Duration {
 	return at
 }
 
-// Unanswered returns why an ask fails whose time is over. One that went nowhere was certainly not executed, and will
+// Unanswered returns why an ask fails that has expired. One that went nowhere was certainly not executed, and will
 // not be: what waits for its route is not sent once nobody waits for the answer.
 func Unanswered(went bool) route.Reason {
 	if went {

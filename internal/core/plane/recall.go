@@ -9,7 +9,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Mark has the marker of a move go to the owner of a shard whose route is closed: behind what was sent there, and
+// Mark sends the marker of a move to the owner of a shard with a closed route: behind what was sent there, and
 // before all that is not. What still waits in the link for the shard waits in its slot instead, before what does
 // already, and goes with that to the next owner, or to this one if the move is given up; the marker then waits for
 // nothing. So a move gets its marker through however much waits for an owner that is slow. Where that is not possible,

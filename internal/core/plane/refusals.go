@@ -1,4 +1,4 @@
-// Refusals: messages that a receiver did not take, told to their senders in aggregate.
+// Refusals: messages that a receiver did not take, reported to their senders in aggregate.
 
 package plane
 
@@ -46,14 +46,14 @@ func compareRefusals(a, b *Refusal) int {
 		cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Reason, b.Reason))
 }
 
-// Refusals gathers what is refused of one sender until it is told. It loses no count: what finds no entry of its own
-// is counted by type and reason, with route.NoShard for its shard, and beyond as many of these by the reason alone, of
-// type zero. So it holds at most 2 * MaxRefusals entries and one for each reason. The zero value is empty.
+// Refusals gathers what is refused of one sender until it is reported. It loses no count: what finds no entry of its
+// own is counted by type and reason, with route.NoShard for its shard, and beyond as many of these by the reason alone,
+// of type zero. So it holds at most 2 * MaxRefusals entries and one for each reason. The zero value is empty.
 type Refusals struct {
 	entries map[RefusalKey]*Refusal
 }
 
-// Add counts one refused message, whose id it copies.
+// Add counts one refused message, and copies its id.
 func (rs *Refusals) Add(k RefusalKey, id []byte) {
 	e := rs.entry(k)
 	e.Count++
@@ -62,7 +62,7 @@ func (rs *Refusals) Add(k RefusalKey, id []byte) {
 	}
 }
 
-// Return takes back what Take handed over and what could not be told yet.
+// Return takes back what Take handed over and what could not be reported yet.
 func (rs *Refusals) Return(list []*Refusal) {
 	for _, r := range list {
 		e := rs.entry(r.RefusalKey)

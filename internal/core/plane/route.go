@@ -1,4 +1,4 @@
-// Routes: what becomes of the slot of a shard when its home is told, closed, doubted, or gone.
+// Routes: what becomes of the slot of a shard when its home is announced, closed, doubted, or gone.
 
 package plane
 
@@ -27,13 +27,13 @@ type Home struct {
 	At     peer.ID
 	Fence  route.Fence
 	Local  bool // At is this node
-	Gone   bool // it cannot be reached any more: At is forgotten or, of a local one, its host was told to stop
-	Moving bool // the shard leaves its home, and the next one is told: what waits until then does not expire
+	Gone   bool // it cannot be reached any more: At is forgotten or, of a local one, its host has the order to stop
+	Moving bool // the shard leaves its home, and the next one will be announced: what waits until then does not expire
 }
 
 // Move takes the node's word on a home. What waited goes first: Flush. A home that is the slot's already changes
-// nothing, nor does a local one that was told to stop since: the node says so next. News of a home that is forgotten
-// come late: the slot is closed, and the node has to Forget it.
+// nothing, nor does a local one that got the order to stop since: the node says so next. News of a home that is
+// forgotten come late: the slot is closed, and the node has to Forget it.
 func Move(s *flow.Slot, h Home) Next {
 	switch {
 	case h.Moving:
@@ -121,7 +121,7 @@ func want(s *flow.Slot) Next {
 	return Rest
 }
 
-// AsksItself says whether a handler of a shard may wait for an answer of that same shard, whose slot it is: not when
+// AsksItself says whether a handler of a shard may wait for an answer of that same shard; s is its slot: not when
 // the shard leaves or stops here, because its stop waits for the handler, and the answer for the stop.
 func AsksItself(s *flow.Slot) route.Reason {
 	if s.State() < flow.Local {

@@ -5,7 +5,7 @@ package plane
 import "time"
 
 const (
-	// ClockTick is how often a runtime looks at the time for those who do not read a clock of their own: it slews a clock,
+	// ClockTick is how often a runtime looks at the time for code that does not read a clock of its own: it slews a clock,
 	// fires what is due.
 	ClockTick = 5 * time.Millisecond
 	// SlewStep is the most that the slewed clock moves in one tick: below entity.SlowAfter, so that a stall of the whole

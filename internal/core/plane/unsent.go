@@ -1,4 +1,4 @@
-// Unsent: frames that a slot or a link gives up, and who is told of each.
+// Unsent: frames that a slot or a link gives up, and the target to notify of each.
 
 package plane
 
@@ -7,14 +7,14 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Unsent says what a frame was that a node gives up, and so who is told: nobody goes without a word.
+// Unsent says what a frame was that a node gives up, and so where that is reported: none goes without a word.
 type Unsent uint8
 
 // What a frame was.
 const (
 	UnsentOther Unsent = iota // no message of a user: nobody waits for it
 	UnsentReply               // counted: the asker has a time limit
-	UnsentLarge               // it stands for a large message: that ends, and its sender is told
+	UnsentLarge               // it stands for a large message: that ends, and its sender is notified
 	UnsentAsk                 // the asker here is answered with the reason
 	UnsentTell                // counted, and reported as not delivered
 )

@@ -54,7 +54,7 @@ func (m *Machine) put(c PutCommand) error {
 		return nil
 	}
 	past := c.Context
-	if len(past) >= MaxClock { // values of those who are gone come back as siblings; nothing is lost
+	if len(past) >= MaxClock { // values of members that are gone come back as siblings; nothing is lost
 		past = past.Prune(func(id peer.ID) bool { return !m.members.Has(id) })
 	}
 	if past.Of(m.ident.id) > m.seq || len(past) >= MaxClock {
@@ -105,7 +105,8 @@ func (m *Machine) held(from peer.ID, x *message) {
 	m.ends(r)
 }
 
-// hasRead goes on with R answers: versions are compared, who lacks something is repaired, the latest is returned.
+// hasRead goes on with R answers: versions are compared, replicas that lack something are repaired, the latest is
+// returned.
 func (m *Machine) hasRead(r *request) {
 	switch {
 	case r.wish != nil:
@@ -199,7 +200,7 @@ func (m *Machine) tell(r *request, err error) {
 	m.effects.Done = append(m.effects.Done, o)
 }
 
-// expire ends requests whose time is over. Replicas that did not acknowledge a write get it later, by a hint.
+// expire ends requests that have expired. Replicas that did not acknowledge a write get it later, by a hint.
 func (m *Machine) expire() {
 	late := func(r *request) bool { return r.deadline <= m.now }
 	for _, r := range m.requests {

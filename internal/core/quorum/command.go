@@ -41,7 +41,7 @@ type Outcome struct {
 	Err     error
 }
 
-// Effects is what a machine wants done: messages, and outcomes to be told.
+// Effects is what a machine wants done: messages, and outcomes to report.
 type Effects struct {
 	Sends []Mail
 	Done  []Outcome

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Mode says how two versions of a key are told apart.
+// Mode says how two versions of a key compare.
 type Mode uint8
 
 const (
-	// Siblings keep what was written without knowledge of one another, and hand all of it to whoever reads.
+	// Siblings keep what was written without knowledge of one another, and hand all of it to each reader.
 	Siblings Mode = 0
 	// Register keeps the newest by counter and writer. A read sees that W replicas have what it returns before it
 	// answers, and a write reads first: with R + W > N, and no change of members under way, reads never go back.

@@ -15,7 +15,7 @@ type phase uint8
 const (
 	reads  phase = iota // for R answers
 	writes              // for W acknowledgements
-	over                // for nothing: its outcome is told, late answers are repaired
+	over                // for nothing: its outcome is reported, late answers are repaired
 )
 
 // request is one read or write.

@@ -26,7 +26,7 @@ type Engine interface {
 // Change sets a key, or deletes it where Value is nil.
 type Change struct{ Key, Value []byte }
 
-// ErrFull is what an engine returns whose disk is full.
+// ErrFull is what an engine returns when its disk is full.
 var ErrFull = errors.New("quorum: the disk is full")
 
 // MemoryEngine is an Engine in memory, for simulations and tests. It outlives its machine, as a disk does a process.

@@ -52,7 +52,7 @@ func (d *shelf) loadHints() error {
 	})
 }
 
-// delivered drops a hint whose replica has it. One that is refused stays until it is too old.
+// delivered drops a hint once its replica has it. One that is refused stays until it is too old.
 func (d *shelf) delivered(from peer.ID, x *message) {
 	d.drop(func(h *hint) bool { return h.number == x.number&^hintBit && h.to == from && x.reason == done })
 }

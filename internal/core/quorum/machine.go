@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// Open makes the machine of a disk. name is that of cluster and store. An empty disk becomes that of self, whose Inc
+// Open makes the machine of a disk. name is that of cluster and store. An empty disk becomes that of self; its Inc
 // has to be drawn anew for each empty disk; one that is not empty keeps the id that it has. wall is the time of day in
 // milliseconds.
 func Open(cfg Config, name string, self peer.ID, disk Engine, wall int64, rng *rand.Rand) (*Machine, error) {

@@ -1,4 +1,4 @@
-// Ring: who holds which group.
+// Ring: which replicas hold which group.
 
 package quorum
 

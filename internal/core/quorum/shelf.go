@@ -68,7 +68,7 @@ type step struct {
 	keys    []string // that change, in order
 	before  map[string]Entry
 	after   map[string]Entry
-	answers []letter // to whom, and what, once it is on disk
+	answers []letter // the receiver, and what to send, once it is on disk
 	failed  error
 }
 
@@ -85,10 +85,10 @@ func bytesOf(e Entry) []byte {
 
 // catching is how far this replica is in reading a group that it lacks.
 type catching struct {
-	from  peer.ID // whom it asks; zero for nobody
+	from  peer.ID // the replica that it asks; zero for none
 	after []byte
 	asked time.Duration
-	whole []peer.ID // from whom it has all, and who lack nothing
+	whole []peer.ID // the replicas that it has all from, and that lack nothing
 }
 
 // hint is a write that waits for one replica. It never counts for W.

@@ -19,8 +19,8 @@ const MaxClock = 64
 
 // Versioned is a value with its version (DYN-2). It is immutable.
 type Versioned struct {
-	Hash    uint64       // of all that follows, by which a damaged one is told
-	By      peer.ID      // the replica whose broker made the change: the id of a disk, not of a process
+	Hash    uint64       // of all that follows; shows a damaged one
+	By      peer.ID      // the replica with the broker that made the change: the id of a disk, not of a process
 	Seq     uint64       // the number of the change among those of By, never 0 and never used again
 	Past    gossip.Clock // of Siblings: the changes that its writer had read
 	Counter uint64       // of Register: one above what its writer had read

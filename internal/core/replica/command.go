@@ -86,7 +86,7 @@ type ReadCommand struct {
 // CancelCommand ends what waits under a nonce. What was changed stays, and spreads.
 type CancelCommand struct{ Nonce uint64 }
 
-// ViewCommand says who the members are.
+// ViewCommand names the members.
 type ViewCommand struct{ View *cluster.View }
 
 func (OpenCommand) command()   {}

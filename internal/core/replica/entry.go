@@ -18,7 +18,7 @@ type Kind struct {
 	Parse  func(b []byte) (any, error)
 }
 
-// Bounds of the deltas that are kept for others; who lacks more gets the whole state.
+// Bounds of the deltas that are kept for others; a member that lacks more gets the whole state.
 const (
 	keptDeltas = 64
 	keptBytes  = 16 << 10
@@ -37,7 +37,7 @@ type entry struct {
 	kept    int     // bytes of log
 	sum     uint64  // of what is held; zero: nothing
 	bucket  int
-	hot     int    // rumours that are still to be told
+	hot     int    // rumours that are still to be sent
 	zero    []byte // how the empty value is written
 	waits   []*wait
 }
@@ -72,7 +72,7 @@ func (k *kept) add(e *entry, d delta) {
 	e.log = slices.Delete(e.log, 0, drop)
 }
 
-// lacking returns the deltas that somebody lacks who holds theirs, false when the whole state has to be sent.
+// lacking returns the deltas that a member lacks if it holds theirs, false when the whole state has to be sent.
 func (e *entry) lacking(theirs held) (list []delta, size int, ok bool) {
 	for _, mine := range e.held {
 		at := theirs.of(mine.id)

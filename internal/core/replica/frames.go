@@ -86,7 +86,7 @@ type keyDeltas struct {
 }
 
 // appendKeyDeltas appends a key's entry of a KindReplicaDeltas frame, which begins with a nonce (8) and ends with its
-// body: name, kind, how many deltas (varint), and for each who made it, after (varint), how many updates (varint) and
+// body: name, kind, how many deltas (varint), and for each its maker, after (varint), how many updates (varint) and
 // the delta with its length.
 func appendKeyDeltas(b []byte, k *keyDeltas) []byte {
 	b = wire.AppendString(wire.AppendString(b, k.name), k.kind)

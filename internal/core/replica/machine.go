@@ -22,7 +22,7 @@ import (
 const (
 	Round    = time.Second
 	rumour   = 100 * time.Millisecond
-	more     = 20 * time.Millisecond  // until the next round with one who was not sent everything
+	more     = 20 * time.Millisecond  // until the next round with a member that was not sent everything
 	again    = 300 * time.Millisecond // until members that have not answered are asked again
 	idle     = 3 * time.Second        // a transfer without a step for so long is given up
 	maxMoves = 8                      // states that come in or go out in pieces at a time

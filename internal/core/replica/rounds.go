@@ -71,7 +71,7 @@ func (m *Machine) sendHeld(to peer.ID, f *heldFrame) {
 	m.send(to, wire.KindReplicaHeld, appendHeldFrame(nil, f))
 }
 
-// soon has the next round come before its time, with one to whom not everything could be said.
+// soon has the next round come before its time, with a member that could not be sent everything.
 func (m *Machine) soon(with peer.ID) { m.next, m.roundAt = with, min(m.roundAt, m.now+more) }
 
 // spread asks one member what it holds of keys that changed lately.
@@ -91,12 +91,12 @@ func (m *Machine) spread() {
 		e.hot--
 		n++
 	}
-	// Those that were told come last the next time.
+	// Those that were sent come last the next time.
 	m.hot = slices.DeleteFunc(append(slices.Clone(m.hot[n:]), m.hot[:n]...), func(e *entry) bool { return e.hot == 0 })
 	m.sendHeld(to, &f)
 }
 
-// told takes what another member holds: sends what it lacks, and says what this node lacks, or holds.
+// told takes a report of what another member holds: sends what it lacks, and says what this node lacks, or holds.
 func (m *Machine) told(from peer.ID, f *heldFrame) {
 	answer := heldFrame{mode: wantMissing}
 	if f.mode&isAnswer == 0 {

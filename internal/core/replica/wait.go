@@ -16,7 +16,7 @@ type wait struct {
 	level   Level
 	reads   bool
 	need    held             // of an update: what members have to hold
-	acked   peer.Set         // of an update: who does
+	acked   peer.Set         // of an update: which do
 	said    map[peer.ID]held // of a read: what members held when they were asked
 	againAt time.Duration
 }
@@ -41,7 +41,7 @@ func (m *Machine) await(w *wait) {
 	}
 }
 
-// ask sends an update to all who have not said that they hold it, or asks all who have not answered a read.
+// ask sends an update to all members that have not said that they hold it, or asks all that have not answered a read.
 func (m *Machine) ask(w *wait) {
 	w.againAt = m.now + again
 	for _, id := range m.live {
@@ -61,7 +61,7 @@ func (m *Machine) ask(w *wait) {
 	}
 }
 
-// heard notes for whoever waits what a member holds of a key.
+// heard notes for each wait what a member holds of a key.
 func (m *Machine) heard(from peer.ID, f *heldFrame, e *entry, theirs held) {
 	for _, w := range e.waits {
 		switch {
@@ -84,7 +84,7 @@ func (m *Machine) waitsFor(f *heldFrame, e *entry) uint64 {
 	return 0
 }
 
-// settle tells whose wait for a key is over.
+// settle ends the waits for a key that are over.
 func (m *Machine) settle(e *entry) {
 	over := func(w *wait) bool { return len(m.members) > 0 && len(m.have(w)) >= w.level.Of(len(m.members)) }
 	if slices.ContainsFunc(e.waits, over) {
@@ -107,7 +107,7 @@ func (m *Machine) drop(which func(*wait) bool) {
 	m.waits = slices.DeleteFunc(m.waits, which)
 }
 
-// have returns the members that hold an update, or whose read is here, this node among them.
+// have returns the members that hold an update, or have answered a read, this node among them.
 func (m *Machine) have(w *wait) (list peer.Set) {
 	for _, id := range m.members {
 		said, ok := w.said[id]

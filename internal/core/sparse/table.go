@@ -32,8 +32,8 @@ func NewTable[T any](shards uint32) Table[T] {
 // Shards returns how many shards the table is for; every other method wants one below it.
 func (t *Table[T]) Shards() uint32 { return t.shards }
 
-// At returns the value of a shard, which stays at its place until it is dropped. It is made if need be: who only looks
-// calls Peek, so that nothing is made for what somebody else names.
+// At returns the value of a shard, which stays at its place until it is dropped. It is made if need be: a caller that
+// only looks calls Peek, so that nothing is made for what another node names.
 func (t *Table[T]) At(s route.ShardID) *T {
 	if t.far == nil {
 		return &t.flat[s]

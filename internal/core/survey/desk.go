@@ -1,4 +1,4 @@
-// The desk: questions of this node to others, and those who wait for the answers.
+// The desk: questions of this node to others, and the readers that wait for the answers.
 
 package survey
 
@@ -16,7 +16,7 @@ import (
 // Bounds of what is asked. However many readers there are, a member is asked one question about a type at a time, and
 // what it has answered is good for all of them.
 const (
-	// Age is how long before a reader came a question may have been put whose answer the reader is given.
+	// Age is how long before a reader came a question may have been put if the reader is to get its answer.
 	Age = 250 * time.Millisecond
 	// Again is how long a question waits for its answer until it is put again, at first; the pause doubles up to
 	// mostAgain.
@@ -55,7 +55,7 @@ type inquiry struct {
 	wanted  map[peer.ID]int // by how many readers a member is waited for
 	looked  time.Time       // when it was last looked for what is due
 	line    []peer.ID       // members that are to be asked when the window has room
-	waiting int             // who has entered, or waits for a slot
+	waiting int             // readers that have entered, or wait for a slot
 	slot    bool            // it is one of MaxTypes
 	until   time.Time       // when nobody reads: kept so long
 }
@@ -79,9 +79,9 @@ type reader struct {
 	whole chan struct{} // closed when nobody's is missing
 }
 
-// Ask returns what members have of a type when all have answered or ctx ends, which is no error: Result.Missing says
-// who has not. Those who ask about a type at the same time, or within Age, share questions and answers. send takes the
-// questions that are to be put; it is called by the goroutine of the caller.
+// Ask returns what members have of a type when all have answered or ctx ends, which is no error: Result.Missing names
+// the others. Callers that ask about a type at the same time, or within Age, share questions and answers. send takes
+// the questions that are to be put; it is called by the goroutine of the caller.
 func (d *Desk) Ask(ctx context.Context, typ route.TypeID, ids []peer.ID, send func(Asked)) Result {
 	r := &reader{since: time.Now().Add(-Age), wants: map[peer.ID]struct{}{}, whole: make(chan struct{})}
 	q := d.enter(typ)
@@ -147,7 +147,7 @@ func (d *Desk) admit(ctx context.Context, q *inquiry) {
 	q.slot = true
 }
 
-// read enters a reader, who wants the answers that are not there yet.
+// read enters a reader, which wants the answers that are not there yet.
 func (d *Desk) read(q *inquiry, r *reader, ids []peer.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -194,7 +194,7 @@ func (d *Desk) leave(q *inquiry, r *reader, ids []peer.ID) Result {
 	return out
 }
 
-// prune forgets members that are none any more: whom nobody wants to hear.
+// prune forgets members that are none any more.
 func (q *inquiry) prune(ids []peer.ID) {
 	now := peer.SetOf(ids...)
 	for id := range q.members {
@@ -211,7 +211,7 @@ func (q *inquiry) unwant(id peer.ID) {
 	}
 }
 
-// due returns the questions that are to be put now: to members whom a reader waits for and who are not being asked, or
+// due returns the questions that are to be put now: to members that a reader waits for and that are not being asked, or
 // have not answered for too long.
 func (d *Desk) due(typ route.TypeID, q *inquiry) (list []Asked) {
 	d.mu.Lock()
@@ -236,7 +236,7 @@ func (d *Desk) due(typ route.TypeID, q *inquiry) (list []Asked) {
 			silent = append(silent, id)
 		}
 	}
-	q.line = append(q.line, silent...) // those who have had their turn come last
+	q.line = append(q.line, silent...) // those that have had their turn come last
 	for ; under < Window && len(q.line) > 0; under++ {
 		list = append(list, d.next(typ, q, now)...)
 	}

@@ -21,7 +21,7 @@ const (
 	maxWaitingEach = 16       // of one peer: questions and answers of as many types as may be asked about
 	maxBytes       = 16 << 20 // of the bodies that wait
 
-	pictureAge  = 100 * time.Millisecond // of what is told of a type, unless to look took longer
+	pictureAge  = 100 * time.Millisecond // of what is answered about a type, unless looking took longer
 	pictureRest = 9                      // times as long as looking took, nobody looks again
 	pictureKept = time.Second
 
@@ -60,11 +60,12 @@ type Needs struct {
 	Send func(to peer.ID, kind wire.Kind, body []byte)
 	// Invalid counts a frame that makes no sense.
 	Invalid func(from peer.ID, kind wire.Kind, err error)
-	// Self is the node itself, whose questions to itself take no way.
+	// Self is the node itself: its questions to itself take no way.
 	Self peer.ID
 }
 
-// Office answers questions and reads answers. Its Desk is for those who ask. All methods are safe for concurrent use.
+// Office answers questions and reads answers. Its Desk is for callers that ask. All methods are safe for concurrent
+// use.
 type Office struct {
 	Desk
 	Needs Needs
@@ -193,7 +194,7 @@ func (o *Office) do(ctx context.Context, w work) {
 	}
 }
 
-// answered hands an answer to those who wait for it, and asks on.
+// answered hands an answer to the readers that wait for it, and asks on.
 func (o *Office) answered(from peer.ID, a *Answer) {
 	for _, next := range o.Desk.Take(from, a) {
 		o.Put(next)

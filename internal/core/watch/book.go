@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// Wanted is a watch: its number on the node of the watcher, and whom it is on.
+// Wanted is a watch: its number on the node of the watcher, and the entity it is on.
 type Wanted struct {
 	Number uint64
 	Type   route.TypeID
@@ -36,7 +36,7 @@ const (
 
 func (e *Entry[H]) bytes() int { return entryBytes + len(e.ID) }
 
-// Book is the watches of the entities of one node. The zero value is empty. Whoever shares it locks it.
+// Book is the watches of the entities of one node. The zero value is empty. Goroutines that share it lock it.
 type Book[H any] struct {
 	last    uint64
 	entries map[uint64]*Entry[H]
@@ -46,7 +46,7 @@ type Book[H any] struct {
 	full    uint64
 }
 
-// target is whom an instance of an entity watches.
+// target is what an instance of an entity watches.
 type target struct {
 	instance uint32
 	typ      route.TypeID

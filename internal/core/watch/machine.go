@@ -1,6 +1,6 @@
-// Machine: where each watch of this node is, and what others are told. A watch goes to the home of its shard, where the
+// Machine: where each watch of this node is, and what others get. A watch goes to the home of its shard, where the
 // answer comes from; a home that does not own it sends it back, and the next one is looked for. Frames travel by the
-// courier: once, in order, or the other node is lost, and then all that was there is told as lost.
+// courier: once, in order, or the other node is lost, and then all that was there is reported as lost.
 
 package watch
 
@@ -89,14 +89,14 @@ type Look struct {
 	Wanted
 }
 
-// Told says what became of a watch of this node. Type and ID of the end are left to whoever has the book.
+// Told says what became of a watch of this node. Type and ID of the end are left to the holder of the book.
 type Told struct {
 	Number uint64
 	Ended  entity.Ended
 }
 
-// Effects is what one or more verbs ask for: what hosts here are to look at, in order; nodes whose watches here are
-// over; ends to be told; mail that needs no courier. It is valid until the next verb.
+// Effects is what one or more verbs ask for: what hosts here are to look at, in order; nodes with watches here that are
+// over; ends to report; mail that needs no courier. It is valid until the next verb.
 type Effects struct {
 	Looks []Look
 	Gone  []peer.ID
@@ -111,7 +111,7 @@ type Stats struct {
 	Taken    uint64                   // watches that came from other nodes
 }
 
-// ByCause returns how many ends were told of each cause of which there were some.
+// ByCause returns how many ends were reported of each cause of which there were some.
 func (s *Stats) ByCause() map[string]uint64 {
 	told := map[string]uint64{}
 	for c, n := range s.Told {
@@ -242,7 +242,7 @@ func (m *Machine) seekAll(p Place) {
 	}
 }
 
-// end takes a watch back. One that is not known was told a moment ago.
+// end takes a watch back. One that is not known was reported a moment ago.
 func (m *Machine) end(number uint64) {
 	w, stands := m.watches[number]
 	if !stands {
@@ -300,14 +300,14 @@ func (m *Machine) ended(from peer.ID, i *item) {
 	m.tell(i.Number, end)
 }
 
-// tell has a watcher told.
+// tell reports an end to the watcher.
 func (m *Machine) tell(number uint64, end entity.Ended) {
 	delete(m.watches, number)
 	m.stats.Told[end.Cause]++
 	m.out.Told = append(m.out.Told, Told{number, end})
 }
 
-// follow takes a new view. All that went to a node which is lost is told as such: its own node says it no more.
+// follow takes a new view. All that went to a node which is lost is reported as such: its own node says it no more.
 func (m *Machine) follow(c FollowCommand) {
 	kept := m.desks[:0]
 	for _, d := range m.desks {
@@ -369,7 +369,7 @@ func (m *Machine) Handle(now, _ time.Duration, from peer.ID, kind wire.Kind, bod
 			return err
 		}
 		if m.cfg.Lost(from) {
-			return nil // nobody would forget its watches any more, and nothing is told to it
+			return nil // nobody would forget its watches any more, and nothing is sent to it
 		}
 		for i := range list {
 			m.heard(from, &list[i])
