@@ -1,4 +1,4 @@
-// Leader: who leads, and what else is read off a list of members alone.
+// Leader: which member leads, and what else is read off a list of members alone.
 
 package cluster
 
@@ -33,7 +33,7 @@ func Leader(members []Member, unreachable peer.Set, self peer.ID, role string) p
 	return best
 }
 
-// Orphaned reports whether all who were ever up are Down, and the others never came Up. None of these may carry the
+// Orphaned reports whether all that were ever up are Down, and the others never came Up. None of these may carry the
 // cluster on: others like them, out of reach, would do the same.
 func Orphaned(members []Member) bool {
 	lost := false

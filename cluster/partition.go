@@ -1,5 +1,5 @@
-// Partition: what the gossiped state says of one partition: who defined it and how, where its instances are, which of
-// them are being handed over.
+// Partition: what the gossiped state says of one partition: which member defined it and how, where its instances are,
+// which of them are being handed over.
 
 package cluster
 
@@ -223,7 +223,7 @@ type PartitionChange struct {
 type Partition struct {
 	PartitionDefinition         // the last one; a change of it waits until no hand-off of the partition is pending
 	Version             uint64  // how often the partition was defined, moved or deleted
-	DefinedBy           peer.ID // whose definition it is; it need not be a member any more
+	DefinedBy           peer.ID // the node that defined it; it need not be a member any more
 	Deleted             bool    // the definition was taken back; views do not show it once it has no instance
 	MoveSlot            int     // which slot a programmer wants moved
 	MoveTo              peer.ID // and where to; zero: none
@@ -258,7 +258,7 @@ func (p *Partition) Change(slot int) (c PartitionChange, ok bool) {
 	return c, false
 }
 
-// SlotOf returns the slot whose instance id hosts, -1 when it hosts none.
+// SlotOf returns the slot of the instance that id hosts, -1 when it hosts none.
 func (p *Partition) SlotOf(id peer.ID) int {
 	for i := range p.Instances {
 		if p.Instances[i] == id {

@@ -47,7 +47,7 @@ func markOf(limit time.Duration) uint32 {
 	return max(1, uint32((limit+time.Millisecond-1)/time.Millisecond))
 }
 
-// limitOf returns the limit whose mark it is, as seen at now, which is less than 24 days off.
+// limitOf returns the limit that a mark stands for, as seen at now, which is less than 24 days off.
 func limitOf(mark uint32, now time.Duration) time.Duration {
 	if mark == 0 {
 		return 0

@@ -244,8 +244,8 @@ func keptEntity(s *Shard) *Entity {
 	return e
 }
 
-// begin makes the instance of an entity that is kept alive, or is its life, or of one whose state came or that is
-// remembered.
+// begin makes the instance of an entity that is kept alive, or is its life, or of one that is remembered or that got
+// its state.
 func begin(c *Context) {
 	u := &c.s.upkeep
 	st := brought(c)
@@ -429,7 +429,7 @@ type badPayload struct{ error }
 // Unwrap returns what it is, and why.
 func (b *badPayload) Unwrap() []error { return []error{route.ErrBadPayload, b.error} }
 
-// failure is how an ask is answered whose Receive returned err.
+// failure is how an ask is answered when Receive returned err.
 func failure(err error) (why route.Reason, payload []byte) {
 	text := errorText(err)
 	if _, ok := err.(*badPayload); ok { // wrapped it may be about another message
@@ -452,7 +452,7 @@ func turnedAway(err error) (payload []byte) {
 	return route.TurnedAway(err, text)
 }
 
-// named is route.Named of an error whose methods may panic.
+// named is route.Named of an error with methods that may panic.
 func named(err error, text []byte) (payload []byte, ok bool) {
 	defer func() {
 		if recover() != nil {

@@ -29,7 +29,7 @@ var (
 	ErrTimersFull = errors.New("kith: too many timers of one entity")
 )
 
-// MaxTimers is how many timers one entity may have: those that run, and those whose messages wait in its mailbox.
+// MaxTimers is how many timers one entity may have: those that run, and those that have a message in its mailbox.
 const MaxTimers = 32
 
 // MaxErrorText is the most bytes of an error's text that reach the caller of an ask.
@@ -90,7 +90,7 @@ func (c *Context) Type() string {
 	return c.s.typ.Name
 }
 
-// Asked reports whether the message is an ask, whose sender waits for Reply.
+// Asked reports whether the message is an ask: its sender waits for Reply.
 func (c *Context) Asked() bool { return !kept(c) && c.from != nil }
 
 // Headers returns what the sender has given with the message, apart from its payload, empty when it gave nothing. It is
@@ -136,8 +136,9 @@ func (c *Context) SetHeaders(headers []byte) (before []byte) {
 	return before
 }
 
-// With returns a sender whose messages carry headers; nil: none. More than 4 KiB are refused with *route.HeadersError
-// by each send. The sender reads headers when it sends and keeps no part of them; it is valid where c is.
+// With returns a sender that gives its messages headers; nil: none. More than 4 KiB are refused with
+// *route.HeadersError by each send. The sender reads headers when it sends and keeps no part of them; it is valid where
+// c is.
 func (c *Context) With(headers []byte) Headed { return Headed{c, headers} }
 
 // Headed sends for the handler of a Context, with headers. See Context.With.
@@ -228,7 +229,7 @@ func (c *Context) StopReason() StopReason {
 // cause (context.Cause):
 //   - route.ErrSuspended: the node has suspended itself, as Suspended says;
 //   - route.ErrShardStopping: the entity's shard is being stopped. Calls that work off what waited then, and Stop, get
-//     a context of their own, whose deadline is how long they have: none while only this shard moves, the time limit of
+//     a context of their own; its deadline is how long they have: none while only this shard moves, the time limit of
 //     the leave (Config.LeaveTimeout) when the node leaves. It ends once more when the shard moves and its DrainTime is
 //     over: then no other message is handled here;
 //   - route.ErrStopped: the node has ended, or it has lost the shard: what the handler does is done for nothing;
@@ -284,9 +285,9 @@ func (c *Context) open(from Origin, corr uint64) {
 //go:norace
 func kept(c *Context) bool { return c.at != incall.Here() }
 
-// whose is the error for who has kept c. It names the entity whose Context it was when nobody else has got it since, as
-// is so while its call runs, and for good if its ask was neither answered nor detached. Else it is the one that has it
-// now.
+// whose is the error for a goroutine that has kept c. It names the entity that c was for if no other has got c since,
+// as is so while its call runs, and for good if its ask was neither answered nor detached. Else it names the one that
+// has c now.
 //
 //go:norace
 func whose(c *Context) error {

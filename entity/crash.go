@@ -53,8 +53,8 @@ func (s *Shard) rests(e *Entity) bool {
 	return r.barred || r.until > s.now
 }
 
-// crash carries out the restart policy on e, whose instance a panic has ended. A shard that is being stopped knows no
-// rest: what waits is to be worked off.
+// crash carries out the restart policy on e after a panic has ended its instance. A shard that is being stopped knows
+// no rest: what waits is to be worked off.
 func (s *Shard) crash(e *Entity, c *Context) {
 	calm, lived := c.calm, !c.unmade
 	c.crashed, c.calm, c.unmade, s.going = false, false, false, false
@@ -130,7 +130,7 @@ func (t *Type) rest(panics int) time.Duration {
 	return min(t.RestartBackoff<<doublings, t.RestartWindow)
 }
 
-// never is when there is a look at a record whose entity is not permitted to live.
+// never is when there is a look at a record if its entity is not permitted to live.
 const never = time.Duration(math.MaxInt64 / 2)
 
 // lookAt plans the next look at a record that is not in the heap: at the end of its rest, then at that of its window.

@@ -72,10 +72,10 @@ func PoisonContexts(s *Shard) {
 	s.poisons, s.callFrame.poisons = true, true
 }
 
-// Foresee looks up whose message one with that hash of its id will probably be. Who has several messages before it asks
-// for all of them first and then whether each Is that entity: the waits for memory of one are spent on the others. It
-// changes nothing and promises nothing; nil is as good an answer as any. The goroutine that may call Deliver may call
-// it.
+// Foresee looks up the entity that a message with that hash of its id is probably for. A caller with several messages
+// asks for all of them first and then whether each Is that entity: the waits for memory of one are spent on the others.
+// It changes nothing and promises nothing; nil is as good an answer as any. The goroutine that may call Deliver may
+// call it.
 func (s *Shard) Foresee(hash uint64) *Entity {
 	if s.phase != serving { // Dispatch looks here first too: so this line of the shard is on its way as well
 		return nil
@@ -121,7 +121,7 @@ func (s *Shard) Dispatch(now time.Duration, e *Entity, from Origin, corr uint64,
 	return true, s.handled(c, e)
 }
 
-// Recovered takes what recover returned in the goroutine whose Hand has panicked, inside the deferred function. What
+// Recovered takes what recover returned in the goroutine in which Hand has panicked, inside the deferred function. What
 // does not come from a handler is panicked with again.
 func (d *CallFrame) Recovered(v any) {
 	c := d.ctx

@@ -51,8 +51,8 @@ func (e *LostStatesError) Error() string {
 // Unwrap returns ErrStatesLost.
 func (e *LostStatesError) Unwrap() error { return ErrStatesLost }
 
-// LoseStates reports each entity of a shard that is stopped, and does not move, as one whose state is lost, if it has
-// something to hand over; it comes before Stop or Abandon. What AskForState said stands.
+// LoseStates reports each entity of a shard that is stopped, and does not move, as one with a state that is lost, if it
+// has something to hand over; it comes before Stop or Abandon. What AskForState said stands.
 func LoseStates(s *Shard) {
 	if g := &s.moving.states; (s.phase == serving || s.phase == cut) && !g.asked {
 		g.asked, g.room, g.why = true, 0, ErrStateNotMoved
@@ -72,7 +72,7 @@ func leaveState(s *Shard, e *Entity) {
 	}
 }
 
-// leaveRun is that of an entity whose run hangs: in a message, in HandOver, or in Stop. See LeaveBehind.
+// leaveRun is that of an entity with a run that hangs: in a message, in HandOver, or in Stop. See LeaveBehind.
 //
 //go:norace
 func leaveRun(s *Shard, e *Entity) {

@@ -22,13 +22,13 @@ type activity struct {
 	head, tail *batch    // waiting batches, oldest first
 	bytes      int       // counted, the batch being worked off included
 	next       *Entity   // in the list of entities that are ready
-	s          *Shard    // whose it is, for good
+	s          *Shard    // its shard, for good
 	press      *pressure // nil: no sender has heard that the mailbox is full
 	phase      runPhase
 	paced      bool // counts in Shard.halting
 	begins     bool // it runs because of a state that came for its entity, and counts in Shard.halting
 	told       bool // what the run has not begun was given up though the run has not ended (Shard.LeaveBehind)
-	left       bool // that the state is lost was told, though the run has not ended
+	left       bool // that the state is lost was reported, though the run has not ended
 	spoiled    bool // the run ends with the call that is made, and the instance with it (Withhold)
 	_          [8]byte
 

@@ -1,4 +1,4 @@
-// Pressure: messages whose senders wait for room are taken even into a full mailbox; their senders hear that it is
+// Pressure: messages of senders that wait for room are taken even into a full mailbox; the senders hear that it is
 // full, and when there is room again.
 
 package entity
@@ -13,9 +13,9 @@ import (
 // count for more room.
 const mostPressed = 64
 
-// Sender is the connection by which messages come whose senders wait for room (Message.Sender). Its methods are called
-// under the shard's lock, do not block, and do not call back into a shard. Senders are compared. Of a sender on the
-// entity's own node (Message.Here) only Room is called, once for all that wait there.
+// Sender is the connection by which messages of senders that wait for room come (Message.Sender). Its methods are
+// called under the shard's lock, do not block, and do not call back into a shard. Senders are compared. Of a sender on
+// the entity's own node (Message.Here) only Room is called, once for all that wait there.
 type Sender interface {
 	// Full says that the mailbox of the entity with that hash of its id holds its bound, limit bytes. It returns how many
 	// bytes may have been sent already before this is heard, all of which are taken, at least one; zero when the sender
@@ -39,7 +39,7 @@ type pressure struct {
 // pressed reports whether somebody waits for room in the mailbox of a.
 func (a *activity) pressed() bool { return a.press != nil && len(a.press.told) > 0 }
 
-// press takes a message whose sender waits for room. It is refused only when more comes than senders can have sent
+// press takes a message of a sender that waits for room. It is refused only when more comes than senders can have sent
 // before they heard that the mailbox is full.
 func (e *Entity) press(s *Shard, r record, m *Message) route.Reason {
 	n := counted(m.Payload, m.Headers)

@@ -70,8 +70,8 @@ func part(s *Shard, e *Entity, c *Context) {
 	}
 }
 
-// recallAgain has the entity of a record begin again, whose rest is over. Only one that has lived, or was recalled: an
-// id for which New has never made anything may be any that somebody sent a message to.
+// recallAgain has the entity of a record begin again when its rest is over. Only one that has lived, or was recalled:
+// an id for which New has never made anything may be any that somebody sent a message to.
 func recallAgain(s *Shard, r *crash) {
 	if r.lived && s.typ.Remembered != nil && s.phase == serving {
 		recall(s, r.e.id)

@@ -9,8 +9,8 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// Begin starts a run of an entity that Ready returned or whose End said again. It reports whether there is work; if not
-// the runtime forgets the entity. The shard's lock is held.
+// Begin starts a run of an entity that Ready returned, or for which End said again. It reports whether there is work;
+// if not the runtime forgets the entity. The shard's lock is held.
 func (e *Entity) Begin(now time.Duration) bool {
 	a := e.act
 	if a == nil {
@@ -43,7 +43,7 @@ func (e *Entity) Begin(now time.Duration) bool {
 	a.phase, a.began = begun, s.now
 	a.room = int8(MaxTimers - e.running())
 	a.closing = s.phase != serving
-	if a.closing && a.step != said { // else it was told why already
+	if a.closing && a.step != said { // else it got the reason already
 		a.why = s.why // also of one that was to go because it was idle
 	}
 	if s.moving.in != nil || s.moving.asked {
@@ -172,7 +172,7 @@ func (a *activity) limit(r *record, now time.Duration) time.Duration {
 	return -1
 }
 
-// watched is Work for a type whose calls are timed.
+// watched is Work for a type with calls that are timed.
 func (e *Entity) watched() (more bool) {
 	s := e.act.s
 	s.runtime.Calling(e, StepCall)
@@ -293,7 +293,7 @@ func waitOn(s *Shard, e *Entity) {
 	}
 }
 
-// Running yields the Blocking entities whose run has begun and not ended. The shard's lock is held.
+// Running yields the Blocking entities with a run that has begun and not ended. The shard's lock is held.
 func (s *Shard) Running(yield func(*Entity) bool) {
 	for _, e := range s.table.dense {
 		if e.act != nil && e.act.phase == begun && !yield(e) {
@@ -370,7 +370,7 @@ func (s *Shard) discardBatch(e *Entity, b *batch, from, to int, why route.Reason
 	return tells, asks
 }
 
-// remove forgets an entity that has no instance any more, or whose instance is not asked.
+// remove forgets an entity that has no instance any more, or one that is not asked.
 func (s *Shard) remove(e *Entity) {
 	unseen(s, e, EndedLost)
 	s.dropTimers(e, true, true)

@@ -170,9 +170,9 @@ const (
 	StateLost IncidentKind = 9
 	// RecallFailed: Type.Remembered returned an error or panicked, or named no id of this shard (Text).
 	RecallFailed IncidentKind = 11
-	// StopHangs: Stop, HandOver, or Run of a daemon or Hosted whose context has ended (Text) has not returned in time: a
-	// move's DrainTime, a leave's LeaveTimeout, the loss of the shard, or 10 s where there is none of these; none is
-	// reported before it has had a second. Reported once for each call, while it Running: the entity lives nowhere else
+	// StopHangs: Stop, HandOver, or Run of a daemon or Hosted after their context has ended (Text), has not returned in
+	// time: a move's DrainTime, a leave's LeaveTimeout, the loss of the shard, or 10 s where there is none of these; none
+	// is reported before it has had a second. Reported once for each call, while it Running: the entity lives nowhere else
 	// until it returns.
 	StopHangs IncidentKind = 12
 )

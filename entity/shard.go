@@ -25,8 +25,9 @@ import (
 //
 // with Ready asked again after every verb and every End. One entity has one call at a time, in the order of Deliver.
 type Shard struct {
-	// What every message touches comes first, by who writes it: a shard is cold when its message comes, and one goroutine
-	// delivers while others run Blocking entities. TestLinesOfAShard knows the lines. This one hardly changes.
+	// What every message touches comes first, by the goroutine that writes it: a shard is cold when its message comes, and
+	// one goroutine delivers while others run Blocking entities. TestLinesOfAShard knows the lines. This one hardly
+	// changes.
 	typ       *Type
 	runtime   Runtime
 	fence     route.Fence
@@ -284,8 +285,8 @@ func (s *Shard) handle(e *Entity, m *Message, t *timer) {
 	s.handled(c, e)
 }
 
-// handled follows a call for a message: timers that were asked for are set, and who is gone is forgotten. It reports
-// whether there was nothing of that.
+// handled follows a call for a message: timers that were asked for are set, and an entity that is gone is forgotten. It
+// reports whether there was nothing of that.
 func (s *Shard) handled(c *Context, e *Entity) (quiet bool) {
 	e.used = s.now
 	quiet = true

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// Stateful is a Handler whose state moves with its entity. The node calls HandOver of such a handler when its shard
-// moves to another node that lives: for balance, by hand, in a drain, when its node leaves. It does not when the entity
-// goes for another reason, nor when the node is closed, is downed, or has lost the shard: what must outlive a crash
-// belongs in a store. Nor when its node leaves and no other member can be given the shard in time: only Stop is called
-// then, and a StateLost incident names each entity. Both methods may block only where a handler of the type's Mode may.
+// Stateful is a Handler with a state that moves with its entity. The node calls HandOver of such a handler when its
+// shard moves to another node that lives: for balance, by hand, in a drain, when its node leaves. It does not when the
+// entity goes for another reason, nor when the node is closed, is downed, or has lost the shard: what must outlive a
+// crash belongs in a store. Nor when its node leaves and no other member can be given the shard in time: only Stop is
+// called then, and a StateLost incident names each entity. Both methods may block only where a handler of the type's
+// Mode may.
 type Stateful interface {
 	// HandOver returns what the next instance is to know, nil for nothing. It is called once, after the last message and
 	// right before Stop, which follows whatever comes of it; c.StopReason is that of Stop. The bytes belong to the node
@@ -118,8 +119,8 @@ func nextBegin(s *Shard) time.Duration {
 	return s.now
 }
 
-// beginStates makes instances for the next of the entities whose states came, at most so many: who lived goes on living
-// without a message, for it may have had timers. One that cannot be made now is made for its next message.
+// beginStates makes instances for the next of the entities that got their states, at most so many: one that lived goes
+// on living without a message, for it may have had timers. One that cannot be made now is made for its next message.
 func beginStates(s *Shard, most int) {
 	g := &s.moving.states
 	for n := 0; n < most && g.begins(); n++ {

@@ -188,8 +188,8 @@ func (s *Shard) Abandon() {
 	}
 }
 
-// LeaveBehind gives up the runs of Blocking entities of an abandoned shard whose calls do not return: what they had
-// taken and not begun is abandoned too, and their End drops it without a word. It returns how many there are. The
+// LeaveBehind gives up the runs of Blocking entities of an abandoned shard that do not return from a call: what they
+// had taken and not begun is abandoned too, and their End drops it without a word. It returns how many there are. The
 // runtime calls it when it has waited for them long enough after Abandon: a run calls no handler any more by then, but
 // for the one that has not returned.
 //

@@ -71,7 +71,8 @@ const minSlots = 16
 //
 // An entity lies within a few slots of the one that its id's hash names, so that a look-up touches a slot, the entity
 // and its id, and nothing else; a slot that is left is simply empty. The hash is the protocol's, and a user who chooses
-// ids can foresee it: those that find their window full in a table that is not lie in a map, whose hash nobody can.
+// ids can foresee it: entities that find their window full in a table that is not lie in a map, with a hash that nobody
+// can foresee.
 type table struct {
 	slots []slot // a power of two, or none
 	*entities
@@ -79,7 +80,7 @@ type table struct {
 
 // entities is the part of a table that a look-up does not touch.
 type entities struct {
-	more  map[string]*Entity // entities whose window was full
+	more  map[string]*Entity // entities that found their window full
 	dense []*Entity
 }
 
@@ -101,13 +102,13 @@ func (t *table) likely(h uint64) *Entity {
 	mask := uint64(len(t.slots) - 1)
 	for i := range uint64(window) {
 		if s := &t.slots[(h+i)&mask]; s.hash == h {
-			return s.e // nil in an empty slot, whose hash is zero
+			return s.e // nil in an empty slot, which has the hash zero
 		}
 	}
 	return nil
 }
 
-// find returns the entity with that id, whose hash h is, or nil, without allocating.
+// find returns the entity with that id, which has the hash h, or nil, without allocating.
 func (t *table) find(h uint64, id []byte) *Entity {
 	if len(t.slots) == 0 {
 		return nil

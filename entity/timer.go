@@ -35,7 +35,7 @@ const (
 // Reply makes a timer fit where a record has the origin of an ask. A timer has none, and Reply is never called.
 func (*timer) Reply(uint64, route.Reason, []byte) error { return ErrNoAsk }
 
-// instance returns the instance that set the timer whose message r is, or that it tells of an end, zero for another
+// instance returns the instance that set the timer with the message r, or that r tells of an end, zero for another
 // message.
 func (r *record) instance() uint32 {
 	switch r.from.(type) {

@@ -42,7 +42,7 @@ func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 // UnmarshalText takes a name, as String gives it.
 func (m *Mode) UnmarshalText(text []byte) error { return enum.Parse(m, text) }
 
-// Restart is what becomes of an entity whose handler panicked.
+// Restart is what becomes of an entity when its handler panicked.
 type Restart uint8
 
 // The restart policies.
@@ -247,17 +247,17 @@ type Type struct {
 	// StateStored says that what Stateful handlers hand over is a copy of what a store has: one that reaches no next
 	// instance is no lost state, and nothing tells of it.
 	StateStored bool
-	// IdleAfter stops an entity that had no message for so long, at most a quarter later; its timers do not keep it
-	// alive, their messages do. Zero and negative mean never: what a handler has in memory alone would be gone, and the
-	// node cannot know whether a store has it. Give a time to each type whose entities load their state, and to each
-	// whose ids strangers choose: without one, and without MaxActive, its entities only grow in number, which a node logs
+	// IdleAfter stops an entity that had no message for so long, at most a quarter later; its timers do not keep it alive,
+	// their messages do. Zero and negative mean never: what a handler has in memory alone would be gone, and the node
+	// cannot know whether a store has it. Give a time to each type with entities that load their state, and to each with
+	// ids that strangers choose: without one, and without MaxActive, its entities only grow in number, which a node logs
 	// when there are many.
 	IdleAfter time.Duration
 	// MaxActive bounds the entities of this type on one node, idle ones included: each new one over it has the one
 	// stopped that is idle for about the longest. It is divided among the type's shards on the node, and softly: busy
 	// entities are not stopped. Zero means no bound.
 	MaxActive int
-	// Restart is what becomes of an entity whose handler panicked; the zero value drops the instance.
+	// Restart is what becomes of an entity when its handler panicked; the zero value drops the instance.
 	Restart Restart
 	// RestartBackoff is how long an entity rests after a panic before New may make its next instance; it doubles with
 	// each further panic within RestartWindow, up to that. Meanwhile messages to a Blocking entity wait in its mailbox
@@ -292,7 +292,7 @@ type Type struct {
 	// to return soon after ctx has ended: the shard is being stopped or is lost, or the node is suspended or has ended;
 	// context.Cause(ctx) says which, as for Context.Context. Until it has returned the shard begins nowhere else, but
 	// where its node was lost, after the takeover time: so every store that it writes to is to be given f. When that takes
-	// too long it is told as a stop call that hangs (StopHangs), or as an Overrun of a suspended node.
+	// too long it is reported as a stop call that hangs (StopHangs), or as an Overrun of a suspended node.
 	//
 	// It does not delay the shard's first message. If it returns before ctx ends it is not called again as long as the
 	// shard lives here. It is called again under the same fence when a suspension has ended it and the node goes on, and
@@ -309,8 +309,8 @@ type Type struct {
 type Around struct {
 	// Send is called on the goroutine that sends, before anything of the message has left it: by a region's Tell,
 	// TellWait, TellBulk, Ask, AskWithin and AskFunc, and by Tell and Ask of a handler, to this type. It may give the
-	// message other Headers and another Payload. An error ends the message: it is what the sender gets, in whose eyes
-	// (route.MayHaveRun) nothing has run.
+	// message other Headers and another Payload. An error ends the message: it is what the sender gets, and
+	// route.MayHaveRun of it says that nothing has run.
 	//
 	// done, unless it is nil, is called once, with what the sender gets: the answer of an ask, which is a view that must
 	// not be changed, or none for a tell that was accepted; or the error. For AskFunc that is on the goroutine that calls
@@ -322,7 +322,7 @@ type Around struct {
 	// last the handler. It is called once or not at all, on this goroutine; a second time it returns ErrNextTwice, and
 	// elsewhere ErrContextKept. What Receive returns is answered as if the handler had returned it. An error without a
 	// call of next turns the message away: its asker gets it as a handler's error, and route.MayHaveRun says false (to
-	// nodes of wire version 8 and before it says true). Who calls no next and returns nil has answered the message by
+	// nodes of wire version 8 and before it says true). One that calls no next and returns nil has answered the message by
 	// itself, with c.Reply. A panic is one of the handler. Messages of an entity's own (timers, the end of a watched
 	// entity, Type.StopMessage) go by no Around.
 	Receive func(c *Context, payload []byte, next func(payload []byte) error) error

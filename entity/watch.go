@@ -1,4 +1,4 @@
-// Watches: an entity hears that another one has ended. The node of the watched one keeps who is to hear it.
+// Watches: an entity hears that another one has ended. The node of the watched one keeps its watchers.
 
 package entity
 
@@ -61,7 +61,7 @@ type Ended struct {
 	Type, ID string
 	Fence    route.Fence // under which it lived, or was believed to live; zero: not known
 	// Instance numbers the instances that were watched under one Fence of their shard, as they were. Zero: none is known,
-	// as where Cause is EndedLost and its node has not told, EndedNone, EndedFull and EndedOld.
+	// as where Cause is EndedLost and its node has not said, EndedNone, EndedFull and EndedOld.
 	Instance uint64
 	Cause    EndCause
 	Home     peer.ID // for EndedMoved and EndedLeft the next home of its shard, zero where that is not known yet
@@ -73,7 +73,7 @@ type Watcher struct {
 	Number uint64
 }
 
-// Watching is what the Runtime of a shard has beside its other methods whose entities may watch, and be watched. None
+// Watching is what the Runtime of a shard has beside its other methods if its entities may watch, and be watched. None
 // of its methods calls back into a shard. Over, Room and Watched are called under the shard's lock, the others where
 // handlers run.
 type Watching interface {
@@ -81,7 +81,7 @@ type Watching interface {
 	Watch(e *Entity, instance uint32, typ, id string) error
 	// Unwatch takes that back: nothing is reported any more.
 	Unwatch(e *Entity, instance uint32, typ, id string)
-	// Due reports, once, whether a watch still stands whose end is about to be reported. After that it stands no more.
+	// Due reports, once, whether a watch still stands when its end is about to be reported. After that it stands no more.
 	Due(number uint64) bool
 	// Over ends all watches of e but those of one instance; zero: none lives.
 	Over(e *Entity, living uint32)
@@ -94,11 +94,11 @@ type Watching interface {
 // watching is what a shard knows of watches.
 type watching struct {
 	last uint64                // number of an instance
-	of   map[*Entity]*audience // who watches it; looked up, never walked but to forget a node
+	of   map[*Entity]*audience // its watchers; looked up, never walked but to forget a node
 	told []*told               // ends that entities of this shard are to hear of, in order
 }
 
-// audience is who watches one entity.
+// audience is the watchers of one entity.
 type audience struct {
 	instance uint64 // that lives, numbered with its first watcher
 	by       map[Watcher]struct{}
@@ -116,9 +116,9 @@ type told struct {
 // Reply makes it fit where a record has the origin of an ask. It is never called.
 func (*told) Reply(uint64, route.Reason, []byte) error { return ErrNoAsk }
 
-// Watch has this entity told once when the instance of the entity id of type typ ends that lives when the watch comes
-// to its node, or that none does: a watch makes none. typ empty is this entity's own type. What is told comes as a
-// message that nobody asked, in its turn: see Ended. Then the watch is over. Repeating it changes nothing until then. A
+// Watch tells this entity once when the entity id of type typ ends: the instance that lives when the watch comes to its
+// node; or that none lives: a watch makes none. typ empty is this entity's own type. The end comes as a message that
+// nobody asked, in its turn: see Ended. Then the watch is over. Repeating it changes nothing until then. A
 // watch ends with the instance that made it, also when that moves. It takes the way of control messages: it neither
 // waits for messages that were sent before nor are those sent behind it held up. Errors: route.ErrNotRegistered,
 // route.ErrBadID, ErrWatchesFull; route.ErrShardStopping from Stop and in the last calls of a shard that is being
@@ -242,7 +242,7 @@ func audienceOf(s *Shard, e *Entity) *audience {
 	return a
 }
 
-// enter takes a watcher of an entity, whose instance lives or not.
+// enter takes a watcher of an entity; lives: it has an instance.
 func enter(s *Shard, e *Entity, by Watcher, lives bool) {
 	r := s.runtime.(Watching)
 	if !lives {
@@ -334,7 +334,7 @@ func Watchers(s *Shard) (n int) {
 }
 
 // watchedOut carries out what a call or a run of e means for watches: those of an instance that is gone are over, and
-// who watched it hears that.
+// its watchers hear that.
 func watchedOut(s *Shard, e *Entity, c *Context) {
 	why, last, more := c.ended, c.last, c.more
 	if c.watches {
@@ -349,7 +349,7 @@ func watchedOut(s *Shard, e *Entity, c *Context) {
 		living = e.instance
 	}
 	s.runtime.(Watching).Over(e, living)
-	// Who watched before hears of the first instance that the run has ended, who came during it of the last, unless
+	// Earlier watchers hear of the first instance that the run has ended, those that came during it of the last, unless
 	// another one lives by now.
 	var late []Watcher
 	if a := s.watching.audience(e); more && a != nil && e.h == nil {
@@ -363,8 +363,8 @@ func watchedOut(s *Shard, e *Entity, c *Context) {
 	}
 }
 
-// tellWatchers tells who watches e that the instance has ended which they watch. Those that came meanwhile hear it too,
-// unless another one lives by now.
+// tellWatchers tells the watchers of e that the instance which they watch has ended. Those that came meanwhile hear it
+// too, unless another one lives by now.
 func tellWatchers(s *Shard, e *Entity, why EndCause) {
 	a := s.watching.audience(e)
 	if a == nil {
@@ -421,7 +421,7 @@ func watchersCome(s *Shard, e *Entity) {
 	tidy(s, e, a)
 }
 
-// runEnded tells who watches a daemon that its Run has ended.
+// runEnded tells the watchers of a daemon that its Run has ended.
 func runEnded(s *Shard, e *Entity, c *Context) {
 	why := EndedPassivated
 	switch {

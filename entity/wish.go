@@ -92,7 +92,7 @@ func (c *Context) CancelTimers() {
 	if kept(c) {
 		return
 	}
-	for t := c.e.timers; t != nil; t = t.next { // also those whose messages wait
+	for t := c.e.timers; t != nil; t = t.next { // also those with messages that wait
 		if t.instance == c.e.instance {
 			t.done = true
 		}
@@ -194,7 +194,7 @@ func (c *Context) wishData(i int) []byte {
 }
 
 // carryOut starts the timers that were wished for during a call or a run of e, and stops those that were cancelled or
-// whose instance is gone.
+// have no instance any more.
 func (s *Shard) carryOut(c *Context, e *Entity) {
 	c.touched = false
 	if c.ended != 0 || c.watches {

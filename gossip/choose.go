@@ -1,4 +1,4 @@
-// Choose: whom to gossip to, biased towards those who have not seen the current version (GOS-6).
+// Choose: which members to gossip to, biased towards those that have not seen the current version (GOS-6).
 
 package gossip
 

@@ -57,8 +57,8 @@ func (c Clock) Of(id peer.ID) uint64 {
 // Bump returns c with one more change of id.
 func (c Clock) Bump(id peer.ID) Clock { return c.BumpTo(id, c.Of(id)+1) }
 
-// BumpTo returns c with n as the count of changes of id, which must be more than it was. A node whose entry was pruned
-// goes on from its own count: no number ever names two changes.
+// BumpTo returns c with n as the count of changes of id, which must be more than it was. A node goes on from its own
+// count after its entry was pruned: no number ever names two changes.
 func (c Clock) BumpTo(id peer.ID, n uint64) Clock {
 	i, ok := c.find(id)
 	if !ok {

@@ -89,7 +89,7 @@ func (s Seen) Equal(o Seen) bool { return s.count == o.count && s.Covers(o) }
 // Clone returns an independent copy.
 func (s Seen) Clone() Seen { return Seen{s.n, s.count, append([]byte(nil), s.bits...)} }
 
-// AppendSeen appends the bitmap; its length follows from the number of members, which the reader knows or is told.
+// AppendSeen appends the bitmap; its length follows from the number of members, which the reader knows or gets.
 func AppendSeen(b []byte, s Seen) []byte { return append(b, s.bits...) }
 
 // ReadSeen reads a bitmap over n members; bits beyond the last member are refused. Errors stay in r.

@@ -40,7 +40,7 @@ func JudgeStatus(mine, theirs, mySeen, theirSeen Digest) Verdict {
 	return Nothing
 }
 
-// JudgeVersion compares clocks whose digests differ. Equal clocks over different contents should not be; exchanging
+// JudgeVersion compares clocks with digests that differ. Equal clocks over different contents should not be; exchanging
 // states heals it.
 func JudgeVersion(mine, theirs Clock) Verdict {
 	switch mine.Compare(theirs) {

@@ -7,9 +7,9 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Mail is a control message to one node. To.Inc zero means any incarnation at the address (a contact point whose
-// incarnation is not known yet). Body is encoded by the machine; it is a view into the Effects' arena and valid until
-// the machine's next verb, so a runtime that keeps it longer copies it.
+// Mail is a control message to one node. To.Inc zero means any incarnation at the address (a contact point with an
+// incarnation that is not known yet). Body is encoded by the machine; it is a view into the Effects' arena and valid
+// until the machine's next verb, so a runtime that keeps it longer copies it.
 type Mail struct {
 	To   ID
 	Kind wire.Kind

@@ -85,7 +85,7 @@ func (e *Error) Is(target error) bool {
 	return ok && o.Code == e.Code
 }
 
-// answered is the error of an asker whose answer is a HandlerNamed.
+// answered is the error of an asker that got a HandlerNamed as its answer.
 type answered struct {
 	named *Error // nil: the handler's error has no code
 	why   Reason // of the handler's own ask that failed; OK: none did
@@ -155,8 +155,8 @@ func putNamed(code string, kind ErrorKind, ran byte, why Reason, text []byte) (p
 // reason, the length of the code.
 const namedSize = 1 + 1 + 2 + 1
 
-// nested is why an ask of the handler's own failed, whose error it returned, OK when it is no such error. A payload
-// that a codec refused may be that of the handler's own message.
+// nested is why an ask of the handler's own failed if the handler returned its error, OK when it is no such error. A
+// payload that a codec refused may be that of the handler's own message.
 func nested(err error) Reason {
 	var a *answered
 	if errors.As(err, &a) {

@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// ErrAskCancelled is the cause of the end of a handler's context whose asker has given up (entity.Context.Context).
+// ErrAskCancelled is the cause of the end of a handler's context when the asker has given up (entity.Context.Context).
 var ErrAskCancelled = errors.New("kith: whoever asked has given up")
 
 // LinkFullError says that what waits to be sent to a peer has reached its bound, so many bytes. It matches ErrLinkFull.
@@ -104,7 +104,7 @@ func (e *HeadersError) Unwrap() error { return ErrTooLarge }
 // RefusedError says that a node, this one or another, did not take a message because a bound of it is reached. It
 // matches the error of its reason: ErrMailboxFull and the three that refine it, ErrTooLarge, ErrSuspended, ErrLinkFull.
 type RefusedError struct {
-	Peer   peer.ID // whose bound it is
+	Peer   peer.ID // the node that has the bound
 	Type   string  // of the entity; empty where the bound is not that of a type
 	Reason Reason  // which bound
 	Limit  int     // its value there, in Reason.Unit; zero when the peer did not tell: wire version 1
@@ -195,7 +195,8 @@ func (r Reason) Unit() string {
 }
 
 // Undelivered reports messages of Tell that were accepted here and not delivered. Err says why. No count is ever left
-// out: when messages fail in more shards at once than are kept apart, the rest comes in reports whose Shard is NoShard.
+// out: when messages fail in more shards at once than are kept apart, the rest comes in reports with NoShard as their
+// Shard.
 type Undelivered struct {
 	Type    string   // of their entities; empty when they are of several types, or it is not known
 	Shard   ShardID  // NoShard when they are of several shards, or it is not known

@@ -112,7 +112,7 @@ func (r Reason) Spoken(version uint16) Reason {
 		return r
 	}
 	if r == HandlerNamed {
-		return HandlerFailed // whose payload is NamedText
+		return HandlerFailed // with NamedText as its payload
 	}
 	if version >= 4 {
 		return r
@@ -159,8 +159,8 @@ func (r Reason) Err() error {
 	return fmt.Errorf("kith: unknown delivery reason %d", uint16(r))
 }
 
-// ReasonOf returns the reason whose sentinel err wraps (the highest number, if several: later ones tell more), or OK
-// for nil and HandlerFailed for any other error.
+// ReasonOf returns the reason of the sentinel that err wraps (the highest number, if several: later ones tell more), or
+// OK for nil and HandlerFailed for any other error.
 func ReasonOf(err error) Reason {
 	if err == nil {
 		return OK

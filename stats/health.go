@@ -19,7 +19,7 @@ type Suspension struct {
 	Total  time.Duration // how long all of them took, this one included
 }
 
-// Outage is a member that does not answer, or that was lost and whose shards wait, as one node knows it
+// Outage is a member that does not answer, or that was lost and has shards that wait, as one node knows it
 // (kith.Health.Outages). Where a process is proven dead, or has handed all over, nothing waits, and there is none.
 type Outage struct {
 	Member peer.ID

@@ -15,8 +15,8 @@ type Lease struct {
 	Refused  uint64 // answers that another has it
 	Failed   uint64 // calls that ended with an error, or had no answer in time
 	Lost     uint64 // times that it was lost while it was held
-	Unfreed  int    // owners of this node whose lease could not be given back yet
-	Dropped  uint64 // owners of this node whose lease was not given back, since too many waited for that
+	Unfreed  int    // owners of this node with a lease that could not be given back yet
+	Dropped  uint64 // owners of this node with a lease that was not given back, since too many waited for that
 }
 
 // LeaseWait is a singleton that lives on a node and waits for its lease.

@@ -39,12 +39,12 @@ type Transport struct {
 	Silent            int               // connections on which nothing that was sent is acknowledged now
 	Silences          uint64            // times that this began
 	Replaced          uint64            // silent connections that were given up for a new one
-	FailedDials       int               // connections wanted now whose attempts fail: each is logged, then every 30 s
+	FailedDials       int               // connections wanted now with attempts that fail: each is logged, then every 30 s
 	FaultsHello       uint64            // connections closed for a missing, broken or late hello
 	FaultsFrames      uint64            // connections closed for breaking the protocol afterwards
 	OverLimit         uint64            // connections closed because too many had not said hello
 	TooManyEach       uint64            // the same, because too many of them came from one address
-	PutOut            uint64            // of both: those whose place a later one took; the others were closed at once
+	PutOut            uint64            // of both: those that made room for a later one; the others were closed at once
 	SaidNothing       uint64            // connections closed because not a byte came in time
 	Withdrawn         uint64            // connections that their opener ended before a byte: no fault
 	OverRate          uint64            // connections closed because one address opened too many in a short time

@@ -18,7 +18,7 @@ type Type struct {
 	Shards        uint32
 	Hosted        int // shards that live here
 	Stopping      int // of them, being stopped
-	Known         int // shards whose home is known here
+	Known         int // shards with a home that is known here
 	ParkedBytes   int64
 	ParkedLost    uint64            // parked messages that failed: no home in time, or the type was refused
 	Refused       map[string]uint64 // messages to entities here that were refused, by reason; own callers' too
@@ -32,7 +32,7 @@ type Type struct {
 	Failed       uint64 // of them, Receive returned an error
 	NoReply      uint64 // asks that were left without a reply
 	AnswersLost  uint64 // answers that the caller's side did not take
-	Expired      uint64 // asks whose caller did not wait any more when their turn came here: no handler was called
+	Expired      uint64 // asks with a caller that did not wait any more when their turn came here: no handler was called
 	Abandoned    uint64 // that this node had accepted and dropped: it ended, or the shard was lost (docs/shutdown.md)
 	Made         uint64 // instances that New made
 	Passivated   uint64 // instances that were let go because they were idle or asked for it
@@ -58,10 +58,10 @@ type TypeCalls struct {
 	Cancels      Cancels
 }
 
-// Cancels counts asks whose askers have given up before their time was over, as their contexts had ended.
+// Cancels counts asks that their askers have given up before the time limit, as their contexts had ended.
 type Cancels struct {
 	Told   uint64 // cancelled asks of this node of which their receivers heard
-	Untold uint64 // of which they could not be told: no room on the way, or a wire version before 10
+	Untold uint64 // of which they could not hear: no room on the way, or a wire version before 10
 	Ended  uint64 // contexts of handlers here that have ended for it
 }
 
@@ -84,7 +84,7 @@ type States struct {
 
 // Recalls is the part of Type that concerns entities that Type.Remembered names.
 type Recalls struct {
-	Waiting int    // shards that live here, whose list was not read to its end yet
+	Waiting int    // shards that live here with a list that was not read to its end yet
 	Read    uint64 // lists that were read to their end
 	Failed  uint64 // that were not, or named an id that is none of the shard's: the incident RecallFailed tells of each
 }

@@ -4,7 +4,7 @@ package stats
 
 // Watches concerns watches of entities: those of a node's own, and those on them.
 type Watches struct {
-	Standing int               // watches of entities here whose end has not been reported yet
+	Standing int               // watches of entities here that have not been reported as ended yet
 	Watchers int               // watches on entities here, of any node's
 	Bytes    int               // what both take
 	Refused  uint64            // watches that found no room here

@@ -9,7 +9,7 @@ const (
 	FlagAsk    uint8 = 1 << 0 // Corr holds a correlation; an answer is wanted
 	FlagParked uint8 = 1 << 1 // was parked before it was sent: never refused for a full mailbox
 	FlagBulk   uint8 = 1 << 2 // the payload is a BulkRef: the message itself has come over the bulk connection
-	FlagWait   uint8 = 1 << 3 // its sender waits for room: taken though the mailbox is full, which it is told; version 4
+	FlagWait   uint8 = 1 << 3 // its sender waits for room: taken though the mailbox is full, which it hears; version 4
 
 	FlagLimit   uint8 = 1 << 4 // behind the id stands how long an ask is waited for; since version 4
 	FlagHeaders uint8 = 1 << 5 // behind that stand headers, of which the sender's application knows; since version 4
@@ -19,7 +19,7 @@ const (
 )
 
 // Envelope is one message to one entity. ID, Payload and Headers are views into the frame. Limit means something with
-// FlagLimit alone, and Headers with FlagHeaders: who reads a frame without these flags leaves both as they were.
+// FlagLimit alone, and Headers with FlagHeaders: a reader of a frame without these flags leaves both as they were.
 //
 //	offset 0  u32 size, u8 kind, u8 flags, u16 length of the id      (frame header)
 //	       8  u32 type    hash of the type's name
@@ -129,7 +129,7 @@ func AppendEnvelope(dst []byte, e *Envelope) []byte {
 	return append(dst, e.Payload...)
 }
 
-// ParseEnvelope reads a whole envelope frame, as Split returned it, into e, whose ID and Payload then point into the
+// ParseEnvelope reads a whole envelope frame, as Split returned it, into e; ID and Payload then point into the
 // frame. On an error e is unchanged.
 func ParseEnvelope(f []byte, e *Envelope) error {
 	if len(f) < EnvelopeSize {
@@ -208,8 +208,8 @@ func IsTell(f []byte) bool {
 	return f[4] == byte(KindEnvelope) && f[5]&(FlagAsk|FlagBulk) == 0
 }
 
-// AddressOf returns the type and the shard of an envelope frame and looks at nothing else: whoever it is handed on to
-// parses it. ok is false for a frame of another kind, and for one that is too short.
+// AddressOf returns the type and the shard of an envelope frame and looks at nothing else: the one that it is handed on
+// to parses it. ok is false for a frame of another kind, and for one that is too short.
 func AddressOf(f []byte) (typ, shard uint32, ok bool) {
 	if len(f) < EnvelopeSize || f[4] != byte(KindEnvelope) {
 		return 0, 0, false

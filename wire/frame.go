@@ -46,7 +46,7 @@ func AppendFrame(dst []byte, k Kind, flags uint8, aux uint16, body []byte) []byt
 	return dst
 }
 
-// BeginFrame appends a header whose size is filled in by EndFrame, and returns where the frame starts.
+// BeginFrame appends a header with a size that EndFrame fills in, and returns where the frame starts.
 func BeginFrame(dst []byte, k Kind, flags uint8, aux uint16) ([]byte, int) {
 	at := len(dst)
 	var h [HeaderSize]byte

@@ -10,7 +10,7 @@ type Heartbeat struct {
 }
 
 // HeartbeatAck answers a probe. StepAge is how long ago, in nanoseconds, the answering node's control loop last
-// stepped: an answer from a node whose control is stuck does not count as life.
+// stepped: an answer from a node with a stuck control loop does not count as life.
 type HeartbeatAck struct {
 	Seq     uint64
 	Sent    uint64

@@ -31,14 +31,14 @@ const (
 	KindMarker   Kind = 18 // behind the last envelope of a shard before a move; sent since version 5
 
 	// Large messages, on the bulk connection. The last three go back on it.
-	KindBulkBegin Kind = 19 // a large message: number, size, whom it is for
+	KindBulkBegin Kind = 19 // a large message: number, size, receiver
 	KindBulkChunk Kind = 20 // the next part of its payload
 	KindBulkAbort Kind = 21 // its sender gives it up
 	KindBulkGrant Kind = 22 // how much of it may be sent
 	KindBulkWhole Kind = 23 // all of it is there
 	KindBulkOver  Kind = 24 // it was taken, or why not
 
-	KindCancel Kind = 26 // behind an ask: whoever asked has given up; since version 10
+	KindCancel Kind = 26 // behind an ask: the asker has given up; since version 10
 
 	KindTaken Kind = 25 // how many tells were taken of data connections that are over; since version 4, in segments
 
@@ -49,15 +49,15 @@ const (
 	KindJoin         Kind = 35 // asks to be admitted, with a nonce
 	KindWelcome      Kind = 36 // admitted: nonce echoed, then as gossip
 	KindJoinRefused  Kind = 37 // refused, with the reason
-	KindStatus       Kind = 38 // 32 bytes: whom it is for, cluster, digests of version and seen set
+	KindStatus       Kind = 38 // 32 bytes: the receiver, cluster, digests of version and seen set
 	KindVersion      Kind = 39 // its clock, when versions differ; or asks for the state, naming its own
-	KindSeen         Kind = 40 // who has seen this version, as bits, when only that differs
+	KindSeen         Kind = 40 // which members have seen this version, as bits, when only that differs
 	KindGossip       Kind = 41 // a whole version: digest, seen set, columns packed and gzipped once
 	KindExitDone     Kind = 42 // an exiting member has finished what it had to do
-	KindRemovedNote  Kind = 43 // you were removed: who, when, evidence
+	KindRemovedNote  Kind = 43 // you were removed: by which node, when, evidence
 	KindDelta        Kind = 44 // what turns one version, named, into another, instead of all of it
 	KindFormAsk      Kind = 46 // asks one that is in no cluster what it remembers, and for its pledge; since version 3
-	KindFormAnswer   Kind = 47 // what it remembers, and whom it has pledged itself to; since version 3
+	KindFormAnswer   Kind = 47 // what it remembers, and which node it has pledged itself to; since version 3
 
 	// Sharding.
 	KindRegister       Kind = 64 // region to coordinator: type settings, owned shards with fences (its report)
@@ -70,7 +70,7 @@ const (
 	KindDrainRegion    Kind = 71 // region to coordinator: I leave, take my shards back
 	KindStopShards     Kind = 72 // coordinator to owner: stop these shards
 	KindShardsStopped  Kind = 73 // owner to coordinator: these shards and all their entities have stopped
-	KindHomesGone      Kind = 74 // coordinator to regions told: these homes no longer hold
+	KindHomesGone      Kind = 74 // coordinator to regions that know them: these homes no longer hold
 	KindHomesGoneAck   Kind = 75 // region to coordinator: forgotten
 	KindReportWanted   Kind = 76 // new coordinator to role members: report what you own under this type
 	KindDrainDone      Kind = 77 // coordinator to region: nothing of yours is left
@@ -78,14 +78,14 @@ const (
 	KindLeaveNoticeAck Kind = 79 // heard
 	KindConfirmOwner   Kind = 80 // suspended node to coordinators and members: am I a member still, and owner of these
 	KindConfirmAck     Kind = 81 // you are a member, and own these shards but for some
-	KindMoveShards     Kind = 82 // coordinator to regions told: these shards move, park and mark; since version 5
-	KindMoveShard      Kind = 83 // coordinator to owner: this shard moves, and who marks; since version 5
+	KindMoveShards     Kind = 82 // coordinator to their regions: these shards move, park and mark; since version 5
+	KindMoveShard      Kind = 83 // coordinator to owner: this shard moves, and which nodes mark; since version 5
 	KindMoveAborted    Kind = 84 // owner to coordinator: these moves are given up; since version 5
-	KindShardsMoved    Kind = 85 // owner to coordinator: stopped, and who has what was not worked off; since version 5
+	KindShardsMoved    Kind = 85 // owner to coordinator: stopped, and the node that has what is left; since version 5
 	KindHomesSince     Kind = 86 // homes, and the newest move that they take account of; since version 5
 	KindTransfer       Kind = 87 // owner to the next one: a part of what was not worked off; since version 5
 	KindTransferAck    Kind = 88 // how much of it is there, or that it is not taken; since version 5
-	KindHostKept       Kind = 89 // host-shards, with the fences whose rest is to be taken up; since version 5
+	KindHostKept       Kind = 89 // host-shards, with the fences of the rest to be taken up; since version 5
 	KindMoveWanted     Kind = 90 // member to coordinator: move this shard; since version 5
 	KindMoveAnswer     Kind = 91 // it has begun, or why not; since version 5
 	KindShardLoads     Kind = 92 // region to coordinator: what its shards cost, of types that ask for it; since version 5
@@ -133,7 +133,7 @@ func (l Lane) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 // UnmarshalText takes a name, as String gives it.
 func (l *Lane) UnmarshalText(text []byte) error { return enum.Parse(l, text) }
 
-// Largest bodies in bytes, for kinds whose size does not depend on the cluster.
+// Largest bodies in bytes, for kinds with a size that does not depend on the cluster.
 const (
 	maxHello = 64 << 10      // what an unauthenticated peer may make us hold
 	maxAny   = MaxFrameLimit // bounded by the connection's own limit
@@ -142,7 +142,7 @@ const (
 )
 
 // kindInfo is one row of the table. most is the largest body in bytes, at least one, so that a row that is not there
-// is told by its zero.
+// shows by its zero.
 type kindInfo struct {
 	name string
 	lane Lane
@@ -240,7 +240,7 @@ func (k Kind) Lane() Lane { return kinds[k].lane }
 // Owner names the part of a node that gives a kind its meaning.
 type Owner uint8
 
-// Who owns a kind.
+// The owners of kinds.
 const (
 	OwnerNone       Owner = iota // nobody: the kind is not known
 	OwnerConnection              // the transport: hello, heartbeats, credit
@@ -266,7 +266,8 @@ func (o Owner) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 // UnmarshalText reads what MarshalText gives.
 func (o *Owner) UnmarshalText(text []byte) error { return enum.Parse(o, text) }
 
-// Owner returns who gives k its meaning, by the block of numbers that k lies in; OwnerNone when k is not known.
+// Owner returns the part of the node that gives k its meaning, by the block of numbers that k lies in; OwnerNone when k
+// is not known.
 func (k Kind) Owner() Owner {
 	switch {
 	case !k.Known():
