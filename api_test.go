@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite api.txt")
 
 const module = "github.com/kith-io/kith"
 
-// promised are the packages that embedders may rely on, whole. Of the others, whose documentation says so, they may
+// promised are the packages that embedders may rely on, whole. Of the others (their documentation says so) they may
 // rely on the types that these lead to: their exported fields and methods.
 var promised = strings.Fields(`kith cluster peer route stats shutdown discovery discovery/discoverytest bootstrap admin
 	metrics latency sim fd fd/fdtest lease shard/strategy shard/strategytest sbr/leasetest replicated

@@ -23,7 +23,7 @@ type Config struct {
 	// must be configured on all nodes or none. Zero means none.
 	TLS TLS
 	// Insecure allows a listen address that is not loopback without TLS: connections are neither encrypted nor
-	// authenticated then, so anybody who reaches the port can be a member. It is logged at each start.
+	// authenticated then, so anybody that reaches the port can be a member. It is logged at each start.
 	Insecure bool
 	// Seeds are the contact points, host:port, in one order on all nodes. The first of them forms the cluster when no
 	// other answers and nobody remembers one. Empty, or only this node: a cluster of one.
@@ -58,8 +58,8 @@ type Config struct {
 	Logger *slog.Logger
 
 	// Patience is a preset of how soon a lost member is given up, and of the stalls that a healthy one may have for it. It
-	// sets fields of Membership and of Resolver that are zero (docs/failover.md); zero means PatienceNormal, whose values
-	// these fields name as their defaults. It must be the same on all nodes.
+	// sets fields of Membership and of Resolver that are zero (docs/failover.md); zero means PatienceNormal: these fields
+	// name its values as their defaults. It must be the same on all nodes.
 	Patience Patience
 	// Membership paces gossip, failure detection and joining; its zero value holds the defaults.
 	Membership MembershipConfig
@@ -101,7 +101,8 @@ type Config struct {
 	LinkBudget int
 	// PartialBudget bounds what this node holds of frames of others that have not come whole, in bytes, beside 64 KiB for
 	// each connection; zero means 256 MiB, at least 32 MiB and four of the largest frames. One node has half of it. A
-	// connection for which there is no room is closed, and so is one whose frame takes too long; see docs/security.md.
+	// connection for which there is no room is closed, and so is one with a frame that takes too long; see
+	// docs/security.md.
 	PartialBudget int
 	// Window bounds what is on the way to one peer and not consumed yet, in bytes; zero means 1 MiB, at least 64 KiB. It
 	// must be the same on all nodes: one with a smaller Window refuses the connections of this one.
@@ -123,14 +124,14 @@ type Config struct {
 	Workers int
 	// MaxAsks bounds the asks under way on this node; zero means 65,536, at most 1,048,576.
 	MaxAsks int
-	// AskTimeout bounds an Ask whose context has no deadline; zero means 30 s.
+	// AskTimeout bounds an Ask with a context without a deadline; zero means 30 s.
 	AskTimeout time.Duration
 
 	// Undelivered gets reports of messages that Tell accepted and that were not delivered: refused by their receiver,
 	// parked too long, or never sent because their receiver was removed from the cluster or refuses this node
 	// (ErrPeerLost) or because this node ended (ErrStopped). A message that waited here for an entity which was given up
 	// after a panic is reported here, where it waited (ErrCrashed). Each message is counted once, in the report of its
-	// type, shard, node and reason; when more of these fail at once than are kept apart, in one whose Shard is NoShard.
+	// type, shard, node and reason; when more of these fail at once than are kept apart, in one with NoShard as its Shard.
 	// What a node refused reaches this one as long as both are members, however often connections break. What was sent on
 	// a connection that broke is reported as ErrLostInFlight without a type, a shard or samples. When the other node says
 	// how many it took, the count is exact. When that node is gone for good, or this one ends before it hears, the count

@@ -1,5 +1,5 @@
-// Workers on the members of a role: daemons, which are numbered and kept alive, each in one place; and pools, of whose
-// workers any may handle a message.
+// Workers on the members of a role: daemons, which are numbered and kept alive, each in one place; and pools, in which
+// any worker may handle a message.
 
 package kith
 
@@ -220,7 +220,7 @@ func (p Pool) workers() int {
 	return p.PerNode
 }
 
-// entityType is the type whose entities are the workers: each node gets some of its shards, and has the workers in
+// entityType is the type with the workers as its entities: each node gets some of its shards, and has the workers in
 // these.
 func (p Pool) entityType() (EntityType, error) {
 	t := EntityType{Name: p.Name, Role: p.Role, Shards: DefaultMaxNodes, Mode: p.Mode, MailboxBytes: p.MailboxBytes,
@@ -253,7 +253,7 @@ func (r *PoolRef) With(headers []byte) *PoolRef {
 // Tell gives payload, which it copies, to a worker: of this node, or of another one where two here have no room. It
 // never blocks: nil means accepted, an error that it was not. ErrNoHost: no member has the role; ErrMailboxFull and
 // ErrLinkFull: two workers here and those of two other nodes have no room; else as Region.Tell. What is accepted may
-// still be refused by another node whose mailboxes are full, or be lost with it: Config.Undelivered says so.
+// still be refused by another node with full mailboxes, or be lost with it: Config.Undelivered says so.
 func (r *PoolRef) Tell(payload []byte) error { return r.p.TellWith(r.with, payload) }
 
 // TellWait is Tell that waits for room until ctx ends; see Region.TellWait.

@@ -20,7 +20,7 @@ var (
 	ErrNotOwner      = route.ErrNotOwner      // the receiver does not own the shard any more
 	ErrNotRegistered = route.ErrNotRegistered // the receiver has not registered the type
 	ErrMailboxFull   = route.ErrMailboxFull   // the entity's mailbox is full (Type.MailboxBytes)
-	ErrHandler       = route.ErrHandler       // Receive returned an error, whose text is wrapped; see Error
+	ErrHandler       = route.ErrHandler       // Receive returned an error; its text is wrapped; see Error
 	ErrHandlerNamed  = route.ErrHandlerNamed  // that error has an identity; matches ErrHandler too
 	ErrPanic         = route.ErrPanic         // Receive panicked
 	ErrTimeout       = route.ErrTimeout       // no answer in time
@@ -98,7 +98,7 @@ var (
 
 	ErrWatchesFull = entity.ErrWatchesFull // the entity, or its node, has as many watches as it may
 
-	// the cause of the end of a handler's context whose asker has given up: its own context ended early
+	// the cause of a handler context's end when the asker gave up: the asker's own context ended early
 	ErrAskCancelled = route.ErrAskCancelled
 
 	// a Context was used after its call, or on another goroutine than the call's
@@ -124,12 +124,12 @@ var (
 	ErrBadConfig       = driver.ErrBadConfig           // wrapped by faults of Config, Singleton, Daemons
 	ErrRecord          = driver.ErrRecord              // wrapped by errors of Start about Config.Directory
 	ErrJoined          = membership.ErrJoined          // UseSeeds on a node that is in a cluster
-	ErrSeedsOverridden = membership.ErrSeedsOverridden // UseSeeds on a node whose seeds JoinCluster has replaced
-	ErrNotAlone        = membership.ErrNotAlone        // JoinCluster on a node whose cluster has other members
+	ErrSeedsOverridden = membership.ErrSeedsOverridden // UseSeeds on a node after JoinCluster replaced its seeds
+	ErrNotAlone        = membership.ErrNotAlone        // JoinCluster on a node in a cluster with other members
 	ErrJoinPending     = membership.ErrJoinPending     // JoinCluster on a node that has asked a cluster to admit it
 	ErrTypeExists      = shard.ErrTypeExists           // a type of that name is registered on this node
 	ErrTooManyTypes    = shard.ErrTooManyTypes         // as many types are registered as may be
-	ErrHashCollision   = shard.ErrHashCollision        // two types whose names have one hash: name one of them anew
+	ErrHashCollision   = shard.ErrHashCollision        // the names of two types have one hash: name one of them anew
 	ErrSettingsDiffer  = shard.ErrSettingsDiffer       // others have the type with other settings; methods of a Region too
 )
 
@@ -187,8 +187,8 @@ type (
 	LinkBudgetError = route.LinkBudgetError
 	// ParkFullError names the bound of what waits for the home of a shard; it matches ErrParkFull.
 	ParkFullError = route.ParkFullError
-	// RefusedError names the node whose bound a message met, this one or another, and the bound; it matches the error of
-	// its reason: ErrMailboxFull and those that refine it, ErrTooLarge, ErrSuspended, ErrLinkFull.
+	// RefusedError names the node that refused a message, this one or another, and the bound that it met; it matches the
+	// error of its reason: ErrMailboxFull and those that refine it, ErrTooLarge, ErrSuspended, ErrLinkFull.
 	RefusedError = route.RefusedError
 	// AbandonedError is what Leave, Shutdown and Close return when the node ended with messages that it had accepted and
 	// nobody will handle: so many tells and asks of each type. It matches ErrAbandoned.
@@ -208,7 +208,7 @@ type (
 	BulkFullError = route.BulkFullError
 	// HeadersError says that a message was given more headers than may be; it matches ErrTooLarge.
 	HeadersError = route.HeadersError
-	// UnansweredError names the entity that has not answered an ask in time, or whose node was lost, and says when it is
+	// UnansweredError names the entity that has not answered an ask in time, or is on a lost node, and says when it is
 	// served again; it wraps the error of the reason.
 	UnansweredError = route.UnansweredError
 	// AsksFullError names the bound of asks under way; it matches ErrAsksFull.

@@ -46,7 +46,7 @@ func (u *user) notice(_ *kith.Context, q *quote) (struct{}, error) {
 
 func (u *user) Stop(*kith.Context) {}
 
-// A Message is a value that is told and asked from everywhere; a type takes each by a method of its own.
+// A Message is a value that can be sent and asked from everywhere; a type takes each by a method of its own.
 func ExampleMessage() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/kith-io/kith/internal/runtime/driver"
 )
 
-// DefaultName is the name of a cluster whose Config gives none.
+// DefaultName is the name of a cluster when Config gives none.
 const DefaultName = driver.DefaultName
 
 // UseSeeds gives seeds, host:port, to a node that is in no cluster, in the meaning of Config.Seeds: the first that
@@ -33,9 +33,9 @@ func (n *Node) Told() []string { return driver.Told(n.d) }
 // LastCluster returns the id of the cluster that this node's Directory remembered when it started, zero for none.
 func (n *Node) LastCluster() uint64 { return driver.LastCluster(n.d) }
 
-// TLSConfigs returns configurations for connections beside those of the members, both of whose ends are to be nodes of
-// this cluster: for a server, and for a client of a server at a host. They follow Config.TLS, also when certificates
-// are replaced, and ask both ends for one. Without TLS both are nil.
+// TLSConfigs returns configurations for further connections, with nodes of this cluster as both ends: for a server, and
+// for a client of a server at a host. They follow Config.TLS, also when certificates are replaced, and ask both ends
+// for one. Without TLS both are nil.
 func (n *Node) TLSConfigs() (server *tls.Config, client func(host string) *tls.Config) {
 	return driver.TLSConfigs(n.d)
 }
@@ -99,8 +99,8 @@ func (c Config) over(d *driver.Driver, seeds []string) (Config, error) {
 
 // JoinCluster moves a node that is alone in its cluster to the cluster of the seeds (host:port). What it hosts is
 // stopped, its incarnation ends, and a new one starts on the same address and joins. The new one is returned: register
-// its types and use it instead of n. Clusters go over node by node; they are never merged. On a node whose cluster has
-// other members nothing happens (ErrNotAlone). The shutdown of n runs with all its phases (ReasonRejoin). If a type was
+// its types and use it instead of n. Clusters go over node by node; they are never merged. In a cluster with other
+// members nothing happens (ErrNotAlone). The shutdown of n runs with all its phases (ReasonRejoin). If a type was
 // registered on n, fences may have been issued under its cluster's birth, and the new node refuses a cluster that was
 // born earlier: stores would not take its writes.
 //
@@ -244,7 +244,7 @@ func endedAs(err error, kind EndKind) bool {
 	return e != nil && e.Kind == kind
 }
 
-// comesBack reports whether err is that of a node whose end nobody in its process wanted, and that may try again.
+// comesBack reports whether err is that of a node that may try again: nobody in its process wanted its end.
 func comesBack(err error) bool {
 	e := endedError(err)
 	if e == nil {

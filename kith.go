@@ -56,12 +56,12 @@ type (
 	//
 	//	Name, Shards, Role, ShardBy             must be the same on all nodes
 	//	New, Open, Typed                        make the handler of an entity: set one of the three
-	//	Mode                                    who calls the handler: Blocking, Worker or Inline
+	//	Mode                                    how the handler is called: Blocking, Worker or Inline
 	//	MailboxBytes, MaxState, StateStored                  bounds of one entity
 	//	StopMessage                             what it gets as its last message before Stop
 	//	IdleAfter, MaxActive                    when an entity is stopped though its shard stays
 	//	Restart, RestartBackoff,
-	//	MaxRestarts, RestartWindow              what becomes of an entity whose handler panicked
+	//	MaxRestarts, RestartWindow              what becomes of an entity after its handler panicked
 	//	SlowAfter                               which calls are reported as slow
 	//	Strategy                                which node gets a shard
 	//	Remembered                              entities that live without a message
@@ -80,7 +80,7 @@ type (
 	//
 	// What they may do: go doc github.com/kith-io/kith/entity.Handler
 	Handler = entity.Handler
-	// Stateful is a Handler whose state moves with its entity from node to node, as long as neither node dies.
+	// Stateful is a Handler with a state that moves with its entity from node to node, as long as neither node dies.
 	Stateful = entity.Stateful
 	// Context is what a handler has besides its payload. It is valid until the call returns.
 	//
@@ -101,7 +101,7 @@ type (
 	ReplyToken = entity.ReplyToken
 	// Mode is how the handlers of a type are executed.
 	Mode = entity.Mode
-	// Restart is what becomes of an entity whose handler panicked.
+	// Restart is what becomes of an entity after its handler panicked.
 	Restart = entity.Restart
 	// StopReason is why Handler.Stop is called (Context.StopReason).
 	StopReason = entity.StopReason
@@ -157,7 +157,7 @@ const (
 	Inline   = entity.Inline   // on the event loop that read the message, or the goroutine here that waits for its answer
 )
 
-// What becomes of an entity whose handler panicked (EntityType.Restart).
+// What becomes of an entity after its handler panicked (EntityType.Restart).
 const (
 	RestartFresh  = entity.RestartFresh  // the next message makes a new instance
 	RestartResume = entity.RestartResume // the instance is kept and goes on with the next message
@@ -241,7 +241,7 @@ func ParseFence(s string) (Fence, error) { return route.ParseFence(s) }
 type (
 	// View is an immutable snapshot of membership (Node.View, Node.Events).
 	//
-	//	Members, Unreachable, Leader            fields: who is there, who is not heard, who leads
+	//	Members, Unreachable, Leader            fields: the members, those that are not heard, the leader
 	//	Self, SelfMember                        this node, by itself and as a member
 	//	Member, Reachable, CountUp              about one member; how many are Up
 	//	Oldest, RoleLeader                      the oldest member, or the leader, of a role

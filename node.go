@@ -19,7 +19,7 @@ type Node struct {
 
 // succession is how a node gives way to the next one of its process, which is at its address.
 type succession struct {
-	turn  chan struct{} // has room for who makes the next one
+	turn  chan struct{} // has room for the caller that makes the next one
 	next  *Node         // nil: there is none
 	began time.Time     // this node, or its last attempt to come back
 	pause time.Duration // before the next attempt; zero: RejoinLeast
@@ -55,8 +55,8 @@ type Health struct {
 	// Duplicates are the other clusters of this one's name that this node met within the last ten minutes, and other sides
 	// of its own cluster, which have its ClusterID: somebody has to end one of the two. The caller's.
 	Duplicates []Duplicate
-	// Outages are the members that do not answer, and those that were lost whose shards wait, in the order of their
-	// identities: when what lived there is served again (docs/failover.md). The caller's.
+	// Outages are the members that do not answer, and lost ones with shards that wait, in the order of their identities:
+	// when what lived there is served again (docs/failover.md). The caller's.
 	Outages []Outage
 
 	// Stalled is how long this node's control goroutine has not stepped, when that is two seconds or more: it is sent no
@@ -77,7 +77,7 @@ func (h Health) Alive() bool { return h.State != StateEnded && !h.Stuck }
 // Waiting is WaitRefusedTypes and names the type with both settings. A node that is Stalled is not ready.
 func (h Health) Ready() bool { return h.State == StateReady && h.Stalled == 0 }
 
-// Health says where this node stands now, and why. It never waits: a node whose control goroutine is stuck answers
+// Health says where this node stands now, and why. It never waits: a node with a stuck control goroutine answers
 // StateSuspended. NodeSuspended and NodeResumed are the events of it, Stats().Suspension counts.
 func (n *Node) Health() Health { return Health(n.d.Health()) }
 

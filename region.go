@@ -36,9 +36,9 @@ func (r *Region) Type() EntityType { return r.r.Type() }
 // Shard returns the shard of an entity id: by EntityType.ShardBy where the type has it, 1<<32-1 when that gives none.
 func (r *Region) Shard(id string) ShardID { return r.r.Shard(id) }
 
-// ShardOf returns the shard of an entity id in a type of so many shards, 1 to 1,048,576, that has no ShardBy: what a
-// store keeps with each entity whose EntityType.Remembered lists them by shard. It is the same on all nodes and in all
-// versions.
+// ShardOf returns the shard of an entity id in a type of so many shards, 1 to 1,048,576, that has no ShardBy. A store
+// keeps it with each entity, so that EntityType.Remembered can list them by shard. It is the same on all nodes and in
+// all versions.
 func ShardOf(id string, shards uint32) ShardID { return route.ShardOf(id, shards) }
 
 // Tell sends payload, which it copies, to the entity id. It never blocks: nil means accepted, an error that it was not

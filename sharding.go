@@ -8,7 +8,7 @@ import "time"
 // Sharding is how homes of shards are found, kept and moved (Config.Sharding). The zero value of every field means its
 // default, so the zero Sharding is ready. docs/sharding.md says what moves are.
 type Sharding struct {
-	// TakeoverTime is how long a shard waits whose owner was lost without having confirmed that it stopped. Zero means
+	// TakeoverTime is how long a shard waits after its owner was lost without having confirmed that it stopped. Zero means
 	// that it follows from the failure detector, the resolver and the number of members: 17 s up to 5 members by default,
 	// 60 s above 100, and 20 s without a resolver. A fixed time that is too short for five members is refused, unless the
 	// resolver is off; when the cluster outgrows it, a warning is logged.
@@ -28,17 +28,16 @@ type Sharding struct {
 	// ParkBytes bounds, per type, what waits for the homes of shards to become known; zero means 16 MiB.
 	ParkBytes int
 	// ParkTime is how long a message may wait so. Zero means that it follows from the takeover time of the present number
-	// of members, with ten seconds more, and at least 30 s: so what is sent to an entity whose node is lost reaches it at
-	// its next one. The log warns of a fixed time below the takeover time. It begins anew when a shard has moved. For a
-	// large message it bounds how long nothing may move; zero means 30 s there.
+	// of members, with ten seconds more, and at least 30 s: so what is sent to an entity on a lost node reaches it at its
+	// next one. The log warns of a fixed time below the takeover time. It begins anew when a shard has moved. For a large
+	// message it bounds how long nothing may move; zero means 30 s there.
 	ParkTime time.Duration
 
-	// RebalanceInterval is how often this node, where it coordinates a type whose shards are even, asks the type's
-	// strategy what to move for balance: by default from regions that have more shards to those that have fewer. It is
-	// asked a second behind a change of those that may be given shards, too, and while it has moves to make, rounds of
-	// them follow one another: so a member that joins has its share within seconds. At least 10 ms; zero means 10 s;
-	// negative: never. Nothing moves while members come, go or are unreachable, or run different versions of the
-	// application.
+	// RebalanceInterval is how often this node, where it coordinates a type with even shards, asks the type's strategy
+	// what to move for balance: by default from regions that have more shards to those that have fewer. It is asked a
+	// second behind a change of those that may be given shards, too, and while it has moves to make, rounds of them follow
+	// one another: so a member that joins has its share within seconds. At least 10 ms; zero means 10 s; negative: never.
+	// Nothing moves while members come, go or are unreachable, or run different versions of the application.
 	RebalanceInterval time.Duration
 	// MaxMoves bounds the shards of one type that move at once, as the coordinator of the type has it: 1 to 16,384; zero
 	// means 64. Messages to a shard that moves wait at their senders, so it also bounds how much of a type waits.
@@ -48,7 +47,7 @@ type Sharding struct {
 	// still holds up no other one for longer. Zero means 3 s.
 	MarkTime time.Duration
 	// DrainTime is how long the owner of a shard that moves works off what waits for its entities. Then it calls no
-	// handler any more, waits for those that run, whose asks fail with ErrShardStopping, calls Stop of each entity, and
+	// handler any more, waits for those that run (their asks fail with ErrShardStopping), calls Stop of each entity, and
 	// hands what was not handled to the next owner, which handles it first: in order, asks with their callers. Zero means
 	// 2 s.
 	DrainTime time.Duration

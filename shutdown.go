@@ -68,14 +68,14 @@ const (
 	ExitRefused     = 5   // refused for good: settings that must agree differ
 	ExitNoCluster   = 6   // package bootstrap found no cluster in time
 	ExitStatesLost  = 7   // the node has left, and states of entities are lost
-	ExitInterrupted = 130 // told twice to end, and ended at once: what shells say of a program that SIGINT has ended
+	ExitInterrupted = 130 // got two signals to end, and ended at once: what shells say of a program that SIGINT has ended
 )
 
 // Errors that a process ends with beside the EndedError of its node; ExitCode knows them.
 var (
 	// ErrNoCluster is matched by the error of a search that found no cluster in time (bootstrap.TimeoutError).
 	ErrNoCluster = errors.New("kith: no cluster was found in time")
-	// ErrInterrupted is why a process ends whose node was told to leave and that was told to end at once then.
+	// ErrInterrupted is why a process ends that got a second signal to end while its node left.
 	ErrInterrupted = errors.New("kith: interrupted while the node left")
 )
 
@@ -105,7 +105,7 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// codeOf returns the exit code of a process whose node has ended so.
+// codeOf returns the exit code of a process after its node has ended so.
 func codeOf(kind EndKind) int {
 	switch kind {
 	case EndJoinTimeout:

@@ -29,7 +29,7 @@ type Stats struct {
 	InvalidFrames      uint64          // frames that peers sent and that made no sense
 	RepliesLost        uint64          // answers that found no room on the way to the caller
 	CallbackPanics     uint64          // functions of the embedder, no handlers, that panicked (docs/execution.md)
-	UnreportedRefusals uint64          // refused messages whose sender does not know, or may not know
+	UnreportedRefusals uint64          // refused messages, unknown, or maybe unknown, to their sender
 	Unregistered       uint64          // messages refused because their type is not registered here
 	LogDropped         uint64          // records that found no room in front of Config.Logger
 	LogStalled         time.Duration   // how long Config.Logger has been busy with one record; zero: with none

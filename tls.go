@@ -17,8 +17,8 @@ type TLS struct {
 	// CAFile holds the certificates of the authorities that are trusted, PEM: one, or during a rotation the old and the
 	// new one. No other authority is believed, those of the system neither.
 	CAFile string
-	// CRLFile holds the revocation lists of those authorities, if they have any: PEM or DER, at most 4 MiB. Whose
-	// certificate is on one is refused. Each must be signed by an authority of CAFile, or of CertFile's chain.
+	// CRLFile holds the revocation lists of those authorities, if they have any: PEM or DER, at most 4 MiB. A peer with a
+	// certificate on one is refused. Each must be signed by an authority of CAFile, or of CertFile's chain.
 	CRLFile string
 	// Load returns all of that from memory, instead of the files. It is called at the start and by ReloadTLS, and must
 	// not block for long.

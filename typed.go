@@ -112,7 +112,7 @@ func (m Message[M, R]) Of(payload []byte) (*M, bool) {
 	return v, codecOf(m.Message).ParseInto(payload, v) == nil
 }
 
-// In returns the message over a region of its type, for those who send much from outside of handlers: with limits,
+// In returns the message over a region of its type, for callers that send much from outside of handlers: with limits,
 // buffers and functions as the region's verbs have them.
 func (m Message[M, R]) In(r *Region) *TypedRegion[M, R] { return &TypedRegion[M, R]{r, m} }
 

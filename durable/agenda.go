@@ -19,7 +19,7 @@ const (
 	horizon    = time.Minute      // how far ahead an agenda reads
 	mostOnIt   = 4096             // entities that are read for one agenda; as many again may come by commits
 	mostFails  = mostOnIt / 4     // of them: those that could not be woken
-	mostAwake  = 32               // entities of one shard whose reminders are being handled at once
+	mostAwake  = 32               // entities of one shard that handle reminders at once
 	nap        = 5 * time.Second  // how long an agenda sleeps at most: so soon it finds that the clock was set
 	wakeTime   = 30 * time.Second // how long one entity may take
 	awayMost   = 10 * time.Second // between two tries where the store, or an owner, may soon answer again
@@ -37,8 +37,8 @@ type item struct {
 	tries int   // to wake it, that failed
 }
 
-// agenda has the reminders of one shard handled in time. It is a machine that is told the time, in milliseconds, with a
-// lock: methods are safe for concurrent use.
+// agenda has the reminders of one shard handled in time. It is a machine that is given the time, in milliseconds, with
+// a lock: methods are safe for concurrent use.
 type agenda struct {
 	rate   int
 	ground ground.Ground
@@ -211,7 +211,7 @@ func (a *agenda) take(now int64) (list []*item, next int64) {
 		case i.at > now:
 			return list, min(next, i.at)
 		case a.awake >= mostAwake:
-			return list, next // who falls asleep rings
+			return list, next // an entity that falls asleep rings
 		case a.used >= a.rate:
 			return list, min(next, a.second+1000)
 		}
@@ -266,7 +266,7 @@ func (d *desk) agendaOf(s kith.ShardID, f kith.Fence) *agenda {
 	return nil
 }
 
-// ownAgenda is an agenda and the fence of the owner whose it is.
+// ownAgenda is an agenda and the fence of its owner.
 type ownAgenda struct {
 	*agenda
 	fence kith.Fence

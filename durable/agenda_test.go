@@ -135,8 +135,8 @@ func TestAgendaFollowsCommits(t *testing.T) {
 	require.Empty(t, a.order)
 }
 
-// TestAgendaRestsBehindFailures: who cannot be woken comes again behind ever longer rests, unless a commit says more;
-// not all that fail are remembered. A store that cannot be read is asked again likewise.
+// TestAgendaRestsBehindFailures: an entity that cannot be woken comes again behind ever longer rests, unless a commit
+// says more; not all that fail are remembered. A store that cannot be read is asked again likewise.
 func TestAgendaRestsBehindFailures(t *testing.T) {
 	a, away := newAgenda(mostReminderRate, ground.Real{}), error(fails(codeAway, nil))
 	readAll(a, 1000, "a", "b")

@@ -17,7 +17,7 @@ import (
 	"github.com/kith-io/kith/store"
 )
 
-// receives starts a node with a type whose entities note what they had, and returns what sends one a parcel.
+// receives starts a node with a type of entities that note what they had, and returns what sends one a parcel.
 func receives(t *testing.T, m store.Store) func(n note, body string) (outcome, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

@@ -1,7 +1,8 @@
 // Types of durable entities: what a user declares, and what asks and tells them.
 
-// Package durable runs entities whose state survives their owner: what a handler leaves is committed to a store under
-// the fence of the shard's owner, and the asker gets its answer when that has taken place, not before: docs/durable.md.
+// Package durable runs entities with a state that survives their owner: what a handler leaves is committed to a store
+// under the fence of the shard's owner, and the asker gets its answer when that has taken place, not before:
+// docs/durable.md.
 package durable
 
 import (
@@ -172,7 +173,7 @@ func On[S, M, R any](node any, t Type[S, M, R]) (*Entities[M, R], kith.EntityTyp
 	return &Entities[M, R]{nil, d.line, t.Message, t.Reply, d}, t.entityType(d), nil
 }
 
-// desk is what the shards of the type share on a node whose office is given.
+// desk is what the shards of the type share on the node of an office.
 func (t Type[S, M, R]) desk(ctx context.Context, on ground.Ground, o *office) *desk {
 	d := &desk{ctx: ctx, most: t.MaxWaiting, mostBytes: t.MaxWaitingBytes, keepers: map[kith.ShardID]*keeper{},
 		trouble:    trouble{log: t.Logger, typ: string(t.Name), patience: t.Patience},
@@ -278,7 +279,7 @@ func (t Type[S, M, R]) hosted(d *desk) func(context.Context, kith.ShardID, kith.
 // Ask sends m to an entity and waits for what its handler returns, which comes when what the handler left is committed.
 // kith.MayHaveRun says of an error whether the message may have had its effect. Errors, beside those of Region.Ask:
 //
-//   - ErrRejected: the handler returned an error, whose text it has. Nothing of the message was written.
+//   - ErrRejected: the handler returned an error; it has its text. Nothing of the message was written.
 //   - ErrLost: the shard has another owner by now.
 //   - ErrBusy: too many messages of the shard wait for the store.
 //   - ErrAway: the store does not answer, so the entity could not begin.
@@ -311,7 +312,7 @@ func (e *Entities[M, R]) ask(ctx context.Context, headers []byte, id string, m *
 }
 
 // AskOnce is Ask for a message that may be repeated: all asks of an entity with one key have their effect once, and get
-// the same reply, on whatever owner, for as long as the type's SeenFor. So a caller who gets an error that leaves open
+// the same reply, on whatever owner, for as long as the type's SeenFor. So a caller that gets an error that leaves open
 // whether the message has had its effect asks again with the same key. A message that is refused (ErrRejected) leaves
 // no key. key has 1 to MaxKey bytes, else ErrBadKey. Errors, beside those of Ask:
 //
@@ -334,7 +335,7 @@ func (e *Entities[M, R]) Tell(id string, m *M) error {
 	return e.line.Tell(id, b)
 }
 
-// Region returns the region of the entities, whose messages are bytes; nil in a simulated cluster.
+// Region returns the region of the entities, with messages of bytes; nil in a simulated cluster.
 func (e *Entities[M, R]) Region() *kith.Region { return e.region }
 
 // Err returns why this node has stopped the type for good, or nil: store.ErrStoreWentBack. All its messages get that
@@ -350,8 +351,8 @@ func (e *Entities[M, R]) Err() error {
 type Stats struct {
 	Commits  uint64 // that succeeded
 	Writes   uint64 // of them: records
-	Messages uint64 // whose effect they had
-	Unknown  uint64 // calls of Commit whose outcome was not known: each was called again
+	Messages uint64 // that had their effect
+	Unknown  uint64 // calls of Commit with an unknown outcome: each was called again
 	Fenced   uint64 // shards that were found to have another owner
 
 	Reminded        uint64 // reminders that were handled, though not all of it may be stored

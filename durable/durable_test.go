@@ -196,7 +196,7 @@ func TestReplyComesAfterItsCommit(t *testing.T) {
 	require.EqualValues(t, 2, e.Stats().Commits)
 }
 
-// TestFencedOwnerRepliesNoSuccess: an owner whose shard was claimed by another one tells all who wait that their
+// TestFencedOwnerRepliesNoSuccess: an owner, after another one claimed its shard, answers all waiting askers that their
 // message had no effect, or may have had it where its commit was unknown before, and serves no other (SHD-11).
 func TestFencedOwnerRepliesNoSuccess(t *testing.T) {
 	for _, blind := range []bool{false, true} {
@@ -241,8 +241,8 @@ func TestFencedOwnerRepliesNoSuccess(t *testing.T) {
 	}
 }
 
-// TestReadThatEndsBehindTheLoss: what a handler has read of a state whose commit was refused meanwhile is told to
-// nobody, neither as a reply nor as a refusal (SHD-11).
+// TestReadThatEndsBehindTheLoss: what a handler has read of a state with a commit refused meanwhile reaches nobody,
+// neither as a reply nor as a refusal (SHD-11).
 func TestReadThatEndsBehindTheLoss(t *testing.T) {
 	for _, o := range []order{{}, {Fail: "no"}} {
 		t.Run(o.Fail, func(t *testing.T) {
@@ -308,8 +308,8 @@ func TestPanicCommitsNothing(t *testing.T) {
 	require.Equal(t, `{"Balance":6}`, state)
 }
 
-// TestUnknownIsRepeated: calls whose answers are lost, before or behind their effect, are made again until they are
-// known: each message has its effect once (SHD-11).
+// TestUnknownIsRepeated: calls with lost answers, before or behind their effect, are made again until they are known:
+// each message has its effect once (SHD-11).
 func TestUnknownIsRepeated(t *testing.T) {
 	m := store.Memory()
 	_, e := begin(t, bank{Store: m, Shards: 4})
@@ -341,7 +341,7 @@ func TestUnknownIsRepeated(t *testing.T) {
 	require.EqualValues(t, ids*times, e.Stats().Messages)
 }
 
-// inPlace is a codec whose value is the bytes that it was given.
+// inPlace is a codec with the bytes that it was given as its value.
 type inPlace struct{}
 
 func (inPlace) Append(dst []byte, s *[]byte) ([]byte, error) { return append(dst, *s...), nil }
@@ -439,7 +439,7 @@ func TestStoreThatIsAway(t *testing.T) {
 	defer cancel()
 	_, err = e.Ask(short, "anna", &order{Add: 100})
 	require.Error(t, err)
-	require.Eventually(t, func() bool { // its handler is told a little later than it
+	require.Eventually(t, func() bool { // its handler learns it a little later than it
 		return failed(n, "account") == 1
 	}, time.Minute, time.Millisecond)
 	m.Fail(func(store.Call) store.Fate { return store.Fate{Lost: true} })
@@ -465,7 +465,7 @@ func TestStoreThatIsAway(t *testing.T) {
 }
 
 // TestStoreThatWentBack: a store that has lost a claim, or what was written, stops its type and no other, and that is
-// told by name (SHD-11).
+// reported by name (SHD-11).
 func TestStoreThatWentBack(t *testing.T) {
 	for _, what := range []string{"claim", "commit"} {
 		t.Run(what, func(t *testing.T) {
@@ -636,7 +636,7 @@ func TestHandOverToAnOlderBuild(t *testing.T) {
 }
 
 // TestNodeThatDies: a node ends without a word while its entities are asked: the other one goes on from what is stored;
-// what was told as stored is there, and what certainly had no effect is not (SHD-11).
+// what was acknowledged as stored is there, and what certainly had no effect is not (SHD-11).
 func TestNodeThatDies(t *testing.T) {
 	m := store.Memory()
 	typ := bank{Store: m, Shards: 8}

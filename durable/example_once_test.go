@@ -35,7 +35,7 @@ func transfers(tx *durable.Tx[deposits], o *transfer) (int64, error) {
 	default:
 		a.Balance += o.Deposit + o.Credit
 	}
-	return a.Balance, nil // whoever asked hears of it when it is stored
+	return a.Balance, nil // the asker gets it when it is stored
 }
 
 // An account that is transferred from, and one that is transferred to. A caller that does not know whether its ask had

@@ -30,7 +30,7 @@ func (e *echoing) Commit(ctx context.Context, s store.Shard, f route.Fence, w ..
 	defer e.mu.Unlock()
 	for i, old := range e.sent {
 		if i >= len(e.sent)-4 || rand.IntN(4) == 0 {
-			_ = e.MemoryStore.Commit(ctx, s, f, old...) // whatever it is told
+			_ = e.MemoryStore.Commit(ctx, s, f, old...) // whatever the answer
 		}
 	}
 	c := slices.Clone(w)
@@ -68,8 +68,8 @@ func TestLateCopiesOfCommits(t *testing.T) {
 
 var _ store.Store = (*echoing)(nil)
 
-// TestDeletionJoinsWhatWaits: an entity is deleted by a message whose write would join one that waits for its commit
-// before those of more new entities than one commit takes: all are stored, and the type does not stop (SHD-11).
+// TestDeletionJoinsWhatWaits: an entity is deleted by a message with a write that would join one that waits for its
+// commit before those of more new entities than one commit takes: all are stored, and the type does not stop (SHD-11).
 func TestDeletionJoinsWhatWaits(t *testing.T) {
 	m := store.Memory()
 	_, e := begin(t, bank{Store: m})

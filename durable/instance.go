@@ -230,8 +230,8 @@ func (e *instance[S, M, R]) settles(c *kith.Context) bool {
 // handedMost is how many bytes HandOver adds to a state.
 const handedMost = 64
 
-// HandOver gives the committed state to the next owner, who need not read it then. Nothing, if it is not known, or the
-// record has more than a state.
+// HandOver gives the committed state to the next owner, which need not read it then. Nothing, if it is not known, or
+// the record has more than a state.
 func (e *instance[S, M, R]) HandOver(c *kith.Context) ([]byte, error) {
 	if !e.settles(c) || e.enc == nil || len(e.reminders)+len(e.out) > 0 {
 		return nil, nil

@@ -32,7 +32,7 @@ func (r *reply) leaves() {
 	if !r.ask {
 		return
 	}
-	if err := r.token.Reply(r.b); err != nil { // it is too large, or who asked is gone, who needs no second word
+	if err := r.token.Reply(r.b); err != nil { // it is too large, or the asker is gone, which needs no second word
 		_ = r.token.Fail(err)
 	}
 }
@@ -40,7 +40,7 @@ func (r *reply) leaves() {
 // mailing is the outbox of a write, for the shard's mail.
 type mailing struct {
 	out []*parcel
-	has bool // the mail is told
+	has bool // the mail is notified
 }
 
 // pending is one write that is not known yet, of one entity, with all that waits for it.
@@ -100,7 +100,7 @@ type keeper struct {
 	floor   uint64     // that of the shard when all that is queued is committed: records are made above it
 	queue   []*pending // that are not taken, in order
 	pending map[string]*pending
-	waiting int // messages whose write is not known
+	waiting int // messages with a write that is not known
 	sending bool
 	room    chan struct{} // closed when there is room; nil: nobody waits for it
 	dead    *failure      // nothing is committed any more; its code is that of what was not sent
@@ -151,8 +151,8 @@ func (k *keeper) claims(ctx context.Context) (kith.Fence, *failure) {
 	return c.Last, nil
 }
 
-// judge returns what a message gets whose call of the store failed before anything was written, and ends the keeper if
-// that is for good.
+// judge returns what a message gets when its call of the store failed before anything was written, and ends the keeper
+// if that is for good.
 func (k *keeper) judge(err error) *failure {
 	switch {
 	case errors.Is(err, store.ErrFenced):
@@ -229,9 +229,9 @@ func (k *keeper) enters(c *kith.Context) *failure {
 	}
 }
 
-// put has a record written behind the last write of its entity, and r told then. One that is not on its way yet is
-// changed, while there is room for the marks of both: what a store never had needs no version. A deletion comes last:
-// it raises the floor, and the records that are made before it have their versions already.
+// put queues a record behind the last write of its entity, and sends r when it is written. One that is not on its way
+// yet is changed, while there is room for the marks of both: what a store never had needs no version. A deletion comes
+// last: it raises the floor, and the records that are made before it have their versions already.
 func (k *keeper) put(h *head, w store.Write, m mailing, r reply) *failure {
 	begins, failed := k.puts(h, w, m, r)
 	if begins {
@@ -240,7 +240,7 @@ func (k *keeper) put(h *head, w store.Write, m mailing, r reply) *failure {
 	return failed
 }
 
-// puts is put, but that whoever calls it has send begun.
+// puts is put, except that the caller has to begin send.
 func (k *keeper) puts(h *head, w store.Write, m mailing, r reply) (begins bool, failed *failure) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -287,7 +287,7 @@ func (k *keeper) raise(w *store.Write) {
 	}
 }
 
-// tell has r told when all that its entity has left so far is known; if that was not stored, r is not what is told.
+// tell sends r when all that its entity has left so far is known; if that was not stored, it sends the failure instead.
 func (k *keeper) tell(h *head, r reply) {
 	k.mu.Lock()
 	if k.dead != nil && (h.last == nil || h.last.known) { // its handler may have seen what is lost

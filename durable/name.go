@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// Name is the name of a durable type whose entities handle messages M. A constant of it is what handlers send by.
+// Name is the name of a durable type of entities that handle messages M. A constant of it is what handlers send by.
 type Name[M any] string
 
 // Sender is a *Tx.

@@ -1,4 +1,4 @@
-// Once: messages whose effect an entity has once, by the marks that are committed with its state.
+// Once: messages that have their effect on an entity once, by the marks that are committed with its state.
 
 package durable
 
@@ -25,7 +25,7 @@ const (
 func (e *instance[S, M, R]) Receive(c *kith.Context, payload []byte) error {
 	if failed := e.receive(c, payload); failed != nil {
 		if c.Asked() {
-			_ = c.Reply(failed.answer()) // who asked is gone, or its connection
+			_ = c.Reply(failed.answer()) // the asker is gone, or its connection
 		}
 		return failed
 	}

@@ -128,7 +128,7 @@ func sent(t *testing.T, m *store.MemoryStore, typ string, shards int) {
 	require.Eventually(t, func() bool { return len(unsent(t, m, typ, shards)) == 0 }, 2*time.Minute, 5*time.Millisecond)
 }
 
-// unsent returns who has an outbox.
+// unsent returns the entities that have an outbox.
 func unsent(t *testing.T, m *store.MemoryStore, typ string, shards int) (ids []string) {
 	for n := range shards {
 		for id, err := range m.Copy().Unsent(context.Background(), store.Shard{Type: typ, N: route.ShardID(n)}) {
@@ -193,7 +193,7 @@ func TestToOneself(t *testing.T) {
 	has(t, e, "anna", func(w wallet) bool { return w.Balance == 107 })
 }
 
-// TestRefusedIsTold: what the receiver's handler refuses is told to the sender, in a commit of its own, and was
+// TestRefusedIsTold: what the receiver's handler refuses is reported to the sender, in a commit of its own, and was
 // certainly not handled; what comes behind it arrives (SHD-12).
 func TestRefusedIsTold(t *testing.T) {
 	m := store.Memory()
@@ -211,8 +211,8 @@ func TestRefusedIsTold(t *testing.T) {
 	require.EqualValues(t, 1, e.Stats().Undelivered)
 }
 
-// TestGivenUp: a message that cannot be handled is void in time, and told as not handled, where its receiver can commit
-// that; where it cannot it is told as one that may have been (SHD-12).
+// TestGivenUp: a message that cannot be handled is void in time, and reported as not handled, where its receiver can
+// commit that; where it cannot it is reported as one that may have been (SHD-12).
 func TestGivenUp(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		t.Run(fmt.Sprint("away ", away), func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestOutboxIsBounded: who sends more than fits gets an error, and nothing of it is written; a message that is too
+// TestOutboxIsBounded: a sender of more than fits gets an error, and nothing of it is written; a message that is too
 // large is no better, nor one to a type that nobody knows (SHD-12).
 func TestOutboxIsBounded(t *testing.T) {
 	m := store.Memory()
@@ -370,7 +370,7 @@ func TestOwnerEndsBehindItsCommit(t *testing.T) {
 	}
 }
 
-// TestOutboxOutlivesItsSender: a sender that was let go while its outbox waits for a receiver whose store is away is
+// TestOutboxOutlivesItsSender: a sender that was let go while its outbox waits for a receiver with its store away is
 // sent for all the same, without being asked for anything, on the node where it was and on the next one (SHD-12).
 func TestOutboxOutlivesItsSender(t *testing.T) {
 	m, other := store.Memory(), store.Memory()

@@ -43,8 +43,8 @@ func (e *instance[S, M, R]) same(c *kith.Context) store.Write {
 		Due: e.reminders.due()}, Delete: e.enc == nil}
 }
 
-// leaves has committed what a message leaves: a record, and x. tx is what its handler had, nil for none. answer is told
-// then. A failure: nothing of the message is left.
+// leaves commits what a message leaves: a record, and x. tx is what its handler had, nil for none. answer is sent then.
+// A failure: nothing of the message is left.
 func (e *instance[S, M, R]) leaves(c *kith.Context, tx *Tx[S], w store.Write, x *leave, answer []byte) *failure {
 	s, l := (*S)(nil), e.reminders
 	if tx != nil {

@@ -33,7 +33,7 @@ var (
 	ErrBadReminder = errors.New("durable: no reminder can be like this")
 )
 
-// A reminder whose handler fails is stored again, for later.
+// A reminder with a handler that fails is stored again, for later.
 const (
 	againFirst = time.Second // it doubles
 	againMost  = time.Minute
@@ -147,7 +147,7 @@ func (t *Tx[S]) Remind(name string, at time.Time, body []byte) error {
 }
 
 // Forget takes the entity's reminder of a name away, with what the handler leaves, and reports whether there was one.
-// The one whose handler is running is none any more.
+// The one being handled is none any more.
 func (t *Tx[S]) Forget(name string) bool {
 	was := len(t.reminders)
 	t.reminders = t.reminders.without(name)
@@ -163,8 +163,8 @@ func (t *Tx[S]) Reminder(name string) (at time.Time, ok bool) {
 	return time.UnixMilli(t.reminders[i].at), true
 }
 
-// wakeMark are the headers of what wakes an entity whose reminder may be due. It says no more: so whoever sends it has
-// nothing happen that would not happen otherwise.
+// wakeMark are the headers of what wakes an entity with a reminder that may be due. It says no more: so a forged one
+// causes nothing that would not happen otherwise.
 const wakeMark = "\x00kith reminder\x01"
 
 // wakes reports whether a message only wakes its entity.
@@ -214,7 +214,7 @@ func (e *instance[S, M, R]) remind(c *kith.Context) *failure {
 	return failed
 }
 
-// remindAgain has a reminder whose handler has failed stored for later, with the state as it was.
+// remindAgain stores a reminder again for later after its handler has failed, with the state as it was.
 func (e *instance[S, M, R]) remindAgain(c *kith.Context, r reminder, now int64) {
 	r.at, r.tries = now+min(againFirst<<min(r.tries, 10), againMost).Milliseconds(), r.tries+1
 	l := e.reminders.with(r)

@@ -1,4 +1,4 @@
-// Tests of reminders on real nodes: fired once, late where they must be, whoever owns the entity then.
+// Tests of reminders on real nodes: fired once, late where they must be, whatever node owns the entity then.
 
 package durable_test
 
@@ -99,7 +99,7 @@ func remind(t *testing.T, e *readers, id string, p plan) {
 }
 
 // TestReminders: one fires in its time, the earlier one first, whenever it was set; one of the same name takes its
-// place; one that is forgotten, or whose entity was deleted, does not (SHD-11).
+// place; one that is forgotten, or of a deleted entity, does not (SHD-11).
 func TestReminders(t *testing.T) {
 	m := store.Memory()
 	_, e := reminders(t, diaries{Store: m, Reminded: fires})
@@ -254,7 +254,7 @@ func TestRemindersThatFail(t *testing.T) {
 	require.EqualValues(t, 3, e.Stats().Reminded)
 }
 
-// TestReminderSetsItself: a handler may set the reminder whose it is again, and others (SHD-11).
+// TestReminderSetsItself: a handler may set its own reminder again, and others (SHD-11).
 func TestReminderSetsItself(t *testing.T) {
 	_, e := reminders(t, diaries{Store: store.Memory(), Reminded: func(tx *durable.Tx[diary], name string,
 		body []byte) error {
@@ -328,8 +328,8 @@ func recordOf(t *testing.T, m *store.MemoryStore, id string) store.Record {
 	return list[0]
 }
 
-// TestRemindersOfATypeThatKnowsNone: who has no Reminded keeps what is stored as it changes the state, fires none, and
-// whoever has one later does. Reminders that cannot be read are told, and disturb no other entity (SHD-11).
+// TestRemindersOfATypeThatKnowsNone: a type without Reminded keeps what is stored as it changes the state, and fires
+// none; one that has it later does. Reminders that cannot be read are reported, and disturb no other entity (SHD-11).
 func TestRemindersOfATypeThatKnowsNone(t *testing.T) {
 	m, at, early := store.Memory(), time.Now().Add(time.Hour), route.MakeFence(1, 1, 1)
 	_, err := m.Claim(within(t), store.Shard{Type: "diary"}, early)

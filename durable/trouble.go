@@ -14,11 +14,11 @@ const (
 	calmAfter  = 10 * time.Minute // without one it begins anew
 )
 
-// trouble counts the shards of a type whose last call of the store failed. Methods are safe for concurrent use.
+// trouble counts the shards of a type that had their last call of the store fail. Methods are safe for concurrent use.
 type trouble struct {
 	log      *slog.Logger
 	typ      string
-	patience time.Duration // how long one call takes at most: who has not failed for longer calls no more
+	patience time.Duration // how long one call takes at most: a shard that has not failed for longer calls no more
 
 	mu     sync.Mutex
 	shards map[any]time.Time // when the last call failed, by its caller

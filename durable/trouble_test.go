@@ -1,4 +1,4 @@
-// Tests of what is told of a store that does not answer.
+// Tests of what is reported of a store that does not answer.
 
 package durable
 
@@ -64,7 +64,7 @@ func TestTroubleIsToldOnce(t *testing.T) {
 	out.Reset()
 	tr.fails(1, full, now.Add(time.Hour))
 	require.Equal(t, 1, lines())
-	shards, _ = tr.now(now.Add(2 * time.Hour)) // whoever that was calls no more
+	shards, _ = tr.now(now.Add(2 * time.Hour)) // that shard calls no more
 	require.Zero(t, shards)
 	require.Zero(t, lines(), "nobody knows whether it answers")
 

@@ -66,8 +66,8 @@ func TestFates(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestStoreThatGoesBack: a replica that was behind takes the place of a store: its owner is told, whether the claim is
-// lost or what was written under it.
+// TestStoreThatGoesBack: a replica that was behind takes the place of a store: its owner learns it, whether the claim
+// is lost or what was written under it.
 func TestStoreThatGoesBack(t *testing.T) {
 	m := store.Memory()
 	before := m.Copy()

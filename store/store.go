@@ -98,8 +98,7 @@ func (w *Write) Raises() uint64 { return max(w.Version, w.Floor) }
 
 // Claimed is what a claim tells.
 type Claimed struct {
-	// Last is the fence under which the shard was claimed before, zero for none: nobody else has written since whoever
-	// had that.
+	// Last is the fence under which the shard was claimed before, zero for none: no other owner has written since.
 	Last route.Fence
 	// Floor is the highest version of the shard's deletions, and of their Write.Floor; 0 if there was none. It never goes
 	// down. Records are made above it.
@@ -122,14 +121,14 @@ type Store interface {
 	// ErrUnknown, ErrStoreWentBack, ErrTooLarge. The store keeps nothing of w after it has returned.
 	Commit(ctx context.Context, s Shard, f route.Fence, w ...Write) error
 	// Due yields the records that are due by a time, the earliest first, those of one millisecond by id. Unsent yields the
-	// ids of those whose Outbox is not empty, in their order. Both ask for no fence, read a bounded number at once, and
-	// hold nothing of the store while they yield: who reads may call it, and stop. An error is the last that they yield.
-	// What is written meanwhile may be left out, or come twice.
+	// ids of those with an Outbox that is not empty, in their order. Both ask for no fence, read a bounded number at once,
+	// and hold nothing of the store while they yield: the reader may call it, and stop. An error is the last that they
+	// yield. What is written meanwhile may be left out, or come twice.
 	Due(ctx context.Context, s Shard, by time.Time) iter.Seq2[Alarm, error]
 	Unsent(ctx context.Context, s Shard) iter.Seq2[string, error]
 	// Marks returns those of the marks of an entity that exist, in any order, at most MaxWrites at a time: what all
-	// commits have left that had returned. CountMarks returns how many it has whose From begins with prefix, of at least a
-	// byte. Errors as for Load.
+	// commits have left that had returned. CountMarks returns how many it has with a From that begins with prefix, of at
+	// least a byte. Errors as for Load.
 	Marks(ctx context.Context, s Shard, f route.Fence, id string, from ...string) ([]Mark, error)
 	CountMarks(ctx context.Context, s Shard, f route.Fence, id, prefix string) (int, error)
 	// ForgetMarks takes marks of a shard away that are older than by, the oldest first, at most most of them, 1 to 10,000.

@@ -24,7 +24,7 @@ func at(t *testing.T, s string) time.Time {
 	return v
 }
 
-// TestLinesThatAreRefused: those that cannot be read, never fire, or whose zone nobody knows; none panics.
+// TestLinesThatAreRefused: those that cannot be read, never fire, or name an unknown zone; none panics.
 func TestLinesThatAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		line, zone string

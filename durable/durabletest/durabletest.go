@@ -1,8 +1,8 @@
 // Kits: durable types in a simulated cluster, with what every node has of them.
 
 // Package durabletest runs durable entities in a simulated cluster (package sim): the code that runs on real nodes, on
-// coroutines and virtual time, over a store whose calls and answers are late, get lost, and come again. Seeds decide
-// all of it: docs/durable.md.
+// coroutines and virtual time, over a store with calls and answers that are late, get lost, and come again. Seeds
+// decide all of it: docs/durable.md.
 package durabletest
 
 import (
@@ -112,7 +112,7 @@ func RegisterEach[S, M, R any](k *Kit, of func(node int) durable.Type[S, M, R]) 
 	return s, nil
 }
 
-// here is the type on the node whose handlers run.
+// here is the type on the node that runs handlers now.
 func (s *Set[M, R]) here() opened[M, R] { return s.of[s.k.node(s.k.w.Acting)] }
 
 // On returns what asks and tells from node n, as its latest process. A test's Ask lets virtual time pass until the

@@ -99,7 +99,7 @@ func (b *bank) total(ids []string) (sum int64) {
 	return sum
 }
 
-// unsent returns who has an outbox.
+// unsent returns the entities that have an outbox.
 func (b *bank) unsent() (ids []string) {
 	for n := range kith.ShardID(6) {
 		for id, err := range b.kit.Store().Copy().Unsent(context.Background(), store.Shard{Type: "account", N: n}) {
@@ -224,7 +224,7 @@ func TestRemindersInTheSimulator(t *testing.T) {
 	})
 }
 
-// TestStoreThatWentBackInTheSimulator: an owner whose store has lost what it had told as written stops the type, and
+// TestStoreThatWentBackInTheSimulator: an owner of a store that has lost what it had acknowledged stops the type, and
 // says so; the other nodes do not hear of it before they ask (DUR-1).
 func TestStoreThatWentBackInTheSimulator(t *testing.T) {
 	twice(t, func(t *testing.T, seed uint64) string {
@@ -242,8 +242,8 @@ func TestStoreThatWentBackInTheSimulator(t *testing.T) {
 	})
 }
 
-// TestStoreIsAwayInTheSimulator: who cannot be read says so, has had no effect, and is asked with success when the
-// store is back, without a restart (DUR-1).
+// TestStoreIsAwayInTheSimulator: an entity that cannot be read says so, has had no effect, and is asked with success
+// when the store is back, without a restart (DUR-1).
 func TestStoreIsAwayInTheSimulator(t *testing.T) {
 	twice(t, func(t *testing.T, seed uint64) string {
 		b := opens(t, seed, durable.Type[account, order, account]{})
@@ -261,7 +261,7 @@ func TestStoreIsAwayInTheSimulator(t *testing.T) {
 	})
 }
 
-// TestBadTypeInTheSimulator: what is wrong with a type is told as durable.Register tells it.
+// TestBadTypeInTheSimulator: what is wrong with a type is reported as durable.Register does.
 func TestBadTypeInTheSimulator(t *testing.T) {
 	c := sim.New(t, 1, 1)
 	_, err := durabletest.Register(durabletest.New(c, 1), durable.Type[account, order, account]{Name: "account"})

@@ -15,7 +15,7 @@ import (
 
 const (
 	patience = 2 * time.Minute       // of asks without a time of their own
-	sweep    = 20 * time.Millisecond // how soon a wait ends whose context has
+	sweep    = 20 * time.Millisecond // how soon a wait ends after its context
 )
 
 // node is a ground.Node.
@@ -24,7 +24,7 @@ type node struct {
 	p        *world.Process
 	kept     any
 	bells    map[<-chan struct{}][]*waiter
-	watched  []*waiter // whose contexts may end
+	watched  []*waiter // with contexts that may end
 	sweeping bool
 }
 
@@ -132,7 +132,7 @@ func without(list []*waiter, x *waiter) []*waiter {
 	return slices.DeleteFunc(list, func(o *waiter) bool { return o == x })
 }
 
-// leaves forgets who waited for a bell.
+// leaves forgets a waiter for a bell.
 func (n *node) leaves(bell <-chan struct{}, x *waiter) {
 	if n.bells[bell] = without(n.bells[bell], x); len(n.bells[bell]) == 0 {
 		delete(n.bells, bell)
@@ -170,7 +170,7 @@ func (n *node) Close(bell chan struct{}) {
 	n.wakes(bell)
 }
 
-// wakes has those who wait for a bell look.
+// wakes lets the waiters for a bell look.
 func (n *node) wakes(bell <-chan struct{}) {
 	for _, x := range n.bells[bell] {
 		x.wake()

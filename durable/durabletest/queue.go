@@ -52,7 +52,7 @@ func RegisterQueue(k *Kit, to string, q delivery.Queue) (*Queues, error) {
 	return s, nil
 }
 
-// here is the queue on the node whose handlers run.
+// here is the queue on the node that runs handlers now.
 func (s *Queues) here() queued { return s.of[s.k.node(s.k.w.Acting)] }
 
 // On returns what sends from node n, as its latest process. What a test asks lets virtual time pass until the answer

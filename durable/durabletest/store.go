@@ -54,12 +54,12 @@ func (s *Store) Fail(f Faults) { s.faults = f }
 // Counts returns what became of calls.
 func (s *Store) Counts() Counts { return s.counts }
 
-// Watch has f told of each claim and each commit when the store has carried it out or refused it, copies that come
-// again included, and of what it said, which the caller may never hear. f must not keep what the call's Writes hold,
-// nor call the store; nil: nobody is told.
+// Watch calls f with each claim and each commit when the store has carried it out or refused it, copies that come again
+// included, and of what it said, which the caller may never hear. f must not keep what the call's Writes hold, nor call
+// the store; nil: nothing is called.
 func (s *Store) Watch(f func(store.Call, error)) { s.watch = f }
 
-// tells tells who watches.
+// tells calls the watcher.
 func (s *Store) tells(c store.Call, said error) {
 	if s.watch != nil {
 		s.watch(c, said)

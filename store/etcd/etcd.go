@@ -119,7 +119,7 @@ func tooLarge(err error) bool {
 // Close ends the connections. Calls under way may end with store.ErrUnknown.
 func (s *Store) Close() error { return s.client.Close() }
 
-// told is an error of the client as Store returns it.
+// told returns an error of the client as Store returns it.
 func told(err error) error {
 	switch {
 	case err == nil:
@@ -130,7 +130,8 @@ func told(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrUnknown, err)
 }
 
-// row is what is stored of a shard: its fence, that of the owner before, and the name of its type, for whoever looks.
+// row is what is stored of a shard: its fence, that of the owner before, and the name of its type, for people that
+// look.
 type row struct {
 	fence, before route.Fence
 	of            string

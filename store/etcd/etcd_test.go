@@ -59,7 +59,7 @@ func TestWithoutKnowledge(t *testing.T) {
 }
 
 // TestServerComesAndGoes: owners go on writing, and repeat what is not known, while their server is killed and started
-// again. Each write takes place once, and what was told is there.
+// again. Each write takes place once, and what was acknowledged is there.
 func TestServerComesAndGoes(t *testing.T) {
 	const shards, rounds = 4, 3
 	s := need(t)
@@ -316,7 +316,7 @@ func count(t *testing.T, st *Store, prefix string) int {
 	return int(got.Count)
 }
 
-// TestAgesOfMarks: the index of marks has few keys of a sender who is heard of all day, finds all marks that are old,
+// TestAgesOfMarks: the index of marks has few keys of a sender that is heard of all day, finds all marks that are old,
 // the oldest first, over many entities, and has nothing left when no mark is.
 func TestAgesOfMarks(t *testing.T) {
 	const entities, hours = 70, 30
@@ -427,7 +427,7 @@ func TestForeignValues(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(9), rev)
 	require.Equal(t, whole, got)
-	for n := range len(value) - 1 { // the last byte is of the reminders, whose end nothing says
+	for n := range len(value) - 1 { // the last byte is of the reminders, which have no end mark
 		_, _, err := recordOf("a", []*kv{{Value: []byte(value[:n])}})
 		require.ErrorIs(t, err, errForm, "%d bytes", n)
 	}

@@ -18,7 +18,7 @@ import (
 // kv is a key as the client returns it.
 type kv = mvccpb.KeyValue
 
-// So many bytes of a SHA-256 stand for an id and for a type in keys, so that a commit is small whose names are long.
+// So many bytes of a SHA-256 stand for an id and for a type in keys, so that a commit with long names is small.
 const (
 	hashSize = 16
 	typeSize = 8

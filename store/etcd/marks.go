@@ -18,7 +18,7 @@ import (
 )
 
 // span numbers stretches of 2^22 ms, about 70 minutes. The index of ages has, for each entity with marks, a key of the
-// span of its oldest mark, or of an earlier one: so a sender who is heard of all day costs few keys.
+// span of its oldest mark, or of an earlier one: so a sender that is heard of all day costs few keys.
 func span(ms int64) int64 { return ms >> 22 }
 
 // remember are what a write does with its marks.
@@ -135,7 +135,7 @@ func (s *Store) ForgetMarks(ctx context.Context, at store.Shard, f route.Fence, 
 	return n, nil
 }
 
-// old finds the oldest marks that are older than by, at most most, and the entities whose keys it has come by.
+// old finds the oldest marks that are older than by, at most most, and the entities of the keys that it has come by.
 func (s *Store) old(ctx context.Context, k keys, f route.Fence, by int64, most int) (old []aged, all []*entity,
 	err error) {
 	from, to := k.ages(), k.age(span(by)+1, "")

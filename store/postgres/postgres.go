@@ -3,8 +3,8 @@
 // Package postgres keeps the records of durable entities in PostgreSQL, 13 or newer. A commit is one statement, one
 // round trip and one flush of the server's log. What it survives is the server's affair: with fsync and
 // synchronous_commit on, as they are by default, a crash of the server and of its machine; with synchronous standbys
-// the loss of the machine as well. A failover to a standby that is not synchronous may lose what was told as written:
-// that is noticed (store.ErrStoreWentBack), and not prevented. synchronous_commit off breaks the contract at each crash.
+// the loss of the machine as well. A failover to a standby that is not synchronous may lose what was acknowledged: that
+// is noticed (store.ErrStoreWentBack), and not prevented. synchronous_commit off breaks the contract at each crash.
 package postgres
 
 import (
@@ -44,7 +44,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	return s, nil
 }
 
-// schemaLock is who makes the tables: others that begin wait.
+// schemaLock is held while the tables are made: others that begin wait.
 const schemaLock = 0x6b697468 // kith
 
 // begin makes the tables.
@@ -66,7 +66,7 @@ func (s *Store) begin(ctx context.Context) error {
 // Close ends the connections. Calls under way end first.
 func (s *Store) Close() { s.pool.Close() }
 
-// told is an error as Store returns it: what is definite stays, all else is unknown.
+// told returns an error as Store returns it: what is definite stays, all else is unknown.
 func told(err error) error {
 	var failed *pgconn.PgError
 	if errors.As(err, &failed) {
@@ -254,7 +254,7 @@ type numbered struct {
 	ID []byte
 }
 
-// rows reads all rows of a query, before one is given away: who gets it may call the store.
+// rows reads all rows of a query, before one is given away: its receiver may call the store.
 func (s *Store) rows(ctx context.Context, query string, args ...any) ([]numbered, error) {
 	rows, err := s.pool.Query(ctx, query, args...)
 	if err != nil {

@@ -9,14 +9,14 @@ const (
 	stateWentBack = "KI003"
 )
 
-// schema makes what is not there yet. Who alters a table waits for all that use it, so that is done where a column is
-// missing alone. wake says that a record has an outbox; due is in milliseconds. Both are null otherwise, and so stand in
-// no index.
+// schema makes what is not there yet. Altering a table waits for all that use it, so that is done where a column is
+// missing alone. wake says that a record has an outbox; due is in milliseconds. Both are null otherwise, and so stand
+// in no index.
 //
 // kith_row locks the row of a shard until its transaction ends: a claim, which changes it, waits for the commits under
 // way, and a commit that comes later finds the new fence. A commit that deletes raises the floor of the shard, and so
 // waits for the others, and they for it. In a function each statement sees what was committed before it began, so that
-// holds whoever comes first. The functions of earlier builds, kith_claim, kith_held, kith_load, kith_commit and a
+// holds whichever comes first. The functions of earlier builds, kith_claim, kith_held, kith_load, kith_commit and a
 // kith_write of fewer parameters, are left where they are: processes of those builds may call them.
 const schema = `
 create table if not exists kith_shard (

@@ -126,7 +126,7 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
-// told is an error as Store returns it: what is definite stays, all else is unknown.
+// told returns an error as Store returns it: what is definite stays, all else is unknown.
 func told(err error) error {
 	var failed *driver.Error
 	switch {
@@ -434,7 +434,7 @@ type numbered struct {
 	id []byte
 }
 
-// readAll reads rows and closes them: all, before one is given away, for who gets it may call the store.
+// readAll reads rows and closes them: all, before one is given away, for its receiver may call the store.
 func readAll(rows *sql.Rows, failed *error) (list []numbered) {
 	if *failed != nil {
 		return nil

@@ -93,8 +93,8 @@ func TestWaitForAnotherProcessEnds(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// TestReadersAreBounded: as many entities as there are may begin at once, on few connections; who walks through
-// Unsent holds none, so that it may call the store.
+// TestReadersAreBounded: as many entities as there are may begin at once, on few connections; a walk through Unsent
+// holds none, so that it may call the store.
 func TestReadersAreBounded(t *testing.T) {
 	s, at, f := open(t, filepath.Join(t.TempDir(), "x.db")), store.Shard{Type: "t"}, route.MakeFence(1, 1, 1)
 	require.Equal(t, readers, s.read.Stats().MaxOpenConnections)

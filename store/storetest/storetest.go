@@ -26,7 +26,7 @@ type Engine struct {
 	// closes nothing: use t.Cleanup.
 	Open func(t *testing.T) store.Store
 	// Hold, if not nil, begins a commit of its own that has done all but what makes it last, and returns a function that
-	// ends it and says whether it lasts, as Commit does. Engines whose commits are one step have none.
+	// ends it and says whether it lasts, as Commit does. Engines with commits of one step have none.
 	Hold func(t *testing.T, s store.Shard, f route.Fence, w ...store.Write) (end func() error)
 	// Again, if not nil, ends the engine as a crash does and has it begin again, what was committed and nothing else;
 	// stores that were opened before may fail then.
@@ -118,7 +118,7 @@ func (t *suite) holds(s store.Shard, f route.Fence, ids []string, want ...string
 	}
 }
 
-// fenceOnlyGrows: who is fenced reads and writes nothing, and a lower claim is refused.
+// fenceOnlyGrows: a fenced owner reads and writes nothing, and a lower claim is refused.
 func fenceOnlyGrows(t *suite) {
 	s := t.shard(1)
 	t.claims(s, fence(2))
@@ -138,7 +138,7 @@ func fenceOnlyGrows(t *suite) {
 	}
 }
 
-// lastOwnerIsTold: a claim says who was the owner before, also when it is repeated.
+// lastOwnerIsTold: a claim names the owner before, also when it is repeated.
 func lastOwnerIsTold(t *suite) {
 	s := t.shard(1)
 	for i, want := range []route.Fence{{}, {}, fence(1), fence(1), fence(4)} {
@@ -152,7 +152,7 @@ func lastOwnerIsTold(t *suite) {
 	}
 }
 
-// nobodyClaimed: who writes or reads under a fence that the store does not know has lost its claim.
+// nobodyClaimed: an owner that writes or reads under a fence that the store does not know has lost its claim.
 func nobodyClaimed(t *suite) {
 	s := t.shard(1)
 	t.is(t.st.Commit(t.ctx, s, fence(1), Put("a", 1, "x")), store.ErrStoreWentBack)
@@ -207,7 +207,7 @@ func allOrNone(t *suite) {
 	t.holds(s, f, []string{"a", "b", "c", "z"}, "a=1:1", "b=1:1")
 }
 
-// repeatsAreKnown: a commit whose answer was lost is called again, and is a success if it was one, also beside a new
+// repeatsAreKnown: a commit with a lost answer is called again, and is a success if it was one, also beside a new
 // record, a changed and a deleted one; with another nonce it is another write.
 func repeatsAreKnown(t *suite) {
 	s, f := t.shard(1), fence(1)
@@ -328,7 +328,7 @@ func lateCopies(t *suite) {
 }
 
 // copiesBesideTheOwner: an owner makes, changes and deletes a record, again and again, while copies of all that it has
-// sent arrive at any time, by other connections. None stands in its way, and what it was told is there.
+// sent arrive at any time, by other connections. None stands in its way, and what was acknowledged is there.
 func copiesBesideTheOwner(t *suite) {
 	const rounds = 15
 	s, f, others := t.shard(1), fence(1), t.e.Open(t.T)
@@ -341,7 +341,7 @@ func copiesBesideTheOwner(t *suite) {
 			rest := time.Duration(rand.IntN(5)) * time.Millisecond // as long as it is under way
 			all.Go(func() {
 				time.Sleep(rest)
-				_ = others.Commit(t.ctx, s, f, w) // whatever it is told
+				_ = others.Commit(t.ctx, s, f, w) // whatever the answer
 			})
 			err := t.st.Commit(t.ctx, s, f, w)
 			for errors.Is(err, store.ErrUnknown) && t.ctx.Err() == nil {
@@ -369,7 +369,7 @@ func (t *suite) due(s store.Shard, by time.Time) (list []store.Alarm) {
 	return list
 }
 
-// whatIsDue: records whose time has come, of one shard, earliest first, until they change; an outbox makes none due.
+// whatIsDue: records of one shard that are due, earliest first, until they change; an outbox makes none due.
 func whatIsDue(t *suite) {
 	s, f, at := t.shard(1), fence(1), time.UnixMilli(1_800_000_000_000)
 	t.claims(s, f)
@@ -405,11 +405,11 @@ func whatIsDue(t *suite) {
 	t.commits(s, f, put("z", 2, time.Minute), Put("b", 2, ""), gone("c", 2))
 	want(time.Hour, "a", "z")
 	for range t.st.Due(t.ctx, s, at.Add(time.Hour)) {
-		break // whoever reads may stop
+		break // the reader may stop
 	}
 }
 
-// dueInPages: many records that are due come in order, each once, while whoever reads calls the store.
+// dueInPages: many records that are due come in order, each once, while the reader calls the store.
 func dueInPages(t *suite) {
 	const records = 700
 	s, f, at := t.shard(1), fence(1), time.UnixMilli(1_800_000_000_000)
@@ -481,7 +481,7 @@ func whatIsUnsent(t *suite) {
 		t.Fatalf("%d, want %d: %v", len(got), len(want)-2, got)
 	}
 	for range t.st.Unsent(t.ctx, s) {
-		break // whoever reads may stop
+		break // the reader may stop
 	}
 }
 
@@ -565,11 +565,11 @@ func shardsAreApart(t *suite) {
 }
 
 // commitBesideAClaim: owners follow one another while those before them go on writing, from stores of their own. When a
-// claim has returned, nothing of an earlier owner takes place any more, and what was told as a success is there.
+// claim has returned, nothing of an earlier owner takes place any more, and what was acknowledged is there.
 func commitBesideAClaim(t *suite) {
 	const owners, ids = 12, 3
 	s := t.shard(1)
-	said := make([][ids]uint64, owners+1) // versions that owners were told of, each its own
+	said := make([][ids]uint64, owners+1) // acknowledged versions, by owner
 	var all sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer all.Wait() // also when the law is broken
@@ -689,8 +689,8 @@ func heldCommit(t *suite) {
 	}
 }
 
-// callsThatEnd: a call whose context has ended, before or while, says so and nothing definite, and the same call again
-// is known.
+// callsThatEnd: a call with a context that has ended, before or while, says so and nothing definite, and the same call
+// again is known.
 func callsThatEnd(t *suite) {
 	s, f := t.shard(1), fence(1)
 	t.claims(s, f)
@@ -747,7 +747,7 @@ func manyShards(t *suite) {
 	}
 }
 
-// survives: what was told as written is there when the engine has crashed and begun again, the fence too.
+// survives: what was acknowledged is there when the engine has crashed and begun again, the fence too.
 func survives(t *suite) {
 	if t.e.Again == nil {
 		t.Skip("it survives nothing")
