@@ -27,7 +27,7 @@ type lane struct {
 	done func(reply []byte, err error)
 }
 
-// refusedPause is how long a lane rests whose ask was not accepted.
+// refusedPause is how long a lane rests when its ask was not accepted.
 const refusedPause = time.Millisecond
 
 func (r *loadRun) askFunc(ctx context.Context, sender int) {

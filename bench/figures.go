@@ -17,7 +17,7 @@ const UserBytes = 80
 // Figures holds measurements by name. A figure that was not measured is absent, never zero.
 type Figures map[string]float64
 
-// Set stores a figure unless v is no number: a ratio whose baseline is missing stays absent.
+// Set stores a figure unless v is no number: a ratio without its baseline stays absent.
 func (f Figures) Set(name string, v float64) {
 	if !math.IsNaN(v) && !math.IsInf(v, 0) {
 		f[name] = v

@@ -16,8 +16,8 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// Idle makes entities whose handler has no state and does nothing, and counts them: what is measured beside them is
-// what the library holds for each.
+// Idle makes entities with a handler that has no state and does nothing, and counts them: what is measured beside them
+// is what the library holds for each.
 type Idle struct {
 	made, handled atomic.Int64
 	entity        kith.Handler
@@ -102,7 +102,7 @@ type Held struct {
 	Heap       uint64        // bytes of live objects
 	GC         time.Duration // wall time of one full collection of a heap that had been collected before
 	Goroutines int
-	Cores      float64 // processor over time while nothing was done, as far as whoever called Hold has looked
+	Cores      float64 // processor over time while nothing was done, as far as the caller of Hold has looked
 }
 
 // Hold collects garbage twice, returns what is free to the system, and looks.

@@ -55,7 +55,7 @@ func (u *upcalls) Data(c *transport.InConn, frames []byte) {
 // MailboxRoom has nobody to wake: nothing here waits for mailboxes.
 func (u *upcalls) MailboxRoom(*transport.Link, wire.Full) {}
 
-// LinkRoom wakes a producer; who finds room wakes the next, as callers of a node do.
+// LinkRoom wakes a producer; one that finds room wakes the next, as callers of a node do.
 func (u *upcalls) LinkRoom(*transport.Link) {
 	select {
 	case u.room <- struct{}{}:
@@ -87,7 +87,7 @@ func (u *upcalls) LinkSilent(kith.ID, wire.Lane, int, time.Duration) {}
 // PeerRefused does nothing: the link then returns the refusal.
 func (u *upcalls) PeerRefused(*hello.RefusedError) {}
 
-// Unreached is told of contact points, of which there are none here.
+// Unreached takes failures at contact points; there are none here.
 func (u *upcalls) Unreached(addr kith.Addr, err error) {}
 
 // OtherVisited does nothing.

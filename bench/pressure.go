@@ -25,7 +25,7 @@ type Pressed struct {
 // NewPressed returns a Pressed without entities.
 func NewPressed() *Pressed { return &Pressed{slow: NewSink(), others: NewSink()} }
 
-// Type declares the entities, whose mailboxes hold so many bytes.
+// Type declares the entities, with mailboxes that hold so many bytes.
 func (p *Pressed) Type(name string, shards uint32, mailbox int, role string) kith.EntityType {
 	t := p.others.Type(name, shards, kith.Blocking, role)
 	quick := t.New
@@ -60,8 +60,8 @@ func (e slowEntity) Receive(c *kith.Context, payload []byte) error {
 }
 
 // PressLoad is what one node sends: Tellers goroutines tell all entities but the first in turn, as fast as TellWait
-// accepts, and one tells the first as often as each of the others is told. What falls due while that one waits for room
-// is left out, as a producer does that is held up.
+// accepts, and one tells the first as often as each of the others gets one. What falls due while that one waits for
+// room is left out, as a producer does that is held up.
 type PressLoad struct {
 	Entities int // 2 or more
 	Tellers  int
@@ -115,7 +115,7 @@ type pressRun struct {
 // How the first entity is filled: little at a time, so that what is under way when it is full is little too.
 const (
 	fillBurst = 16
-	fillWait  = 20 * time.Millisecond // whoever waits longer has found it full
+	fillWait  = 20 * time.Millisecond // a sender that waits longer has found it full
 )
 
 func (r *pressRun) fill(ctx context.Context) error {
@@ -156,7 +156,7 @@ func (r *pressRun) tellOthers(ctx context.Context, teller int) {
 	r.others.Add(sent)
 }
 
-// tellFirst keeps step with the others: the first entity is told as often as each of them.
+// tellFirst keeps step with the others: the first entity gets as many as each of them.
 func (r *pressRun) tellFirst(ctx context.Context) {
 	owed := func() uint64 { return r.others.Load() / uint64(len(r.ids)-1) }
 	for done := uint64(0); ctx.Err() == nil; {

@@ -173,7 +173,7 @@ func (c *crew) profile(ctx context.Context, path string) error {
 // errNothing is the error of a measurement in which the machine was with others all the time.
 var errNothing = errors.New("nothing arrived")
 
-// over is how long a load goes on whose middle is measured for a unit.
+// over is how long a load goes on if its middle is measured for a unit.
 func over(unit time.Duration) time.Duration { return unit + unit/2 }
 
 // steady has the sender do something for over(unit) and measures the middle of it: what reached handlers per second of

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// goCommand is the go command that make was told to use.
+// goCommand is the go command that make was given.
 func goCommand() string {
 	if g := os.Getenv("GO"); g != "" {
 		return g

@@ -14,7 +14,7 @@ import (
 // Time limits.
 const (
 	startLimit = 90 * time.Second
-	callLimit  = 60 * time.Second // beyond what a call is told to take
+	callLimit  = 60 * time.Second // beyond what a call is meant to take
 	closeGrace = 3 * time.Second
 )
 
@@ -85,7 +85,7 @@ type measured struct {
 	allocs float64 // objects per message in both processes; below zero where not counted
 	result rig.Result
 	nanos  float64 // of one call, for codecs only
-	// version of the peer, where no pair told it
+	// version of the peer, where no pair reported it
 	version string
 	lost    uint64
 }

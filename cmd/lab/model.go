@@ -1,4 +1,4 @@
-// lab model: every order of events in a small cluster whose shards move, between durable entities that send to one
+// lab model: every order of events in a small cluster with shards that move, between durable entities that send to one
 // another, on the disks of a quorum and with session leases, and what each rule of these is there for.
 
 package main
@@ -50,7 +50,7 @@ var errModel = errors.New("the model does not hold")
 // modelEvery is how often progress of a run is shown.
 const modelEvery = 2 * time.Second
 
-// runs returns the runs whose names begin as wanted.
+// runs returns the runs with names that begin as wanted.
 func (c *modelCmd) runs() []model.Config {
 	return slices.DeleteFunc(model.Runs(!c.Small), func(r model.Config) bool { return !strings.HasPrefix(r.Name, c.Only) })
 }

@@ -66,7 +66,7 @@ func (c wish) sessionModel() other[session.Config] {
 		func(r session.Config) bool { return r.Broken == rule }, func(r *session.Config) { r.Broken = rule }}
 }
 
-// wanted returns the runs whose names begin as wanted.
+// wanted returns the runs with names that begin as wanted.
 func (o other[C]) wanted(c wish) []C {
 	return slices.DeleteFunc(o.runs, func(r C) bool { return !strings.HasPrefix(o.name(r), c.only) })
 }

@@ -29,7 +29,7 @@ func (c *proofCmd) Validate() error {
 
 var errProof = errors.New("the proof failed")
 
-// Run runs the proof; a double survivor, or nobody left who had to be, makes it fail.
+// Run runs the proof; a double survivor, or no survivor where there must be one, makes it fail.
 func (c *proofCmd) Run(e *env.Env) error {
 	begin := time.Now()
 	r := proof.Run(c.Nodes, proof.Strategies(c.Nodes))

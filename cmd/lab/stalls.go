@@ -1,4 +1,4 @@
-// lab stalls: real processes that stand still for moments, under load, and who ends for it.
+// lab stalls: real processes that stand still for moments, under load, and which of them end for it.
 
 package main
 

@@ -93,8 +93,8 @@ func (c *stormCmd) storms(e *env.Env, heavy bool) storm.Result {
 		Without: c.Without, Heavy: heavy, Stop: stop, Progress: shows})
 }
 
-// begins prepares for seeds, and returns what is told how far they are, what is closed by an interrupt, and what is to
-// be called in the end.
+// begins prepares for seeds, and returns a function that takes how far they are, what is closed by an interrupt, and
+// what is to be called in the end.
 func (c *seedsCmd) begins(e *env.Env) (shows func(storm.Progress), stop <-chan struct{}, end func()) {
 	c.collectSeldom()
 	c.pick(e.Stderr)

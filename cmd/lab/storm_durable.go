@@ -1,4 +1,4 @@
-// lab storm-durable: storms of durable entities over a simulated store, whose history is judged afterwards.
+// lab storm-durable: storms of durable entities over a simulated store; their history is judged afterwards.
 
 package main
 

@@ -1,5 +1,5 @@
-// lab timers: very many timers of a node whose process stands still again and again, real or simulated: how many came
-// before their time, and how late the others.
+// lab timers: very many timers of a node while its process stands still again and again, real or simulated: how many
+// came before their time, and how late the others.
 
 package main
 

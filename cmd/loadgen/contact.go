@@ -26,7 +26,7 @@ func (c *contactOf) Lookup(ctx context.Context) ([]discovery.Target, error) {
 	return nil, errors.New("it is being opened")
 }
 
-// find starts a node that forms a cluster of its own and has a contact point, whose address it returns.
+// find starts a node that forms a cluster of its own and has a contact point, and returns the address of that.
 func find(ctx context.Context, cfg kith.Config) (*kith.Node, string, error) {
 	own := &contactOf{}
 	b, err := bootstrap.Start(ctx, cfg, bootstrap.Config{Listen: "127.0.0.1:0", Expected: 1, Required: 1,

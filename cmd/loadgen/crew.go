@@ -204,7 +204,7 @@ func (c *crew) usage(ctx context.Context, exec string) (usages, error) {
 }
 
 // lateRefusals is how long after the last message was worked off a refusal may still be on its way: they are gathered
-// for 50 ms before they are told.
+// for 50 ms before they are reported.
 const lateRefusals = time.Second
 
 // targets reports whether the receivers are running nodes, of which only the answers are known.

@@ -19,7 +19,7 @@ import (
 
 const (
 	// hostileShare is the part of one core that the attackers themselves may use: on a machine of two cores anything
-	// more measures who gets the processor. Their node spends about as much again on refusing them.
+	// more measures which process gets the processor. Their node spends about as much again on refusing them.
 	hostileShare = 0.1
 	// hostileSilent are connections that stand all the time and say nothing: half of what one address may have.
 	hostileSilent = 32

@@ -61,7 +61,7 @@ func (r *rounds) measures() []measure {
 		}},
 		{"link 1", func(ctx context.Context, f bench.Figures) error { return r.link(ctx, f, 1, r.free, "link_rate_1") }},
 	}
-	if r.secret != nil { // right beside the same without TLS, whose ratio counts
+	if r.secret != nil { // right beside the same without TLS: their ratio counts
 		all = append(all, measure{"link 1 tls", func(ctx context.Context, f bench.Figures) error {
 			if _, ok := f["link_rate_1"]; !ok {
 				if err := r.link(ctx, f, 1, r.free, "link_rate_1"); err != nil {

@@ -26,7 +26,7 @@ const (
 	scrapedTurns = 9 // pairs of plain and watched, each the other way round than the one before
 )
 
-// observed is what shows a node to those who watch it.
+// observed is what shows a node to its observers.
 type observed struct {
 	metrics *metrics.Metrics
 	times   *latency.Recorder
@@ -64,8 +64,8 @@ func (o *observed) serve(node *kith.Node, secure fleet.Files) (addr string, err 
 	return s.Addr().String(), nil // it ends with the process
 }
 
-// scraped measures a pair without an admin interface, and one whose nodes have theirs, are scraped each second, and
-// have a reader of events each, in turn.
+// scraped measures a pair without an admin interface, and in turn one with nodes that have theirs, are scraped each
+// second, and have a reader of events each.
 func (r *rounds) scraped(ctx context.Context, e *env.Env, f bench.Figures) error {
 	var pairs [2]*crew
 	for i, name := range []string{"plain-", "watched-"} {
@@ -141,7 +141,7 @@ func newScraping(nodes []string) *scraping {
 
 func (s *scraping) end() { s.client.CloseIdleConnections() }
 
-// during watches the nodes while measure runs, whose rate it returns.
+// during watches the nodes while measure runs, and returns the rate of that.
 func (s *scraping) during(ctx context.Context, measure func() (float64, error)) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

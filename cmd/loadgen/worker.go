@@ -1,4 +1,4 @@
-// The worker: a process with one kith node that sends, receives and measures when it is told to.
+// The worker: a process with one kith node that sends, receives and measures on command.
 
 package main
 
@@ -155,7 +155,7 @@ type (
 	loadArgs struct {
 		Exec   string
 		Load   bench.Load
-		Beside string // mode to whose entities large messages go meanwhile; empty: none do
+		Beside string // mode of the entities that large messages go to meanwhile; empty: none do
 	}
 	flushArgs struct {
 		Exec     string

@@ -1,4 +1,4 @@
-// The worker's part in measuring hostile clients: who it is, and the round trips of its heartbeats.
+// The worker's part in measuring hostile clients: its identity, and the round trips of its heartbeats.
 
 package main
 

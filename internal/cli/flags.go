@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Faults gathers what is wrong with the flags of a command, so that all of it is told at once.
+// Faults gathers what is wrong with the flags of a command, so that all of it is reported at once.
 type Faults []error
 
 // Must adds what is wrong where ok does not hold.

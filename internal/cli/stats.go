@@ -15,7 +15,7 @@ import (
 	"github.com/kith-io/kith/latency"
 )
 
-// StatsFlags are the flags of a command whose node tells its statistics.
+// StatsFlags are the flags of a command with a node that reports its statistics.
 type StatsFlags struct {
 	StatsEvery   time.Duration `default:"0s" help:"Print statistics as JSON on stderr that often; 0: only on SIGUSR1."`
 	LatencyEvery int           `default:"64" help:"Time one of so many handler calls and asks; 1: all, 0: none."`
@@ -128,7 +128,7 @@ func (r *Reporter) line(now time.Time) StatsLine {
 	for _, s := range r.times.Take() {
 		t := taken[s.Type]
 		if t == nil {
-			continue // cannot be: the node told of it
+			continue // cannot be: the node reported it
 		}
 		q := &Quantiles{s.Count, s.Min, s.Mean, s.P50, s.P90, s.P99, s.P999, s.Max}
 		if s.Measure == kith.AskTime {

@@ -1,5 +1,5 @@
 // Command program is what make bench-gate compiles against each of the commits that it compares: a process with one
-// node, which sends, receives and measures when it is told to. It uses the exported names of the root package that the
+// node, which sends, receives and measures on command. It uses the exported names of the root package that the
 // oldest base (ea35bf4) has too, and nothing else of this module.
 package main
 

@@ -8,6 +8,6 @@
 //	load  {Load}           -> {Result}                  send or ask for a while
 //	usage {}               -> {Usage}                   what reached the handlers, and what this process used
 //
-// A Program has the parts of one peer; everything that decides how fair a comparison is (who counts, what is in flight,
-// what is timed) is here, once.
+// A Program has the parts of one peer; everything that decides how fair a comparison is (where is counted, what is in
+// flight, what is timed) is here, once.
 package rig

@@ -17,7 +17,7 @@ import (
 
 // Program has the parts of one peer.
 type Program struct {
-	// Module whose version is reported; "" when there is none.
+	// Module is reported with its version; "" when there is none.
 	Module string
 	// Serve makes this process the receiver and returns its address. Every message that reaches a handler is counted
 	// with in.Count, or by Counted when that is set.

@@ -17,10 +17,10 @@ import (
 // stripes spread the counts of the receiver, so that its goroutines do not slow each other by counting.
 const stripes = 64
 
-// bellEvery is after how many messages of one stripe the total is told. A power of two.
+// bellEvery is after how many messages of one stripe the total is sent. A power of two.
 const bellEvery = 32
 
-// idleTell is after how long without a bell the total is told.
+// idleTell is after how long without a bell the total is sent.
 const idleTell = 2 * time.Millisecond
 
 // Inbound counts what reaches the handlers of a receiver. Safe for concurrent use.
@@ -52,7 +52,7 @@ func (in *Inbound) total() uint64 {
 	return n
 }
 
-// listen opens the port on which totals are told to whoever dials.
+// listen opens the port on which totals are sent to each dialler.
 func (in *Inbound) listen() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package door is a listener for HTTP at a port that others than friends reach: how many connections there are, who
-// goes when one more comes, how much of a processor handshakes and readers get.
+// Package door is a listener for HTTP at a port that others than friends reach: how many connections there are, which
+// one goes when one more comes, how much of a processor handshakes and readers get.
 package door
 
 import (
@@ -26,7 +26,7 @@ type Config struct {
 	// FirstBytes is how much it may say until its first request is there, its handshake included. One that says more is
 	// closed; zero: no bound.
 	FirstBytes int
-	// Full is told to a newcomer that finds no place, before it is closed; empty: nothing, as when it expects TLS.
+	// Full is sent to a newcomer that finds no place, before it is closed; empty: nothing, as when it expects TLS.
 	Full string
 	// Crowded is called when somebody was put out or refused, once a second at most, with how many were so far.
 	Crowded func(Stats)
@@ -50,8 +50,8 @@ const (
 	speakTime = 4 * newTime
 )
 
-// Door is a listener whose connections have a bound. When it is reached the newcomer takes the place of another one: of
-// the address with the most connections (of IPv6: of the network of 64 bits), there of one that said nothing in its
+// Door is a listener with a bound on its connections. When it is reached the newcomer takes the place of another one:
+// of the address with the most connections (of IPv6: of the network of 64 bits), there of one that said nothing in its
 // time, then of one that began to speak and has not gone on since, then of an idle one, always the oldest first. While
 // all are fresh nobody goes until there are twice as many; then those that have said nothing or those that speak go,
 // whichever are more, so that a crowd of one kind does not put out the other. A client that asks as soon as it is
@@ -167,8 +167,8 @@ func (d *Door) crowded() {
 	}
 }
 
-// enter takes a connection in; goes are those in whose place it is, two when there are too many. Not ok: there is no
-// place.
+// enter takes a connection in; goes are those that it takes the place of, two when there are too many. Not ok: there is
+// no place.
 func (d *Door) enter(c *Conn) (goes []*Conn, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -188,8 +188,8 @@ func (d *Door) enter(c *Conn) (goes []*Conn, ok bool) {
 	return goes, true
 }
 
-// least returns the connection that goes first, nil when all are kept, and whether it is fresh. One whose bytes nobody
-// has read yet, as when many are accepted at once, is neither silent nor idle.
+// least returns the connection that goes first, nil when all are kept, and whether it is fresh. One with bytes that
+// nobody has read yet, as when many are accepted at once, is neither silent nor idle.
 func (d *Door) least() (least *Conn, fresh bool) {
 	for {
 		o := order{now: time.Now(), grace: d.grace, there: d.there}
@@ -258,8 +258,8 @@ func (d *Door) leaveLocked(c *Conn) {
 	}
 }
 
-// Visitor is whose share of a door a connection from an address uses: that address, of IPv6 its network of 64 bits,
-// which one host can have to itself.
+// Visitor is the owner of the share of a door that a connection from an address uses: that address, of IPv6 its network
+// of 64 bits, which one host can have to itself.
 func Visitor(from netip.Addr) netip.Addr {
 	if from = from.Unmap(); from.Is6() && !from.IsLinkLocalUnicast() {
 		if p, err := from.WithZone("").Prefix(64); err == nil {
@@ -300,7 +300,7 @@ type Conn struct {
 	stage stage // guarded by the door's mu
 	since time.Time
 
-	said  int         // bytes, before it has asked; of who reads
+	said  int         // bytes, before it has asked; of the goroutine that reads
 	asked atomic.Bool // a whole request has come
 	spoke atomic.Bool
 	first *time.Timer

@@ -33,7 +33,7 @@ type Gate struct {
 	refused atomic.Uint64
 
 	work   chan struct{} // capacity 1
-	rested time.Time     // until when nothing is worked on; of who is in work
+	rested time.Time     // until when nothing is worked on; of the goroutine that is in work
 }
 
 // NewGate returns a gate.
@@ -96,8 +96,8 @@ func (g *Gate) wait(ctx context.Context) bool {
 	return pause <= 0 || sleep(ctx, pause)
 }
 
-// Work gives somebody the one place to work in, until done is called, and rests after it: all who work there take at
-// most one part in Rest+1 of one processor. The error is the context's.
+// Work gives the caller the one place to work in, until done is called, and rests after it: all callers together take
+// at most one part in Rest+1 of one processor. The error is the context's.
 func (g *Gate) Work(ctx context.Context) (done func(), err error) {
 	select {
 	case g.work <- struct{}{}:
@@ -128,7 +128,7 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// Asker is the visitor whose request it is; of one without an address, nobody's.
+// Asker is the visitor that makes a request; zero for one without an address.
 func Asker(q *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(q.RemoteAddr)
 	if err != nil {

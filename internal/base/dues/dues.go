@@ -22,7 +22,7 @@ type block[T any] struct {
 	used  int
 }
 
-// leasts are those of so many blocks. Who looks which block has something due touches these alone.
+// leasts are those of so many blocks. A look for a block with something due touches these alone.
 type leasts [64]atomic.Int64
 
 // Table holds things and when each is due. The zero value is empty. Its methods are called by one goroutine at a time;
@@ -37,7 +37,7 @@ type Table[T any] struct {
 // Due is when one thing of a table is due. Add comes first, and nothing after Remove. At may be called by any
 // goroutine, Set by one at a time.
 type Due[T any] struct {
-	at atomic.Int64 // what its place in the block has: whoever asks for it alone needs no line that others write
+	at atomic.Int64 // what its place in the block has: a reader of it alone needs no line that others write
 	in *block[T]
 	i  uint32
 	no uint32 // of the block

@@ -24,7 +24,7 @@ func Name[V ~uint8 | ~uint16](names []string, v V, kind string) string {
 	return kind + "-" + strconv.Itoa(int(v))
 }
 
-// Parse sets into to the value whose name text is; names of different values differ. A value without a name of its own
+// Parse sets into to the value with the name text; names of different values differ. A value without a name of its own
 // is read back too, so that what a later version wrote is not lost. An error names the word, and into stays as it was.
 func Parse[V Values](into *V, text []byte) error {
 	word := string(text)

@@ -23,7 +23,7 @@ type Reader[E any] struct {
 	wake    chan struct{} // capacity 1
 }
 
-// Read reports whether anybody reads: who enters later has missed what was not handed out.
+// Read reports whether anybody reads: a later reader has missed what was not handed out.
 func (f *Feed[E]) Read() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,12 +20,12 @@ type Ground interface {
 	// Now is for what is measured; Wall is the time of day, which may be set.
 	Now() time.Time
 	Wall() time.Time
-	// Begin runs f beside whoever calls it, who may hold locks.
+	// Begin runs f beside its caller, which may hold locks.
 	Begin(f func())
 	// Wait waits until something is to be had from bell, which it takes, for d, or until ctx ends, and reports whether it
 	// was the first. bell may be nil. No lock is held.
 	Wait(ctx context.Context, d time.Duration, bell <-chan struct{}) bool
-	// Ring puts something into bell, unless it is full; Close closes it. Whoever calls them may hold locks.
+	// Ring puts something into bell, unless it is full; Close closes it. Callers may hold locks.
 	Ring(bell chan struct{})
 	Close(bell chan struct{})
 	// Within is context.WithTimeout.
@@ -49,7 +49,7 @@ type Node interface {
 	Ground
 	// Line is that of a type, though the type may not be registered yet.
 	Line(typ string) Line
-	// Kept is what those who stand on the node share.
+	// Kept is what the users of the node share.
 	Kept() *any
 }
 

@@ -4,7 +4,7 @@
 
 package incall
 
-// Known says that goroutines are told apart.
+// Known says that goroutines can be distinguished.
 const Known = true
 
 // here returns the address of what the runtime knows of this goroutine, as a number.

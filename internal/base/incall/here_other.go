@@ -4,7 +4,7 @@
 
 package incall
 
-// Known says that goroutines are told apart.
+// Known says that goroutines can be distinguished.
 const Known = false
 
 func here() uintptr { return 1 }

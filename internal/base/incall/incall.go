@@ -1,4 +1,4 @@
-// Package incall tells on which goroutine a call runs, and makes what those get to whom it was not given.
+// Package incall tells on which goroutine a call runs, and makes the ended context that any other goroutine gets.
 package incall
 
 import (

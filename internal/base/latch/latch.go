@@ -18,7 +18,7 @@ import (
 // a lock.
 type Latch struct {
 	held  uint32
-	queue sync.Mutex // of those who wait
+	queue sync.Mutex // of the goroutines that wait
 }
 
 const (

@@ -1,10 +1,10 @@
 // Package life is a lock that a node holds as long as any of its handlers may run, and what the next process at its
 // address knows by getting it (AVL-5, SHD-9).
 //
-// A file names the incarnation that holds its lock, or held it last. Who gets the lock knows from the kernel that the
-// incarnation named there is over: it gave the lock up when its last handler had returned, or its process is dead. That
-// is true only of this very file on this very kernel, so the file also names the boot, and itself; a copy, a volume
-// that was taken to another machine, and a machine that has booted since prove nothing.
+// A file names the incarnation that holds its lock, or held it last. A node that gets the lock knows from the kernel
+// that the incarnation named there is over: it gave the lock up when its last handler had returned, or its process is
+// dead. That is true only of this very file on this very kernel, so the file also names the boot, and itself; a copy, a
+// volume that was taken to another machine, and a machine that has booted since prove nothing.
 package life
 
 import (
@@ -36,13 +36,13 @@ func Path(dir, addr, cluster string) string {
 	return filepath.Join(dir, strconv.FormatUint(xxhash.Sum64String(addr+" "+cluster), 16))
 }
 
-// textOf is what the file at a place says whose lock an incarnation at addr holds.
+// textOf is what the file at a place says when an incarnation at addr holds its lock.
 func textOf(addr string, inc uint64, place string) string {
 	s := addr + " " + strconv.FormatUint(inc, 16) + " " + place
 	return s + " " + strconv.FormatUint(xxhash.Sum64String(s), 16) + "\n"
 }
 
-// incarnation returns whom at addr the text of the file at a place names; zero: nobody.
+// incarnation returns the incarnation at addr that the text of the file at a place names; zero: none.
 func incarnation(text, addr, place string) (inc uint64) {
 	if f := strings.Fields(text); len(f) > 1 {
 		if inc, _ = strconv.ParseUint(f[1], 16, 64); text == textOf(addr, inc, place) {

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// local are the file systems, as statfs names them, whose locks no other machine grants: ext2 to 4, xfs, btrfs, tmpfs,
-// overlay, zfs, f2fs and bcachefs.
+// local are the file systems, as statfs names them, with locks that no other machine grants: ext2 to 4, xfs, btrfs,
+// tmpfs, overlay, zfs, f2fs and bcachefs.
 var local = []int64{0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630, 0x2fc12fc1, 0xf2f52010, 0xca451a4e}
 
-// Lock is an open file whose lock this process holds. It is a bare descriptor, which no collector closes.
+// Lock is an open file of which this process holds the lock. It is a bare descriptor, which no collector closes.
 type Lock struct {
 	fd   int
 	path string
@@ -58,8 +58,8 @@ func (l *Lock) lock() (s unix.Stat_t, err error) {
 	return s, unix.Flock(l.fd, unix.LOCK_EX|unix.LOCK_NB)
 }
 
-// Own returns an error unless an open file is a regular one of this user alone, on a file system whose locks no other
-// machine grants.
+// Own returns an error unless an open file is a regular one of this user alone, on a file system with locks that no
+// other machine grants.
 func Own(fd int) error {
 	_, err := own(fd)
 	return err

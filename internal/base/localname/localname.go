@@ -1,6 +1,7 @@
 // Package localname says by which names a listener of HTTP may be asked that nobody but this machine reaches. A browser
 // that was shown a page under a name of somebody else's, which leads to 127.0.0.1 by now (DNS rebinding), asks in that
-// name and lets the page read the answer: whoever answers to every name shows this machine's secrets to that page.
+// name and lets the page read the answer: a server that answers to every name shows this machine's secrets to that
+// page.
 package localname
 
 import (

@@ -57,7 +57,7 @@ type waiter struct {
 func New(next slog.Handler) *Queue { return &Queue{next: next} }
 
 // Behind returns l behind a queue, and that queue. One that stands behind a queue already is returned as it is, so that
-// a program's own queue is that of all who log to it. Nil is silent.
+// a program's own queue is that of all that log to it. Nil is silent.
 func Behind(l *slog.Logger) (*slog.Logger, *Queue) {
 	if l == nil {
 		l = slog.New(slog.DiscardHandler)
@@ -69,7 +69,7 @@ func Behind(l *slog.Logger) (*slog.Logger, *Queue) {
 	return q.Logger(), q
 }
 
-// Logger returns the logger whose records the queue carries.
+// Logger returns a logger to the queue.
 func (q *Queue) Logger() *slog.Logger {
 	return slog.New(&handler{q: q, build: func() slog.Handler { return q.next }})
 }
@@ -157,7 +157,7 @@ func (q *Queue) carry(run func()) {
 	run()
 }
 
-// over counts a job that is over, and wakes those who wait for it.
+// over counts a job that is over, and wakes the goroutines that wait for it.
 func (q *Queue) over(bytes int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -197,8 +197,8 @@ func (q *Queue) Flush(most time.Duration) bool {
 	}
 }
 
-// Writer returns a writer whose bytes the queue carries to w, in their order among the records. It never waits and
-// never fails; w's errors are nobody's. It keeps no hold of what it is given.
+// Writer returns a writer to the queue, which carries its bytes to w, in their order among the records. It never waits
+// and never fails; w's errors are nobody's. It keeps no hold of what it is given.
 func (q *Queue) Writer(w io.Writer) io.Writer { return writer{q, w} }
 
 type writer struct {

@@ -118,7 +118,7 @@ func (b *Book) evict() {
 	delete(b.hosts, oldest)
 }
 
-// ask returns the look-up of a name: one that is under way, one that came too late for whoever asked last, or a new
+// ask returns the look-up of a name: one that is under way, one that came too late for the last caller, or a new
 // one; and what is remembered.
 func (b *Book) ask(host string) (a *answer, good []netip.Addr, err error) {
 	b.lock.Lock()

@@ -25,7 +25,7 @@ const (
 	nextAfter = 250 * time.Millisecond // after which the next address of a name is dialled beside the one before
 	patience  = 300 * time.Millisecond // after which a remembered address is dialled, though the look-up goes on
 	grace     = 50 * time.Millisecond  // for the second family, when the first has answered
-	lateFor   = 30 * time.Second       // for how long an answer is good for whom it came too late
+	lateFor   = 30 * time.Second       // for how long an answer is good that came too late for its caller
 )
 
 // ErrBusy is wrapped by the LookupError of a name that was not asked for: too many look-ups were under way.
@@ -105,7 +105,7 @@ type answer struct {
 	addrs []netip.Addr
 	errs  []error // of the families that have answered without an address
 
-	missed atomic.Bool  // whoever asked had gone
+	missed atomic.Bool  // the caller had gone
 	at     atomic.Int64 // when an address was found last, nanoseconds since 1970; zero: none was
 }
 

@@ -114,7 +114,7 @@ func (c *CA) ReadRevocations(dir string) (*Revocations, error) {
 	return r, nil
 }
 
-// Write signs the list and replaces the file in dir by it, at once, so that whoever reads gets the old one or the new
+// Write signs the list and replaces the file in dir by it, at once, so that a reader gets the old one or the new
 // one.
 func (r *Revocations) Write(dir string, valid time.Duration) error {
 	text, err := r.Sign(valid)

@@ -53,7 +53,7 @@ func Paths(dir, name string) (cert, key string) {
 
 // Write writes the Pair of a name into dir, which is made if need be, for its owner only: the certificate readable for
 // all, the key for its owner. Files that are there are an error, ErrThere, unless force is set; then each is replaced
-// at once, so that whoever reads meanwhile gets the old one or the new one.
+// at once, so that a reader meanwhile gets the old one or the new one.
 func (p Pair) Write(dir, name string, force bool) error {
 	if err := GoodName(name); err != nil {
 		return err
@@ -104,7 +104,8 @@ func Read(dir, name string) (p Pair, err error) {
 	return p, err
 }
 
-// ThrowAway makes an authority whose key is kept nowhere, and a certificate for each of the nodes, in dir, for a day.
+// ThrowAway makes an authority with a key that is kept nowhere, and a certificate for each of the nodes, in dir, for a
+// day.
 func ThrowAway(dir string, uris, hosts []string, nodes ...string) error {
 	const valid = 24 * time.Hour
 	ca, err := NewCA("throw-away", valid)

@@ -25,7 +25,7 @@ import (
 // Pair is a certificate and its private key, both PEM.
 type Pair struct{ Cert, Key []byte }
 
-// backdate is how long before now a certificate is valid already, for nodes whose clocks are behind.
+// backdate is how long before now a certificate is valid already, for nodes with clocks that are behind.
 const backdate = 5 * time.Minute
 
 // CA is a certificate authority.

@@ -15,7 +15,8 @@ import (
 )
 
 // Tangle makes n certificates on P-521, leaf first, that no authority has signed and each of which seems to have signed
-// all others: one subject and one key, and different names. Whoever follows every path through them is busy for long.
+// all others: one subject and one key, and different names. A verifier that follows every path through them is busy for
+// long.
 func Tangle(n int) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	if err != nil {

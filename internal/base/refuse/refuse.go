@@ -1,5 +1,5 @@
-// Package refuse says which requests over HTTP are refused before a route sees them, with status and reason: those
-// whose query or body cannot be read, and those that no route is for.
+// Package refuse says which requests over HTTP are refused before a route sees them, with status and reason: those with
+// a query or body that cannot be read, and those that no route is for.
 package refuse
 
 import (
@@ -17,7 +17,7 @@ const maxCalled = 64
 // Called is what a request has called something, as an answer repeats it: escaped, and not all of it when it is long.
 func Called(name string) string { return fmt.Sprintf("%.*q", maxCalled, name) }
 
-// Query returns status and reason of a request whose query cannot be read; zero: it can.
+// Query returns status and reason of a request with a query that cannot be read; zero: it can.
 func Query(q *http.Request) (status int, why string) {
 	if _, err := url.ParseQuery(q.URL.RawQuery); err != nil {
 		return http.StatusBadRequest, "the query cannot be read: " + err.Error()

@@ -22,8 +22,8 @@ type Signals struct {
 	once   sync.Once
 }
 
-// Heed takes the signals of this process from here on, until Stop. again is told of each SIGTERM that comes when the
-// process has been told to leave, which changes nothing, and of a SIGINT then, which is to end it at once.
+// Heed takes the signals of this process from here on, until Stop. again gets each SIGTERM that comes when the process
+// already leaves, which changes nothing, and a SIGINT then, which is to end it at once.
 func Heed(again func(os.Signal)) *Signals {
 	s := &Signals{reload: make(chan struct{}, 1), again: again, tty: hasTty(), come: make(chan os.Signal, 16),
 		over: make(chan struct{})}

@@ -42,7 +42,7 @@ type childNode struct {
 	ledger  *ledger.Ledger
 	node    fleet.Node
 	region  *kith.Region
-	leaves  atomic.Bool // it was told to leave
+	leaves  atomic.Bool // it has the order to leave
 	left    atomic.Bool
 	refused atomic.Uint64 // messages that were accepted and came back as undelivered
 
@@ -130,7 +130,7 @@ type movesReply struct{ Done, Aborted uint64 }
 
 func (c *childNode) moves(context.Context, cli.None) (movesReply, error) {
 	m := c.node.Stats().Sharding.Moves
-	if c.left.Load() { // it has not seen the end of the last ones, whose shards live elsewhere
+	if c.left.Load() { // it has not seen the end of the last ones: their shards live elsewhere
 		m.Done = m.Begun - m.Aborted - m.Returned
 	}
 	return movesReply{m.Done, m.Aborted}, nil

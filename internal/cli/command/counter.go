@@ -40,7 +40,7 @@ func (c *counter) Receive(ctx *kith.Context, payload []byte) error {
 // Stop has nothing to flush: the page belongs to the process.
 func (c *counter) Stop(*kith.Context) {}
 
-// demo declares the demo entities, whose messages are noted in l. Worker mode gives back-pressure to the senders
+// demo declares the demo entities; their messages are noted in l. Worker mode gives back-pressure to the senders
 // instead of refusing messages for a full mailbox.
 func demo(l *ledger.Ledger, shards uint32) kith.EntityType {
 	return kith.EntityType{Name: demoType, Shards: shards, Mode: kith.Worker,

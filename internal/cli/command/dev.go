@@ -290,7 +290,7 @@ type killSummary struct {
 	LeaveSeconds  float64 `json:"leave_s"`
 }
 
-// bury notes that a process has ended, if that may be: whoever else kills one sees the same as with --kill.
+// bury notes that a process has ended, if that may be: a user who kills one sees the same as with --kill.
 func (d *dev) bury(node *cli.Child) error {
 	if !d.cmd.Kill {
 		return fmt.Errorf("node process ended while it was needed: %w", orGone(node))

@@ -117,7 +117,7 @@ func (d *dev) watch(ctx context.Context, e *env.Env) error {
 	return nil
 }
 
-// guard has watch told when a process ends.
+// guard notifies watch when a process ends.
 func (d *dev) guard(node *cli.Child) {
 	go func() { <-node.Done(); d.died <- node }()
 }

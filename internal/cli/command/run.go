@@ -179,8 +179,8 @@ func wordsForTimes(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// warnOfKeys warns of an authority's key that lies beside its certificate: whoever has it makes members. The library
-// warns of the node's own key.
+// warnOfKeys warns of an authority's key that lies beside its certificate: a process that has it makes members. The
+// library warns of the node's own key.
 func (c *runCmd) warnOfKeys(log *slog.Logger) {
 	key, ok := strings.CutSuffix(c.TLSCA, pki.CertSuffix)
 	if !ok {

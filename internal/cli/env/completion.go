@@ -1,4 +1,4 @@
-// Completion: what a shell is told to do for a Tab, and what the program answers when the shell then asks.
+// Completion: what a shell is set to do for a Tab, and what the program answers when the shell then asks.
 //
 // The shells' libraries for Go bring text/template into every binary. The code below walks kong's model instead.
 

@@ -15,7 +15,7 @@ import (
 const (
 	FormLimit  = 60 * time.Second // until all see all of them Up
 	DrainLimit = 60 * time.Second // for what is in flight when the senders stop
-	CloseGrace = 5 * time.Second  // to end when it is told to
+	CloseGrace = 5 * time.Second  // to end when it is asked to
 
 	drainQuiet = 5 * time.Second // without any arrival what is missing is taken for lost
 )

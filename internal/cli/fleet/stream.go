@@ -1,5 +1,5 @@
-// Streams: numbered messages to entities picked at random, at a rate; what came of them is in the ledgers of those who
-// receive them.
+// Streams: numbered messages to entities picked at random, at a rate; what came of them is in the ledgers of the
+// receivers.
 
 package fleet
 

@@ -106,7 +106,7 @@ func (f *Asked) ask(to *Console, method, path string, v any) error {
 	return err
 }
 
-// get returns an answer as it came, and decodes it into v. One whose status is in want is none that the node refuses.
+// get returns an answer as it came, and decodes it into v. A status in want is no refusal of the node.
 func (f *Asked) get(path string, v any, want ...int) ([]byte, error) {
 	return f.send("GET", path, v, want...)
 }

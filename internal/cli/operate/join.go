@@ -57,8 +57,8 @@ type goer struct {
 	old  string // the cluster that it leaves
 }
 
-// all gives the order to each node whose admin interface is named. Before the first one leaves, it makes sure that
-// these are all members: one that is not named would stay behind.
+// all gives the order to each node by its admin interface, where that is named. Before the first one leaves, it makes
+// sure that these are all members: one that is not named would stay behind.
 func (c *Join) all(to *Console, q url.Values) error {
 	goers, err := c.goers(to)
 	if err != nil {

@@ -70,7 +70,8 @@ type healthAnswer struct {
 	}
 }
 
-// orders prints what operators have told the node, or the cluster, and not taken back, and what wants them: a twin.
+// orders prints what operators have ordered of the node, or the cluster, and not taken back, and what wants them: a
+// twin.
 func orders(to *Console, h *healthAnswer, m *membersAnswer) {
 	for _, t := range h.Twins {
 		what := "another cluster of this name, " + t.Cluster + ","
@@ -235,7 +236,7 @@ func homes(homed, all int, lost bool) string {
 // Explain is the verb that asks what a node waits for, and what its resolver decided.
 type Explain struct{ Asked }
 
-// Run prints what the node waits for, who holds up convergence, and what the resolver decided.
+// Run prints what the node waits for, which members hold up convergence, and what the resolver decided.
 func (c *Explain) Run(to *Console) error {
 	var h healthAnswer
 	var v struct {

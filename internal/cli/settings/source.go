@@ -16,7 +16,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// File is embedded by a command whose flags are settings: its flag says which file, and it knows where all came from.
+// File is embedded by a command with flags that are settings: its flag says which file, and it knows where all came
+// from.
 type File struct {
 	// Config is the path of the file; empty: none is read.
 	Config string `placeholder:"FILE" file:"-" help:"${config_help}"`

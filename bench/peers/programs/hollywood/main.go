@@ -35,7 +35,7 @@ func main() {
 const kind = "sink"
 
 // engine starts an engine at a free port. The library does not tell the port that it got for zero, so one is chosen
-// before; whoever takes it in between costs another try.
+// before; if another process takes it in between, that costs another try.
 func engine() (e *actor.Engine, addr string, err error) {
 	for range 5 {
 		var port int
