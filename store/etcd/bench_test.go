@@ -24,10 +24,10 @@ import (
 // runs numbers the runs of benchmarks of one process: each has keys of its own.
 var runs atomic.Int64
 
-// opener opens a store with keys of its own at each call.
-func opener(b *testing.B) func() store.Store {
+// opener opens a store with keys of its own at each call, until the benchmark that asks for it is over.
+func opener(b *testing.B) func(*testing.B) store.Store {
 	s := need(b)
-	return func() store.Store {
+	return func(b *testing.B) store.Store {
 		st, err := Open(context.Background(), s.config(), fmt.Sprintf("bench%d/", runs.Add(1)))
 		require.NoError(b, err)
 		b.Cleanup(func() { _ = st.Close() })

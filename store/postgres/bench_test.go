@@ -21,10 +21,10 @@ import (
 // schemas counts those that benchmarks have had.
 var schemas atomic.Int64
 
-// opener opens a store in a schema of its own at each call.
-func opener(b *testing.B) func() store.Store {
+// opener opens a store in a schema of its own at each call, until the benchmark that asks for it is over.
+func opener(b *testing.B) func(*testing.B) store.Store {
 	s := need(b)
-	return func() store.Store {
+	return func(b *testing.B) store.Store {
 		ctx, name := context.Background(), fmt.Sprint("bench", schemas.Add(1))
 		conn, err := pgx.Connect(ctx, s.URL())
 		require.NoError(b, err)

@@ -47,18 +47,19 @@ type ledger struct {
 
 // Rates has entities asked by many callers, then the engine alone driven with batches of the average size that came of
 // it, by one caller for each shard, as often as there were commits. It reports commits a second of both, their ratio,
-// and how large commits and records were. Each call of open returns a store that holds nothing.
-func Rates(b *testing.B, open func() store.Store) {
+// and how large commits and records were. Each call of open returns a store that holds nothing, and that is closed when
+// the benchmark that it gets is over: servers have few connections.
+func Rates(b *testing.B, open func(*testing.B) store.Store) {
 	for _, c := range []struct{ shards, callers int }{{1, 1}, {1, 64}, {8, 256}} {
 		b.Run(fmt.Sprintf("shards=%d/callers=%d", c.shards, c.callers), func(b *testing.B) {
-			st := &sized{Store: open()}
+			st := &sized{Store: open(b)}
 			e, end := ledgers(b, st, c.shards)
 			took := asked(b, e, c.callers)
 			end()
 			durableCommits, durableWrites := rate(st.commits.Load(), took), rate(st.writes.Load(), took)
 			batch := int(max(1, (st.writes.Load()+st.commits.Load()/2)/st.commits.Load()))
 			size := st.bytes.Load() / max(1, st.writes.Load())
-			bare := &sized{Store: open()}
+			bare := &sized{Store: open(b)}
 			began := time.Now()
 			driven(b, bare, c.shards, batch, int(size), int(st.commits.Load()))
 			took = time.Since(began)
@@ -75,11 +76,11 @@ func Rates(b *testing.B, open func() store.Store) {
 
 // Latency asks one entity and commits one record of the same size by the engine alone, in turn, and reports the median
 // of each, and their ratio: below 1 the ask takes less.
-func Latency(b *testing.B, open func() store.Store) {
+func Latency(b *testing.B, open func(*testing.B) store.Store) {
 	b.StopTimer()
-	e, end := ledgers(b, open(), 1)
+	e, end := ledgers(b, open(b), 1)
 	defer end()
-	bare, f := open(), route.MakeFence(1, 1, 1)
+	bare, f := open(b), route.MakeFence(1, 1, 1)
 	at := store.Shard{Type: "bare"}
 	_, err := bare.Claim(context.Background(), at, f)
 	require.NoError(b, err)
