@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/kith-io/kith/internal/lab/queuetest"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/store"
 	"github.com/kith-io/kith/store/storetest"
@@ -31,16 +32,22 @@ func within2min(t testing.TB) context.Context {
 	return ctx
 }
 
-// TestEngine: the suite, each store with connections of its own, as other processes have them.
-func TestEngine(t *testing.T) {
+// engine is what suites test: each store with connections of its own, as other processes have them.
+func engine(t *testing.T) storetest.Engine {
 	s := need(t)
-	storetest.Run(t, storetest.Engine{
+	return storetest.Engine{
 		Open: func(t *testing.T) store.Store { return open(t, s) },
 		Again: func(t *testing.T) {
 			s.crash(t)
 		},
-	})
+	}
 }
+
+// TestEngine: the suite.
+func TestEngine(t *testing.T) { storetest.Run(t, engine(t)) }
+
+// TestQueues: queues of package delivery keep their promises (SHD-10).
+func TestQueues(t *testing.T) { queuetest.Run(t, engine(t)) }
 
 // unknowing is a store that knows nothing of what it read or wrote.
 type unknowing struct{ *Store }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/lab/queuetest"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/store"
 	"github.com/kith-io/kith/store/storetest"
@@ -25,10 +26,10 @@ func open(t testing.TB, s *server) *Store {
 	return st
 }
 
-// TestEngine: the suite, each store with connections of its own, as other processes have them.
-func TestEngine(t *testing.T) {
+// engine is what suites test: each store with connections of its own, as other processes have them.
+func engine(t *testing.T) storetest.Engine {
 	s := need(t)
-	storetest.Run(t, storetest.Engine{
+	return storetest.Engine{
 		Open: func(t *testing.T) store.Store { return open(t, s) },
 		Hold: func(t *testing.T, at store.Shard, f route.Fence, w ...store.Write) func() error {
 			tx, err := open(t, s).pool.Begin(context.Background())
@@ -40,8 +41,14 @@ func TestEngine(t *testing.T) {
 			s.Stop(syscall.SIGQUIT)
 			require.NoError(t, s.Start())
 		},
-	})
+	}
 }
+
+// TestEngine: the suite.
+func TestEngine(t *testing.T) { storetest.Run(t, engine(t)) }
+
+// TestQueues: queues of package delivery keep their promises (SHD-10).
+func TestQueues(t *testing.T) { queuetest.Run(t, engine(t)) }
 
 // TestOpenTwiceAtOnce: processes that begin together make the tables once.
 func TestOpenTwiceAtOnce(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/lab/queuetest"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/store"
 	"github.com/kith-io/kith/store/storetest"
@@ -25,11 +26,11 @@ func open(t testing.TB, file string) *Store {
 	return s
 }
 
-// TestEngine: the suite, each store with connections of its own, as other processes of the machine have them.
-func TestEngine(t *testing.T) {
+// engine is what suites test: each store with connections of its own, as other processes of the machine have them.
+func engine(t *testing.T) storetest.Engine {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a file?#%.db")
-	storetest.Run(t, storetest.Engine{
+	return storetest.Engine{
 		Open: func(t *testing.T) store.Store { return open(t, file) },
 		Hold: func(t *testing.T, s store.Shard, f route.Fence, w ...store.Write) func() error {
 			other := open(t, file)
@@ -46,8 +47,14 @@ func TestEngine(t *testing.T) {
 			}
 			file = filepath.Join(dir, "crashed.db")
 		},
-	})
+	}
 }
+
+// TestEngine: the suite.
+func TestEngine(t *testing.T) { storetest.Run(t, engine(t)) }
+
+// TestQueues: queues of package delivery keep their promises (SHD-10).
+func TestQueues(t *testing.T) { queuetest.Run(t, engine(t)) }
 
 // TestFilesThatAreNone: what is no store, or cannot be made, is an error that names it.
 func TestFilesThatAreNone(t *testing.T) {

@@ -189,12 +189,14 @@ var matrix = map[string]string{
 	"internal/lab/pgserver":   "",                         // PostgreSQL servers for tests and commands
 	"internal/lab/etcdserver": "internal/base/port",       // etcd servers for the same
 	"internal/lab/storebench": "root durable route store", // what durable entities cost beside an engine
-	"internal/lab/rules":      "",
-	"internal/lab/planted":    "",
-	"internal/base/spent":     "", // what tests allocate
-	"internal/base/long":      "", // tests that make test leaves out
-	"internal/base/port":      "", // ports for tests and for processes that come again
-	"internal/base/contract":  "peer wire",
+	// queues of package delivery over an engine, judged
+	"internal/lab/queuetest": "root delivery route store store/storetest",
+	"internal/lab/rules":     "",
+	"internal/lab/planted":   "",
+	"internal/base/spent":    "", // what tests allocate
+	"internal/base/long":     "", // tests that make test leaves out
+	"internal/base/port":     "", // ports for tests and for processes that come again
+	"internal/base/contract": "peer wire",
 
 	"shard/strategytest": "shard/strategy cluster route peer", // the suite for strategies; it may read the clock
 }
@@ -227,7 +229,7 @@ var layers = []string{
 		"gateway",
 	"internal/cli internal/cli/env internal/cli/env/envtest internal/cli/fleet internal/lab/bootruns " +
 		"internal/cli/ledger internal/lab/chaos internal/lab/rolling internal/lab/shardscale internal/cli/operate " +
-		"internal/lab/instances internal/lab/storebench internal/lab/durables " +
+		"internal/lab/instances internal/lab/storebench internal/lab/queuetest internal/lab/durables " +
 		"internal/cli/settings internal/cli/command cmd/kith cmd/node cmd/lab cmd/loadgen " +
 		"bench/gate",
 }
