@@ -20,6 +20,7 @@ import (
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/fleet"
+	"github.com/kith-io/kith/internal/lab/queuetest"
 )
 
 // What is called, and how often.
@@ -51,6 +52,7 @@ type callers struct {
 	mu                         sync.Mutex
 	orders                     []order
 	steps                      []step
+	post                       queuetest.History
 	transfers                  int
 	unfinished                 int
 	repeated, refused, notSent int
@@ -75,14 +77,7 @@ func (c *callers) ask(ctx context.Context, kind, id string, q any) reply {
 
 // askBut is ask, and never through one node.
 func (c *callers) askBut(ctx context.Context, but int, kind, id string, what any) reply {
-	var l *life
-	for range c.h.slots {
-		s := c.h.slots[c.turn.Add(1)%uint64(len(c.h.slots))]
-		if l = s.current(); l != nil && s.number != but {
-			break
-		}
-		l = nil
-	}
+	l := c.through(but)
 	if l == nil {
 		return reply{refused, 0, "no node runs"}
 	}
@@ -111,6 +106,17 @@ func (c *callers) askBut(ctx context.Context, but int, kind, id string, what any
 		return reply{unknown, 0, err.Error()}
 	}
 	return r
+}
+
+// through returns a process to ask through, another one each time, and never that of one node; nil: none runs.
+func (c *callers) through(but int) *life {
+	for range c.h.slots {
+		s := c.h.slots[c.turn.Add(1)%uint64(len(c.h.slots))]
+		if l := s.current(); l != nil && s.number != but {
+			return l
+		}
+	}
+	return nil
 }
 
 // change asks for a change: with a key until its outcome is known, without one once.
@@ -202,6 +208,9 @@ func (c *callers) begin() {
 	c.late = late
 	context.AfterFunc(c.ctx, func() { time.AfterFunc(c.h.cfg.drain(), cancel) })
 	c.busy.Go(c.send)
+	for i := range letterSenders {
+		c.busy.Go(func() { c.letters(i) })
+	}
 	for i := range registers {
 		for k := range registerEach {
 			c.busy.Go(func() { c.access(fmt.Sprintf("r%d", i), i*registerEach+k) })
@@ -324,7 +333,10 @@ func (c *callers) tally(r *Result, at []stored) (map[string]account, error) {
 	accounts := map[string]account{}
 	now := c.h.clock.Now()
 	for _, s := range at {
-		if s.Type == registerType {
+		switch s.Type {
+		case queueType:
+			continue
+		case registerType:
 			var v register
 			if err := json.Unmarshal(s.State, &v); err != nil {
 				return nil, fmt.Errorf("%s: %w", s.ID, err)

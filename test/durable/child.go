@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/delivery"
 	"github.com/kith-io/kith/durable"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/fleet"
@@ -52,6 +53,7 @@ type child struct {
 	stderr io.Writer
 	node   fleet.Node
 	desks  desks
+	post   *delivery.Producer
 	close  func() error // of the store
 	log    *slog.Logger
 }
@@ -88,6 +90,10 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	}
 	c.close = shut
 	s := &noting{Store: lying(db, by, a.Break), clock: clock, f: f}
+	j, err := openJournal(a.Dir, a.Sender, clock)
+	if err != nil {
+		return r, err
+	}
 	c.node.Node, err = kith.Start(ctx, kith.Config{Name: "durable", Listen: "127.0.0.1:0", Seeds: a.Seeds,
 		Logger: c.log, JoinTimeout: joinTime, LeaveTimeout: leaveTime, Directory: filepath.Join(a.Dir, "keep-"+a.Name),
 		Resolver: kith.Resolver{StableAfter: a.StableAfter}, Sharding: kith.Sharding{ProcessDeathIsProof: true}})
@@ -95,6 +101,9 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 		return r, err
 	}
 	if c.desks, err = enlist(c.node.Node, s, a.Shards, a.Idle, a.Break); err != nil {
+		return r, err
+	}
+	if c.post, err = employ(c.node.Node, s, j, a.Idle, a.Break); err != nil {
 		return r, err
 	}
 	if err := c.node.Ready(ctx); err != nil {
@@ -146,7 +155,7 @@ type status struct {
 
 // status tells it.
 func (c *child) status(context.Context, cli.None) (s status, err error) {
-	if c.desks.registers == nil {
+	if c.post == nil {
 		return s, errors.New("not started")
 	}
 	v := c.node.View()
@@ -157,7 +166,7 @@ func (c *child) status(context.Context, cli.None) (s status, err error) {
 			s.Others++
 		}
 	}
-	if err := errors.Join(c.desks.bank.Err(), c.desks.registers.Err()); err != nil {
+	if err := errors.Join(c.desks.bank.Err(), c.desks.registers.Err(), c.post.Err()); err != nil {
 		s.Stopped = err.Error()
 	}
 	return s, c.node.Err()
@@ -199,6 +208,8 @@ func (c *child) door() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /"+bankType+"/{id}", answering(c.desks.bank))
 	mux.HandleFunc("POST /"+registerType+"/{id}", answering(c.desks.registers))
+	mux.HandleFunc("POST /"+queueName+"/{id}", sending(c.post))
+	mux.HandleFunc("GET /dead", listing(c.post))
 	return mux
 }
 
@@ -210,6 +221,16 @@ type request[M any] struct {
 
 // answering asks entities.
 func answering[M any](e *durable.Entities[M, int64]) http.HandlerFunc {
+	return answers(func(ctx context.Context, id string, q *request[M]) (int64, error) {
+		if q.Key == "" {
+			return e.Ask(ctx, id, &q.Message)
+		}
+		return e.AskOnce(ctx, q.Key, id, &q.Message)
+	})
+}
+
+// answers has done what a caller asks, and answers with what it gets.
+func answers[M any](do func(ctx context.Context, id string, q *request[M]) (int64, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, q *http.Request) {
 		var m request[M]
 		if err := json.NewDecoder(http.MaxBytesReader(w, q.Body, 1<<16)).Decode(&m); err != nil {
@@ -219,13 +240,7 @@ func answering[M any](e *durable.Entities[M, int64]) http.HandlerFunc {
 		// Not the request's: who asks from outside may be gone, which takes nothing back.
 		ctx, cancel := context.WithTimeout(context.Background(), askTime)
 		defer cancel()
-		var v int64
-		var err error
-		if m.Key == "" {
-			v, err = e.Ask(ctx, q.PathValue("id"), &m.Message)
-		} else {
-			v, err = e.AskOnce(ctx, m.Key, q.PathValue("id"), &m.Message)
-		}
+		v, err := do(ctx, q.PathValue("id"), &m)
 		_ = json.NewEncoder(w).Encode(told(v, err))
 	}
 }

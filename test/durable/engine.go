@@ -98,6 +98,7 @@ func openTables(engine, source string) (*tables, error) {
 type stored struct {
 	store.Record
 	Type  string
+	Shard route.ShardID
 	Fence route.Fence // of the shard
 }
 
@@ -116,7 +117,7 @@ func (b *tables) all(ctx context.Context) (list []stored, err error) {
 		if err := rows.Scan(&r.Type, &shard, &fence, &id, &r.Version, &r.State, &r.Outbox, &nonce); err != nil {
 			return nil, err
 		}
-		r.ID = string(id)
+		r.ID, r.Shard = string(id), route.ShardID(shard)
 		copy(r.Fence[:], fence)
 		copy(r.Nonce[:], nonce)
 		list = append(list, r)

@@ -99,7 +99,13 @@ func (c *keys) each(ctx context.Context, take func(key string, value []byte) err
 // row is a shard.
 type row struct {
 	kind  string
+	n     route.ShardID
 	fence route.Fence
+}
+
+// shardOf is the number of the shard of a key: the last bytes of the shard's part.
+func shardOf(key string) route.ShardID {
+	return route.ShardID(key[8])<<16 | route.ShardID(key[9])<<8 | route.ShardID(key[10])
 }
 
 // read returns all records, and the shards by what their keys begin with.
@@ -114,7 +120,7 @@ func (c *keys) read(ctx context.Context) (list []kept, rows map[string]row, err 
 			if len(value) < 2*route.FenceSize {
 				return fmt.Errorf("the shard at %q has another form", key)
 			}
-			r := row{kind: string(value[2*route.FenceSize:])}
+			r := row{kind: string(value[2*route.FenceSize:]), n: shardOf(key)}
 			copy(r.fence[:], value)
 			rows[key[:shardSize]] = r
 		case 'r':
@@ -138,7 +144,7 @@ func (c *keys) all(ctx context.Context) ([]stored, error) {
 		to.State, to.Outbox, to.Reminders = k.parts[1], k.parts[2], k.parts[3]
 		copy(to.Nonce[:], k.value[9:])
 		r := rows[k.key[:shardSize]]
-		to.Type, to.Fence = r.kind, r.fence
+		to.Type, to.Shard, to.Fence = r.kind, r.n, r.fence
 	}
 	return list, err
 }

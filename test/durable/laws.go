@@ -35,6 +35,14 @@ type laws struct {
 	UnknownNot     int `json:"unknown_not"`     // and that are not
 	Fenced         int `json:"fenced"`          // calls of the store that the fence has refused
 
+	Letters           int `json:"letters"`       // that were told as stored
+	DeadLetters       int `json:"dead_letters"`  // that there are
+	LettersAgain      int `json:"letters_again"` // that another life of a reader has handled again
+	DeliveredLost     int `json:"delivered_lost"`
+	DeliveredOvertook int `json:"delivered_overtook"` // handled first behind a later one of their sender to their reader
+	DeliveredInvented int `json:"delivered_invented"` // handled, or dead, though nobody sent them, or their sender was refused
+	DeliveredTwice    int `json:"delivered_twice"`    // in one life of a reader, or as dead letters
+
 	said []string
 }
 
@@ -49,7 +57,8 @@ func (l *laws) say(format string, args ...any) {
 
 // broken reports whether a law is broken.
 func (l *laws) broken() bool {
-	return l.AppliedTwice+l.Lost+l.RefusedApplied+l.Strange+l.Stale+l.LostCommits > 0 || l.SumError != 0
+	return l.AppliedTwice+l.Lost+l.RefusedApplied+l.Strange+l.Stale+l.LostCommits > 0 || l.SumError != 0 ||
+		l.DeliveredLost+l.DeliveredOvertook+l.DeliveredInvented+l.DeliveredTwice > 0
 }
 
 // accounts holds what callers were told against the accounts.
@@ -126,7 +135,12 @@ type version struct {
 	fence route.Fence
 }
 
-type recordName struct{ kind, id string }
+// recordName names a record. Those of a queue have ids that are unique in their shard alone.
+type recordName struct {
+	kind  string
+	shard route.ShardID
+	id    string
+}
 
 // commits holds what processes were told by the store against one another, and against what it has at the end.
 func (l *laws) commits(notes []note, at []stored) {
@@ -134,13 +148,13 @@ func (l *laws) commits(notes []note, at []stored) {
 	all := map[recordName][]version{}
 	for _, n := range notes {
 		for _, w := range n.Writes {
-			name := recordName{n.Type, w.ID}
+			name := recordName{n.Type, n.Shard, w.ID}
 			all[name] = append(all[name], version{w.Version, w.Nonce, n.Fence})
 		}
 	}
 	last := map[recordName]stored{}
 	for _, r := range at {
-		last[recordName{r.Type, r.ID}] = r
+		last[recordName{r.Type, r.Shard, r.ID}] = r
 	}
 	for name, list := range all { // sums: the order shows in what is said alone
 		slices.SortFunc(list, func(a, b version) int {
@@ -157,7 +171,11 @@ func (l *laws) commits(notes []note, at []stored) {
 				l.say("%s %s: version %d under %v comes behind %d under %v", name.kind, name.id, b.n, b.fence, a.n, a.fence)
 			}
 		}
-		top, is := list[len(list)-1], last[name]
+		top := list[len(list)-1]
+		is, there := last[name]
+		if !there && name.kind == queueType {
+			continue // it was taken away: by the last write, or by one whose process ended before it was noted
+		}
 		if is.Version < top.n || is.Version == top.n && is.Nonce != top.nonce {
 			l.LostCommits++
 			l.say("%s %s: version %d was written, version %d is there", name.kind, name.id, top.n, is.Version)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/lab/queuetest"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/store"
 )
@@ -111,6 +112,65 @@ func TestLawsOfCommits(t *testing.T) {
 	}
 }
 
+// A message of a queue that is not there was taken away, and may be known by nobody; what is there is not older than what
+// was told. Those of two shards may have one id.
+func TestLawsOfCommitsOfLetters(t *testing.T) {
+	f := route.MakeFence(1, 1, 1)
+	wrote := func(shard route.ShardID, n uint64) note {
+		return note{Op: noteCommit, Type: queueType, Shard: shard, Fence: f, Writes: []noted{{"a", n, [16]byte{byte(shard)}}}}
+	}
+	is := func(shard route.ShardID, n uint64) stored {
+		return stored{Record: store.Record{ID: "a", Version: n, Nonce: [16]byte{byte(shard)}}, Type: queueType, Shard: shard}
+	}
+	for name, c := range map[string]struct {
+		notes []note
+		at    []stored
+		lost  int
+	}{
+		"taken away":            {[]note{wrote(0, 7)}, nil, 0},
+		"in two shards":         {[]note{wrote(0, 7), wrote(1, 7)}, []stored{is(0, 7), is(1, 7)}, 0},
+		"an older one is there": {[]note{wrote(0, 7), wrote(0, 8)}, []stored{is(0, 7)}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got laws
+			got.commits(c.notes, c.at)
+			require.Equal(t, c.lost, got.LostCommits)
+			require.Zero(t, got.Stale)
+		})
+	}
+}
+
+// What the judge of letters says breaks a law each.
+func TestLawsOfLetters(t *testing.T) {
+	sent := []queuetest.Sent{{Sender: "0", To: "a", Text: "m0", Outcome: queuetest.Stored},
+		{Sender: "0", To: "a", Text: "m1", Outcome: queuetest.Stored}}
+	had := func(texts ...string) (list []queuetest.Handled) {
+		for _, m := range texts {
+			list = append(list, queuetest.Handled{To: "a", Text: m, Life: "1"})
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		handled []queuetest.Handled
+		want    laws
+	}{
+		"all is well": {had("m0", "m1"), laws{Letters: 2}},
+		"lost":        {had("m0"), laws{Letters: 2, DeliveredLost: 1}},
+		"overtook":    {had("m1", "m0"), laws{Letters: 2, DeliveredOvertook: 1}},
+		"invented":    {had("m0", "m1", "m2"), laws{Letters: 2, DeliveredInvented: 1}},
+		"twice":       {had("m0", "m1", "m1"), laws{Letters: 2, DeliveredTwice: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got laws
+			got.letters(&queuetest.History{Sent: sent, Handled: c.handled})
+			require.Equal(t, name != "all is well", got.broken())
+			require.Equal(t, got.broken(), len(got.said) > 0)
+			got.said = nil
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
 // A journal whose process was killed in the middle of a line is read up to there; a bad line before that is an error.
 func TestReadNotes(t *testing.T) {
 	b, err := json.Marshal(note{Op: noteCommit, Fence: route.MakeFence(1, 2, 3), Writes: []noted{{"a", 1, [16]byte{7}}}})
@@ -119,14 +179,14 @@ func TestReadNotes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x")
 	for cut := range line {
 		require.NoError(t, os.WriteFile(file, append(append([]byte{}, line...), line[:cut]...), 0o644))
-		list, err := readNotes(file)
+		list, err := readNotes[note](file)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, len(list), 1)
 		require.Equal(t, [16]byte{7}, list[0].Writes[0].Nonce)
 		require.Equal(t, route.MakeFence(1, 2, 3), list[0].Fence)
 	}
 	require.NoError(t, os.WriteFile(file, append([]byte("{\n"), line...), 0o644))
-	_, err = readNotes(file)
+	_, err = readNotes[note](file)
 	require.ErrorContains(t, err, file)
 }
 

@@ -45,7 +45,7 @@ type runCmd struct {
 	Only        []string      `help:"Only these faults: kill, stop, rolling, lock, full, server (postgres, etcd), none."`
 	StableAfter time.Duration `default:"2s" help:"kith.Config.Resolver.StableAfter of the nodes."`
 	Idle        time.Duration `default:"2s" help:"Until an account without messages is put away, to be read again; 0: never."`
-	Break       string        `enum:",early,unbound,forget,again,marks,outbox,alarms,stale" default:"" help:"${break_help}"`
+	Break       string        `enum:",early,unbound,forget,again,marks,outbox,alarms,stale,readers" default:"" help:"${break_help}"`
 	Out         string        `default:"out" help:"Folder for durable-<seed>: the timeline and, after a failure, all logs and the store."`
 	Keep        bool          `help:"Keep logs and store in any case."`
 	Progress    bool          `help:"Show progress although stderr is not a terminal."`
@@ -54,7 +54,8 @@ type runCmd struct {
 const breakHelp = "Plant a mistake, to see that a law finds it: early (a commit is told as done before it is), " +
 	"unbound (a refused commit is written all the same), forget (a commit is told as done and never made), again " +
 	"(callers repeat what may have been done), marks (what an entity has seen is not written), outbox (what it has " +
-	"sent is not written), alarms (nor what it is to be reminded of), stale (a register reads what was there before)."
+	"sent is not written), alarms (nor what it is to be reminded of), stale (a register reads what was there before), " +
+	"readers (what they are sent is dropped, or handled late)."
 
 // Validate is called by the parser.
 func (c *runCmd) Validate() error {

@@ -102,10 +102,12 @@ const (
 	breakOutbox  = "outbox"  // what an entity has sent is not written
 	breakAlarms  = "alarms"  // what an entity is to be reminded of is not written
 	breakStale   = "stale"   // a register answers a read by what it had before
+	breakReaders = "readers" // readers acknowledge letters that they drop, and note some behind later ones
 )
 
 // breaks are all mistakes.
-var breaks = []string{breakEarly, breakUnbound, breakForget, breakAgain, breakMarks, breakOutbox, breakAlarms, breakStale}
+var breaks = []string{breakEarly, breakUnbound, breakForget, breakAgain, breakMarks, breakOutbox, breakAlarms, breakStale,
+	breakReaders}
 
 // forcer is an engine's way past the fence.
 type forcer interface {
@@ -236,14 +238,14 @@ func (c *cut) Commit(ctx context.Context, s store.Shard, f route.Fence, w ...sto
 }
 
 // readNotes reads the lines of a journal. A last line that is cut short was written by a process that was killed.
-func readNotes(file string) (list []note, err error) {
+func readNotes[T any](file string) (list []T, err error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	for len(b) > 0 {
 		line, rest, whole := cutLine(b)
-		var n note
+		var n T
 		if err := json.Unmarshal(line, &n); err != nil {
 			if !whole {
 				return list, nil

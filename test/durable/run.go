@@ -69,7 +69,7 @@ type Result struct {
 	Refused    int               `json:"refused"`    // asks that had no effect, and were told so
 	NotSent    int               `json:"not_sent"`   // transfers that were due while too many were under way
 	Unanswered int               `json:"unanswered"` // accounts that could not be read through the nodes at the end
-	Unsent     int               `json:"unsent"`     // accounts whose messages have not arrived at the end
+	Unsent     int               `json:"unsent"`     // accounts whose messages, and letters that, have not arrived at the end
 	Unfired    int               `json:"unfired"`    // accounts that have not been reminded of something at the end
 	Stopped    []string          `json:"stopped"`    // types that a node had stopped at the end: the store went back
 	Crashed    int               `json:"crashed"`    // processes that ended by themselves with a crash
@@ -88,8 +88,8 @@ func (r *Result) verdict() error {
 	if r.broken() || !r.Register.Judged || r.Unanswered+r.Unsent+r.Unfired+r.Crashed+len(r.Stopped) > 0 {
 		errs = append(errs, errBroken)
 	}
-	if r.Transfers == 0 {
-		errs = append(errs, fmt.Errorf("%w: no transfer was made", errBroken))
+	if r.Transfers == 0 || r.Letters == 0 {
+		errs = append(errs, fmt.Errorf("%w: %d transfers were made, %d letters stored", errBroken, r.Transfers, r.Letters))
 	}
 	return errors.Join(errs...)
 }
@@ -215,7 +215,7 @@ func (h *harness) run(ctx context.Context) (*Result, error) {
 	if failed == nil {
 		r.Unanswered = c.readAll(ctx)
 		h.line("%d accounts could not be read", r.Unanswered)
-		failed = h.settle(ctx, r)
+		failed = errors.Join(h.settle(ctx, r), c.readDead(ctx))
 	}
 	r.Stopped = append(r.Stopped, h.stopped(ctx)...)
 	die()
@@ -224,7 +224,7 @@ func (h *harness) run(ctx context.Context) (*Result, error) {
 	return r, errors.Join(failed, h.account(r, c))
 }
 
-// settle waits until what the accounts have sent has arrived, and until they have been reminded of all.
+// settle waits until what the accounts have sent, and all letters, have arrived, and until the accounts have been reminded of all.
 func (h *harness) settle(ctx context.Context, r *Result) error {
 	db, err := openBare(h.cfg.Engine, h.back.source())
 	if err != nil {
@@ -234,7 +234,7 @@ func (h *harness) settle(ctx context.Context, r *Result) error {
 	for end := h.clock.Now() + h.cfg.drain(); ; {
 		r.Unsent, r.Unfired, err = db.waiting(ctx)
 		if err != nil || r.Unsent+r.Unfired == 0 || h.clock.Now() > end || !cli.Pause(ctx, 200*time.Millisecond) {
-			h.line("%d accounts have messages that have not arrived, %d reminders", r.Unsent, r.Unfired)
+			h.line("%d accounts and letters wait to be delivered, %d accounts to be reminded", r.Unsent, r.Unfired)
 			return err
 		}
 	}
@@ -257,10 +257,14 @@ func (h *harness) account(r *Result, c *callers) error {
 	if err != nil {
 		return err
 	}
-	notes, err := h.notes()
+	notes, err := journals[note](h, "store-*.notes")
 	if err != nil {
 		return err
 	}
+	if c.post.Handled, err = h.handled(); err != nil {
+		return err
+	}
+	r.letters(&c.post)
 	r.accounts(c.orders, accounts)
 	r.commits(notes, at)
 	r.Register = judge(c.steps)
@@ -277,11 +281,11 @@ func (h *harness) account(r *Result, c *callers) error {
 	return nil
 }
 
-// notes reads the journals of all processes.
-func (h *harness) notes() (all []note, err error) {
-	files, _ := filepath.Glob(filepath.Join(h.dir, "store-*.notes"))
+// journals reads journals of all processes.
+func journals[T any](h *harness, names string) (all []T, err error) {
+	files, _ := filepath.Glob(filepath.Join(h.dir, names))
 	for _, f := range files {
-		list, err := readNotes(f)
+		list, err := readNotes[T](f)
 		if err != nil {
 			return nil, err
 		}

@@ -99,6 +99,7 @@ func TestSmoke(t *testing.T) {
 			require.Positive(t, r.Transfers)
 			require.True(t, r.Register.Judged)
 			require.Positive(t, r.Register.Steps)
+			require.Positive(t, r.Letters)
 		})
 	}
 }
@@ -117,6 +118,7 @@ func TestLongPlantedMistakes(t *testing.T) {
 		breakMarks:   {faultKill + "," + faultLock, func(r *Result) bool { return r.AppliedTwice > 0 }},
 		breakOutbox:  {faultKill + "," + faultStop, func(r *Result) bool { return r.Lost > 0 }},
 		breakAlarms:  {faultKill, func(r *Result) bool { return r.Lost > 0 }},
+		breakReaders: {faultNone, func(r *Result) bool { return r.DeliveredLost > 0 && r.DeliveredOvertook > 0 }},
 		breakStale:   {faultNone, func(r *Result) bool { return r.Register.Violations > 0 }},
 	} {
 		t.Run(mistake, func(t *testing.T) {
