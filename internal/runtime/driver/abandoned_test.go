@@ -12,8 +12,8 @@ import (
 	"github.com/kith-io/kith/shard"
 )
 
-// An abandoned shard stays in its place until its Blocking handler has returned: the node is told then, and not before,
-// so it orders the same shard to live here again only afterwards (SHD-9).
+// An abandoned shard stays in its place until its Blocking handler has returned: the node learns it then, and not
+// before, so it orders the same shard to live here again only afterwards (SHD-9).
 func TestAbandonedShardStaysUntilItsHandlerReturns(t *testing.T) {
 	running, free := make(chan struct{}), make(chan struct{})
 	d, err := Start(t.Context(), Config{}.WithDefaults())

@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// held answers, or returns, when it is told to.
+// held answers, or returns, on a signal.
 type held struct{ began, on chan struct{} }
 
 func (h *held) Receive(c *entity.Context, payload []byte) error {

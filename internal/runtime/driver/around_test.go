@@ -25,7 +25,7 @@ type aroundSends struct {
 	end  chan struct{}
 }
 
-// send is an Around.Send: it signs, and refuses what it is told to.
+// send is an Around.Send: it signs, and refuses what the payload says.
 func (s *aroundSends) send(m *entity.Sending) (func([]byte, error), error) {
 	switch string(m.Payload) {
 	case "refuse":
@@ -102,7 +102,8 @@ func forms(r *Region) map[string]func(payload string) error {
 }
 
 // TestAroundBothEnds: each form of sending calls what is around it and is let in by what it has added; one that is
-// refused here reaches nobody, and whoever did not sign is turned away there, by an error that says that nothing ran.
+// refused here reaches nobody, and a message that is not signed is turned away there, by an error that says that
+// nothing ran.
 func TestAroundBothEnds(t *testing.T) {
 	p := newPair(t)
 	for _, mode := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {

@@ -47,8 +47,8 @@ func TestRepliesOfOthersAreNotBelieved(t *testing.T) {
 	require.Zero(t, table.underway())
 }
 
-// An ask that was handed over is answered by the node that its shard has moved to since, of which this node was told;
-// by nobody else, and not by one to which it had moved before. The loss of who was asked first does not end it, once
+// An ask that was handed over is answered by the node that its shard has moved to since, which this node knows; by no
+// other, and not by one to which it had moved before. The loss of the node that was asked first does not end it, once
 // the next home is known (transfer-names-asker, SEC-5).
 func TestAnswerOfTheNextOwner(t *testing.T) {
 	at := func(inc uint64) *peerConn {
@@ -370,7 +370,7 @@ func TestAsksOfAGoroutineUseOneWaiter(t *testing.T) {
 	require.Len(t, used, askStripes)
 }
 
-// Each ask moves its waiter between the cores of who asks and who answers.
+// Each ask moves its waiter between the cores of asker and answerer.
 func TestLinesOfAWaiter(t *testing.T) {
 	const line = 64
 	var w askWaiter

@@ -1,5 +1,5 @@
-// What comes beyond a suspended node's backlog: it is refused, counted, told to its senders, and its credit comes back
-// with that of the backlog.
+// What comes beyond a suspended node's backlog: it is refused, counted, reported to its senders, and its credit comes
+// back with that of the backlog.
 
 package driver
 
@@ -66,7 +66,7 @@ func TestBacklogOfOneThatEndsIsReported(t *testing.T) {
 	e := opened(t, there, there.Shard("a"))
 	wakeA, wakeB := s.sleep()
 	require.NoError(t, there.Tell("a", []byte("000")))
-	_, err := there.AskWithin(patience, "a", make([]byte, s.a.cfg.Window/2), nil) // whose credit would be told at once
+	_, err := there.AskWithin(patience, "a", make([]byte, s.a.cfg.Window/2), nil) // its credit would be sent at once
 	require.ErrorIs(t, err, route.ErrSuspended, "there is no place for it behind the tell")
 	closed := make(chan error, 1)
 	go func() { closed <- s.b.Close() }()

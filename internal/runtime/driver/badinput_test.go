@@ -197,7 +197,7 @@ func (s stranger) hello() []byte {
 	b = wire.AppendU64(b, 0)             // cluster id: not known yet
 	b = wire.AppendU64(b, 0)             // birth: not known yet
 	b = wire.AppendString(b, s.name)     // cluster name
-	b = peer.AppendID(b, s.from)         // who dials
+	b = peer.AppendID(b, s.from)         // the dialler
 	b = peer.AppendAddr(b, s.to.Addr)    // address dialled
 	b = wire.AppendU64(b, s.to.Inc)      // incarnation meant
 	b = wire.AppendUvarint(b, uint64(0)) // settings

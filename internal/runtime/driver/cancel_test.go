@@ -1,4 +1,5 @@
-// Tests of asks whose context ends early: the handler's ends too, here and there, in every mode, and nobody else's.
+// Tests of asks with a context that ends early: the handler's ends too, here and there, in every mode, and nobody
+// else's.
 
 package driver
 
@@ -194,7 +195,7 @@ func TestCancelBeforeTheHandlerIsCalled(t *testing.T) {
 	require.Equal(t, route.ErrAskCancelled, context.Cause(second))
 }
 
-// TestCancelOfAParkedAsk: nothing of it has left, so nothing is told, and nothing has run.
+// TestCancelOfAParkedAsk: nothing of it has left, so nothing is sent, and nothing has run.
 func TestCancelOfAParkedAsk(t *testing.T) {
 	p := newPair(t)
 	r, err := p.a.Register(entity.Type{Name: "nowhere", Role: "nobody", Shards: 4,
@@ -247,8 +248,8 @@ func TestCancelThatFindsNoRoom(t *testing.T) {
 	require.Equal(t, route.ErrAskCancelled, <-w.ended)
 }
 
-// TestContextsOfAskersThatAreGone: asks that came with a shard whose askers are members no more may have one number,
-// and share no context.
+// TestContextsOfAskersThatAreGone: asks that came with a shard, of askers that are members no more, may have one
+// number, and share no context.
 func TestContextsOfAskersThatAreGone(t *testing.T) {
 	_, _, here, _ := cancelPair(t)
 	r := here[entity.Worker]

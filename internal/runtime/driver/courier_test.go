@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// cutter stands before a node: whoever dials it reaches the node, until cut breaks all connections.
+// cutter stands before a node: a dialler reaches the node through it, until cut breaks all connections.
 type cutter struct {
 	ln    net.Listener
 	to    string

@@ -1,5 +1,5 @@
-// Tests of a node's end: every message that it had accepted is handled or told, and it ends within its bound whatever
-// user code does.
+// Tests of a node's end: every message that it had accepted is handled or reported, and it ends within its bound
+// whatever user code does.
 
 package driver
 
@@ -41,7 +41,7 @@ func (b *books) undelivered(u Undelivered) {
 	b.reasons[u.Reason] += u.Count
 }
 
-// stubborn is an entity whose calls wait for what is told them.
+// stubborn is an entity with calls that do what a test says.
 type stubborn struct{ receive, stop func() }
 
 func (s *stubborn) Receive(c *entity.Context, _ []byte) error {
@@ -98,8 +98,8 @@ func (n *ending) send(t *testing.T, count int) {
 	require.NotZero(t, n.accepted.Load())
 }
 
-// settled checks the law: accepted = handled + told, and what the end returned is what was told as abandoned. hung is
-// how many handlers have not returned, each with one message.
+// settled checks the law: accepted = handled + reported, and what the end returned is what was reported as abandoned.
+// hung is how many handlers have not returned, each with one message.
 func (n *ending) settled(t *testing.T, err error, hung int) {
 	<-n.Done()
 	eventually(t, func() bool { return n.answered.Load() == n.asked.Load() })
@@ -158,7 +158,7 @@ func TestEndAccountsForAll(t *testing.T) {
 	}
 }
 
-// hangsOnce returns a function whose first call closes running and returns when free is closed; others return at once.
+// hangsOnce returns a function: its first call closes running and returns when free is closed; others return at once.
 func hangsOnce() (call func(), running, free chan struct{}) {
 	var first atomic.Bool
 	running, free = make(chan struct{}), make(chan struct{})
@@ -171,7 +171,7 @@ func hangsOnce() (call func(), running, free chan struct{}) {
 }
 
 // A handler, or Stop, that never returns keeps a node from ending for no longer than its patience, and what stands
-// behind it is told (MEM-8).
+// behind it is reported (MEM-8).
 func TestEndDoesNotWaitForEver(t *testing.T) {
 	for name, end := range map[string]func(*ending) error{
 		"leave": func(n *ending) error { return n.Leave(context.Background()) },
@@ -241,8 +241,8 @@ func TestEndDoesNotWaitForHooks(t *testing.T) {
 }
 
 // An owner that is closed under load leaves nobody in the dark: each message that its sender had accepted was handled,
-// is reported by the owner as abandoned, is refused and told to its sender, or was in flight and is told as lost: each
-// once, since the owner says how many it has taken, whatever its credit has said (SHD-4).
+// is reported by the owner as abandoned, is refused and reported to its sender, or was in flight and is reported as
+// lost: each once, since the owner says how many it has taken, whatever its credit has said (SHD-4).
 func TestClosedOwnerTellsItsSenders(t *testing.T) {
 	for _, mode := range allModes {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -285,8 +285,8 @@ func TestClosedOwnerTellsItsSenders(t *testing.T) {
 	}
 }
 
-// What waits for the home of a shard that no node hosts is told when its time is over, each time anew: tells and large
-// messages, and not before. An ask does not wait there (SHD-4).
+// What waits for the home of a shard that no node hosts is reported when its time is over, each time anew: tells and
+// large messages, and not before. An ask does not wait there (SHD-4).
 func TestParkTimeHoldsForEachMessage(t *testing.T) {
 	t.Parallel()
 	const limit = 300 * time.Millisecond
@@ -314,8 +314,8 @@ func TestParkTimeHoldsForEachMessage(t *testing.T) {
 	require.Equal(t, map[route.Reason]uint64{route.TimedOut: 6}, n.reasons)
 }
 
-// What waits before a worker of a node that ends is refused when its handler has returned at last, and its sender is
-// told of each (SHD-4).
+// What waits before a worker of a node that ends is refused when its handler has returned at last, and its sender hears
+// of each (SHD-4).
 func TestLastRefusalsAreTold(t *testing.T) {
 	p := newPair(t, func(c *Config) { c.Sharding.TakeoverTime, c.Workers = time.Hour, 1 })
 	running, free := make(chan struct{}), make(chan struct{})
@@ -351,7 +351,7 @@ func TestLastRefusalsAreTold(t *testing.T) {
 	eventually(t, func() bool { return received()-before >= count*uint64(wire.SizeEnvelope(1, 5)) })
 	closed := make(chan error, 1)
 	go func() { closed <- p.b.Close() }()
-	<-p.b.tickerStop // the end has told what was refused so far
+	<-p.b.tickerStop // the end has reported what was refused so far
 	close(free)
 	require.NoError(t, <-closed, "nothing of its own")
 	eventually(t, func() bool {
@@ -360,8 +360,8 @@ func TestLastRefusalsAreTold(t *testing.T) {
 	})
 }
 
-// What waits before a worker whose handler does not return is left when the node ends, and its sender reports exactly
-// that as lost, though what another worker has handled gave more credit than its bytes (SHD-4).
+// What waits before a worker with a handler that does not return is left when the node ends, and its sender reports
+// exactly that as lost, though what another worker has handled gave more credit than its bytes (SHD-4).
 func TestLeftBehindOneWorkerIsReported(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, func(c *Config) {

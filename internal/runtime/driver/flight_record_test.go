@@ -64,7 +64,7 @@ func TestFlightRecordOnDemand(t *testing.T) {
 	}
 }
 
-// A node that was downed leaves a record that says so; one that leaves as it was told leaves none.
+// A node that was downed leaves a record that says so; one that leaves on an order leaves none.
 func TestFlightRecordOfAnAbnormalEnd(t *testing.T) {
 	dirs := []string{filepath.Join(t.TempDir(), "made"), filepath.Join(t.TempDir(), "never")}
 	n := 1
@@ -85,7 +85,7 @@ func TestFlightRecordOfAnAbnormalEnd(t *testing.T) {
 	require.Equal(t, membership.EndDowned, ended.Kind)
 }
 
-// Without a record nothing is written, and whoever asks is told.
+// Without a record nothing is written, and a caller that asks gets an error.
 func TestNoFlightRecord(t *testing.T) {
 	dir := t.TempDir()
 	p := newPair(t, func(c *Config) { c.FlightRecord = FlightRecord{Bytes: -1, Directory: dir} })

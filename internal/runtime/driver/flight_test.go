@@ -1,4 +1,4 @@
-// Tests of tells that are lost with a connection or a node, on real sockets: each is told to its sender, by count.
+// Tests of tells that are lost with a connection or a node, on real sockets: each is reported to its sender, by count.
 
 package driver
 
@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// behindCutters is a pair whose connections can be cut and frozen.
+// behindCutters is a pair with connections that can be cut and frozen.
 func behindCutters(t *testing.T) (p *pair, cutters []*cutter) {
 	p = newPair(t, func(cfg *Config) {
 		cfg.Listen = port.Keep(t)
@@ -24,7 +24,7 @@ func behindCutters(t *testing.T) (p *pair, cutters []*cutter) {
 	return p, cutters
 }
 
-// account returns how many tells were handled, and of how many the sender was told for each reason.
+// account returns how many tells were handled, and how many were reported to the sender for each reason.
 func (p *pair) account() (handled uint64, told map[route.Reason]uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *pair) account() (handled uint64, told map[route.Reason]uint64) {
 	return uint64(len(p.got)), told
 }
 
-// Connections break in mid-stream again and again while both nodes live: every accepted tell is handled, or told as
+// Connections break in mid-stream again and again while both nodes live: every accepted tell is handled, or reported as
 // lost in flight, and never both (SHD-4).
 func TestLostInFlightIsExact(t *testing.T) {
 	for _, mode := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
@@ -72,7 +72,7 @@ func TestLostInFlightIsExact(t *testing.T) {
 	}
 }
 
-// Nothing comes through to a node any more, and it is downed: its sender is told of everything that it had sent there,
+// Nothing comes through to a node any more, and it is downed: its sender hears of everything that it had sent there,
 // and of what still waited (SHD-4).
 func TestTellsToACutOffNodeAreTold(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// sleepers is a pair whose second node watches that none of its handlers is called while it is held.
+// sleepers is a pair: its second node watches that none of its handlers is called while it is held.
 type sleepers struct {
 	*pair
 	t      *testing.T
@@ -130,7 +130,7 @@ func mute(t *testing.T, d *Driver) (release func(), ok bool) {
 	d.inbox.post(func() {
 		awake := !d.exec.Gate.Held(d.now())
 		if awake {
-			// Not a stamp of now and then a newer one: who renews it may be held up by the machine as well.
+			// Not a stamp of now and then a newer one: the goroutine that renews it may be held up by the machine as well.
 			d.exec.Gate.Step(d.now() + time.Hour)
 		}
 		if blocked <- awake; awake {
@@ -176,8 +176,8 @@ func (s *sleepers) handled() (n int) {
 }
 
 // TestSleeperHandlesNothingUntilConfirmed: before the control goroutine wakes up, after it has, and as long as nobody
-// answers; then everything in order. Local sends say so meanwhile, and a handler that was running is told and reported
-// (MEM-10).
+// answers; then everything in order. Local sends say so meanwhile, and a handler that was running is notified and
+// reported (MEM-10).
 func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
 	t.Parallel()
 	s := newSleepers(t)
@@ -284,7 +284,7 @@ func TestClosedWhileSuspended(t *testing.T) {
 }
 
 // What a closed gate keeps counts as taken when its connection breaks: its sender writes nothing off. So a node that
-// ends then refuses it, and its sender is told of each, once (SHD-4).
+// ends then refuses it, and its sender hears of each, once (SHD-4).
 func TestKeptWhenItsConnectionBreaks(t *testing.T) {
 	t.Parallel()
 	var cutters []*cutter

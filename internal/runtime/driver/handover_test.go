@@ -188,7 +188,7 @@ func TestMoveWhoseRestIsTooLarge(t *testing.T) {
 }
 
 // At the deadline of a move the handlers that run get a typed error for what they ask, also when the ask may be
-// executed: who asks one whose shard waits for it in turn would never return (deadline-fails-asks).
+// executed: an asker of an entity with a shard that waits for it in turn would never return (deadline-fails-asks).
 func TestAsksOfHandlersEndAtTheDeadline(t *testing.T) {
 	m := newMovers(t, func(c *Config) { c.Sharding.DrainTime = 20 * time.Millisecond })
 	for _, d := range m.nodes {
@@ -207,7 +207,7 @@ func TestAsksOfHandlersEndAtTheDeadline(t *testing.T) {
 }
 
 // A node ends, without a word, when it has taken what was not worked off, or is to get it. What it had taken over is
-// told there; nothing is handled twice or overtaken, and every ask ends.
+// reported there; nothing is handled twice or overtaken, and every ask ends.
 func TestNodeEndsWhileItHandsOver(t *testing.T) {
 	for _, victim := range []string{"owner", "next owner"} {
 		t.Run(victim, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestNodeEndsWhileItHandsOver(t *testing.T) {
 			close(h.on)
 			closes(t, gone)
 			<-answered                                     // with an answer or an error
-			again := time.NewTicker(50 * time.Millisecond) // one that was sent to who has ended is lost
+			again := time.NewTicker(50 * time.Millisecond) // one that was sent to the ended node is lost
 			defer again.Stop()
 			last, handled, next := -1, 0, sent
 			for last <= sent {
@@ -256,7 +256,7 @@ func TestNodeEndsWhileItHandsOver(t *testing.T) {
 	}
 }
 
-// What was handed over and no owner began with is told of where it lies: as abandoned where nobody handles it, asks
+// What was handed over and no owner began with is reported where it lies: as abandoned where nobody handles it, asks
 // too. Where the other owner may handle it, tells are perhaps lost, and an ask goes on waiting, until its time is over:
 // its answer may come (SHD-9).
 func TestHandedOverAndNotBegun(t *testing.T) {
@@ -297,7 +297,7 @@ func TestHandedOverAndNotBegun(t *testing.T) {
 	require.EqualValues(t, 1, told()[route.LostInFlight])
 }
 
-// told is how many tells the nodes' hooks were told of.
+// told is how many tells were reported to the nodes' hooks.
 func (m *movers) told() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

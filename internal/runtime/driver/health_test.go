@@ -1,4 +1,4 @@
-// Tests of what health checks say of a node whose control goroutine stands still (OPS-1).
+// Tests of what health checks say of a node while its control goroutine stands still (OPS-1).
 
 package driver
 
@@ -13,7 +13,7 @@ import (
 )
 
 // Two seconds without a step, and the node is sent no work; at the limit of its gate it is suspended; behind the
-// takeover time waiting does not help any more. The answers come from a node whose control goroutine is held.
+// takeover time waiting does not help any more. The answers come from a node while its control goroutine is held.
 func TestHealthOfANodeThatDoesNotStep(t *testing.T) {
 	d, err := Start(context.Background(), Config{Name: "test"}.WithDefaults())
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/internal/runtime/transport"
 )
 
-// Whoever waits for room thousands of times a second allocates nothing for it (CARD-3, SHD-5).
+// A sender that waits for room thousands of times a second allocates nothing for it (CARD-3, SHD-5).
 func TestWaitingForRoomAllocatesNothing(t *testing.T) {
 	d := &Driver{inbox: newInbox()}
 	d.peerTable.init(d)

@@ -55,7 +55,7 @@ func TestSmallBodiesShareRoom(t *testing.T) {
 
 func standing(n uint64) peer.ID { return peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: n} }
 
-// A peer that sends more than is worked off waits behind its own frames, and so do all who are no members, together:
+// A peer that sends more than is worked off waits behind its own frames, and so do all that are no members, together:
 // what another one sends is taken in the next turn, and finds room however full it is (CARD-3).
 func TestInboxIsFair(t *testing.T) {
 	b := newInbox()

@@ -1,4 +1,5 @@
-// Tests of leases that end though nobody who knows of them runs: the control goroutine is stuck, or the machine slept.
+// Tests of leases that end though nothing that knows of them runs: the control goroutine is stuck, or the machine
+// slept.
 
 package driver
 
@@ -16,7 +17,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// granted is a lease that everybody gets who asks.
+// granted is a lease that every caller gets.
 type granted struct{}
 
 func (granted) Acquire(context.Context, string, string) (bool, error) { return true, nil }

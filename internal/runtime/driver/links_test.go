@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// That a path hears nothing is told to the embedder, and that this is over.
+// That a path hears nothing is reported to the embedder, and that this is over.
 func TestSilentPathIsAnIncident(t *testing.T) {
 	var mu sync.Mutex
 	var told []entity.Incident
@@ -40,7 +40,7 @@ func TestSilentPathIsAnIncident(t *testing.T) {
 	require.Equal(t, "silent", entity.Silent.String())
 }
 
-// A peer whose version is not known, since it is gone already, is none of an earlier build: what a node makes of one
+// A peer with an unknown version, since it is gone already, is none of an earlier build: what a node makes of one
 // stays for as long as that incarnation is a member (PRT-1, CARD-3).
 func TestUnknownVersionIsNotEarlier(t *testing.T) {
 	for version, want := range map[uint16]bool{0: false, 1: true, 8: true, 9: false, 10: false} {

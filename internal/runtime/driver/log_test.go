@@ -72,7 +72,7 @@ func TestLogOfAMember(t *testing.T) {
 }
 
 // A shard that comes back since nobody takes what is left of it is a warning with the reason; that the move is over is
-// told as of any (SHD-12).
+// logged as of any (SHD-12).
 func TestLogOfAMoveThatIsNotTaken(t *testing.T) {
 	e := shard.Event{Kind: shard.MoveUntaken, Type: 7, Shard: 3, Number: shard.Number{Term: 2, Seq: 9},
 		Err: shard.ErrNotTaken}

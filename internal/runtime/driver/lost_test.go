@@ -1,4 +1,4 @@
-// Tests of peers that are gone for good: what waited for them is told, and no route leads to them.
+// Tests of peers that are gone for good: what waited for them is reported, and no route leads to them.
 
 package driver
 
@@ -35,8 +35,8 @@ func (p *pair) undelivered(typ string, sh route.ShardID) (count map[route.Reason
 	return count, samples
 }
 
-// Tells that wait for a peer are told when it is removed, with their count and samples of their ids; asks among them
-// end at once (SHD-10).
+// Tells that wait for a peer are reported when it is removed, with their count and samples of their ids; asks among
+// them end at once (SHD-10).
 func TestWaitingForALostPeer(t *testing.T) {
 	p := newPair(t)
 	r := p.at[entity.Worker]
@@ -86,7 +86,7 @@ func TestWaitingForALostPeer(t *testing.T) {
 	require.Nil(t, p.a.peerTable.get(gone))
 }
 
-// What waits for a peer when this node ends is told as abandoned.
+// What waits for a peer when this node ends is reported as abandoned.
 func TestWaitingWhenTheNodeEnds(t *testing.T) {
 	p := newPair(t)
 	r := p.at[entity.Inline]
@@ -142,7 +142,7 @@ func TestHomeOnAForgottenPeer(t *testing.T) {
 			})
 			home("told")
 
-			// An open slot whose peer is forgotten: the ask fails at once, the next one arrives.
+			// An open slot with a peer that is forgotten: the ask fails at once, the next one arrives.
 			onControl(p.a, func() { p.a.moveRoute(ref, dead(), plane.Home{At: gone, Fence: fence}) })
 			_, err = r.AskWithin(patience, "a", nil, nil)
 			require.ErrorIs(t, err, route.ErrPeerLost)

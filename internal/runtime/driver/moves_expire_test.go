@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// stayer is an entity whose stop call returns when it is let go.
+// stayer is an entity with a stop call that returns when it is let go.
 type stayer struct {
 	got      chan string
 	stopping chan struct{}

@@ -96,7 +96,7 @@ func newMovers(t *testing.T, edit ...func(*Config)) *movers {
 }
 
 // deathIsProof has shards of a process that has ended go to others at once. The members of a cluster so young cannot
-// know whom it has lost before they came, so the next coordinator waits for the takeover time all the same.
+// know which members it lost before they came, so the next coordinator waits for the takeover time all the same.
 func deathIsProof(c *Config) {
 	c.Sharding.ProcessDeathIsProof, c.Sharding.TakeoverTime, c.Resolver.Strategy = true, time.Second, node.ResolverOff
 }
@@ -120,7 +120,7 @@ func (m *movers) home(typ string, s route.ShardID) *Driver {
 	return nil
 }
 
-// sends has a sender tell, and every fourth time ask, one entity of each mode until it is told to stop; it returns how
+// sends has a sender tell, and every fourth time ask, one entity of each mode until stop is set; it returns how
 // many it sent to each.
 func (m *movers) sends(d *Driver, name byte, id string, stop *atomic.Bool) (sent uint32) {
 	for !stop.Load() {
@@ -192,8 +192,8 @@ func TestMovesOverSocketsLoseNothing(t *testing.T) {
 	t.Logf("sent %v to each of three entities", sent)
 }
 
-// A node ends, without a word, in the middle of a move: the owner, the next owner, or the coordinator, whose part
-// another takes over. Somebody owns the shard afterwards, and nothing was handled twice or overtaken.
+// A node ends, without a word, in the middle of a move: the owner, the next owner, or the coordinator: another takes
+// over its part. Some node owns the shard afterwards, and nothing was handled twice or overtaken.
 func TestNodeEndsInTheMiddleOfAMove(t *testing.T) {
 	for victim, name := range []string{"coordinator", "owner", "next owner"} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestNodeEndsInTheMiddleOfAMove(t *testing.T) {
 	}
 }
 
-// loner asks an entity of its own shard when it is told to go on.
+// loner asks an entity of its own shard on a signal.
 type loner struct {
 	began chan struct{}
 	on    chan struct{}

@@ -1,5 +1,5 @@
 // Tests beside a node of wire version 1, played by its bytes: what it refuses is understood, what is refused of it is
-// told in its words.
+// reported in its words.
 
 package driver
 
@@ -56,7 +56,7 @@ func refuseOld(t *testing.T, nc net.Conn) {
 	nc.Close()
 }
 
-// A node of version 1 takes no large message: its sender is told so, with the node and the most that goes to it in one
+// A node of version 1 takes no large message: its sender learns that, with the node and the most that goes to it in one
 // message, which is what fits a frame (CARD-3).
 func TestLargeMessageToAnOlderNode(t *testing.T) {
 	p := newPair(t)
@@ -87,7 +87,7 @@ func TestLargeMessageToAnOlderNode(t *testing.T) {
 }
 
 // A refusal by a node of version 1 has neither a limit nor the newer reasons: it is a typed error that names the node
-// all the same. What is refused of such a node is told to it in frames and reasons that it knows (CARD-3).
+// all the same. What is refused of such a node is reported to it in frames and reasons that it knows (CARD-3).
 func TestRefusalsOfAnOlderNode(t *testing.T) {
 	p := newPair(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/membership"
 )
 
-// TestPartitionsOverSockets: one node defines, all are told where the instances are, one is moved when its old node
+// TestPartitionsOverSockets: one node defines, all learn where the instances are, one is moved when its old node
 // says that it has handed it over, and a node that leaves hands over first (PRT-1, PRT-4, PRT-5).
 func TestPartitionsOverSockets(t *testing.T) {
 	t.Parallel()

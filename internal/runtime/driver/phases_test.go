@@ -71,7 +71,7 @@ func TestBadPhases(t *testing.T) {
 	}
 }
 
-// runNotes is a shutdown of three phases whose tasks note when they ran.
+// runNotes is a shutdown of three phases with tasks that note when they ran.
 type runNotes struct {
 	*phases
 	t     *testing.T

@@ -67,14 +67,14 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 	require.True(t, membership.Record{}.Next(coming, "").Equal(read()))
 	keepAll(t, dir, seen(3), crash, nil)
 
-	// So do members without the role, who could not carry the cluster on.
+	// So do members without the role, which could not carry the cluster on.
 	by := membership.Record{}.Next(seen(3), "store")
 	require.Len(t, by.Bystanders, 2)
 	keepAll(t, dir, seen(3), crash, nil, &by)
 	require.True(t, by.Equal(read()))
 	keepAll(t, dir, seen(3), crash, nil)
 
-	// Who left remembers those who stay; the last one what the birth of its next cluster must exceed.
+	// A node that left remembers those that stay; the last one what the birth of its next cluster must exceed.
 	floor := membership.Record{ClusterID: 0xabc, Birth: 1 << 60, Highest: 1 << 60}
 	left := &shutdown.EndedError{Kind: membership.EndLeft}
 	keepAll(t, dir, seen(3), left, seen(3))
@@ -83,7 +83,7 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 	keepAll(t, dir, seen(3), left, seen(1))
 	require.Equal(t, floor, read())
 
-	// Who was downed remembers those who live on by its last view, and waits for those who went with it.
+	// A downed node remembers those that live on by its last view, and waits for those that went with it.
 	keepAll(t, dir, seen(3), crash, nil)
 	went := seen(3)
 	went.Members[0].Status, went.Members[1].Status = membership.Down, membership.Down
@@ -92,14 +92,14 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 	require.Equal(t, want.Others[:1], read().Bystanders)
 	require.False(t, read().Counts)
 
-	// A twin that yields remembers the older cluster; who goes over to another one that birth.
+	// A twin that yields remembers the older cluster; one that goes over to another cluster that birth.
 	older := membership.Record{ClusterID: 5, Birth: 6, Highest: 1 << 60, Others: want.Others[:1]}
 	keepAll(t, dir, seen(1), &shutdown.EndedError{Kind: membership.EndDuplicate}, seen(1), &older)
 	require.True(t, older.Equal(read()))
 	keepAll(t, dir, seen(1), &shutdown.EndedError{Kind: membership.EndRejoin}, seen(1))
 	require.Equal(t, floor, read())
 
-	// Who was never admitted keeps what was there.
+	// A node that was never admitted keeps what was there.
 	keepAll(t, dir, seen(3), crash, nil)
 	r, err := openRecord(recordConfig(dir), legacy{})
 	require.NoError(t, err)
@@ -261,7 +261,7 @@ func TestRecordIsOfItsDirectory(t *testing.T) {
 }
 
 // A pipe, a device, a directory or a link in the place of the record or its lock is an error of the start, which does
-// not hang; the target of a link is as it was. A directory that others can write to is told of.
+// not hang; the target of a link is as it was. A directory that others can write to is logged.
 func TestRecordInATrap(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "target")
 	require.NoError(t, os.WriteFile(target, []byte("mine"), 0o600))

@@ -1,4 +1,4 @@
-// Tests of refusals between nodes: who is believed, and what becomes of them.
+// Tests of refusals between nodes: which sender is believed, and what becomes of them.
 
 package driver
 
@@ -17,8 +17,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// A node that leaves refuses what still comes to it, and is removed before that is told: it is believed all the same,
-// for a moment, while a stranger, to whom nothing was ever sent, is not (SHD-5).
+// A node that leaves refuses what still comes to it, and is removed before that is reported: it is believed all the
+// same, for a moment, while a stranger that was never sent anything is not (SHD-5).
 func TestLeaversLastRefusalsAreBelieved(t *testing.T) {
 	p := newPair(t)
 	r, left := p.at[entity.Blocking], p.b.Self()
@@ -47,8 +47,8 @@ func TestLeaversLastRefusalsAreBelieved(t *testing.T) {
 	require.EqualValues(t, 7, r.count.refusedThere.Load())
 }
 
-// Connections are cut again and again while refusals are on their way: each refused message is told to its sender, once
-// (SHD-4).
+// Connections are cut again and again while refusals are on their way: each refused message is reported to its sender,
+// once (SHD-4).
 func TestRefusalsSurviveCutConnections(t *testing.T) {
 	t.Parallel()
 	var cutters []*cutter
@@ -86,7 +86,7 @@ func TestRefusalsSurviveCutConnections(t *testing.T) {
 	require.Zero(t, p.b.Stats().UnreportedRefusals)
 }
 
-// What cannot be told because its sender is no member any more is counted where it was refused (SHD-4).
+// What cannot be reported because its sender is no member any more is counted where it was refused (SHD-4).
 func TestUntoldRefusalsAreCounted(t *testing.T) {
 	p := newPair(t)
 	gone := p.b.peerNode(peer.ID{Addr: p.a.Self().Addr, Inc: p.a.Self().Inc + 1})

@@ -100,8 +100,8 @@ func TestLossesAreAllLogged(t *testing.T) {
 	require.LessOrEqual(t, len(f.losses), maxUndelivered+1, fmt.Sprint("of ", 2*maxUndelivered, " nodes"))
 }
 
-// A type whose entities nothing ends is told of when it has many, and again when it has twice as many; one with a bound
-// is not.
+// A type with entities that nothing ends is reported when it has many, and again when it has twice as many; one with a
+// bound is not.
 func TestCrowdsAreTold(t *testing.T) {
 	var text logstest.Text
 	d, err := Start(t.Context(), Config{Logger: slog.New(slog.NewTextHandler(&text, nil))}.WithDefaults())

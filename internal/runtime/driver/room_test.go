@@ -1,4 +1,4 @@
-// Tests of the lines of those who wait for room.
+// Tests of the lines of callers that wait for room.
 
 package driver
 
@@ -22,7 +22,7 @@ func (t *turn) called() bool {
 	}
 }
 
-// A link that has room calls one caller, and who got room calls the next: the others sleep on (SHD-5).
+// A link that has room calls one caller, and the one that got room calls the next: the others sleep on (SHD-5).
 func TestRoomCallsOneByOne(t *testing.T) {
 	var r waitLine
 	a, b, none := lineKey{link: new(transport.Link)}, lineKey{link: new(transport.Link)}, lineKey{}
@@ -71,8 +71,8 @@ func TestLineOf(t *testing.T) {
 	require.Zero(t, lineOf(&transport.FullError{}), "made by no link")
 }
 
-// Who waits for an entity is called when that has room, and whoever goes to another line leaves the room to the next;
-// the end of a connection calls the first of each line behind it (SHD-4).
+// A caller that waits for an entity is called when that has room, and one that goes to another line leaves the room to
+// the next; the end of a connection calls the first of each line behind it (SHD-4).
 func TestRoomBehindALink(t *testing.T) {
 	var r waitLine
 	link := new(transport.Link)
@@ -90,7 +90,7 @@ func TestRoomBehindALink(t *testing.T) {
 	require.False(t, first.called() || itself.called() || elsewhere.called())
 }
 
-// Who waits for an entity of this node is called when that has room, and nobody else (SHD-4).
+// A caller that waits for an entity of this node is called when that has room, and no other (SHD-4).
 func TestRoomAtAnEntityHere(t *testing.T) {
 	var r waitLine
 	at := lineKey{full: flow.FullEntity(1, 2, 3)}

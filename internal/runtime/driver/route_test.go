@@ -38,7 +38,7 @@ func (sink) PeerRefused(*hello.RefusedError)                   {}
 func (sink) Unreached(peer.Addr, error)                        {}
 func (sink) OtherVisited(peer.Addr, uint64, uint64)            {}
 
-// sinkRegion is a region of a type whose shards lead to a sink: all of them, or, of a large type, those of the ids.
+// sinkRegion is a region of a type with shards that lead to a sink: all of them, or, of a large type, those of the ids.
 func sinkRegion(t testing.TB, shards uint32, ids ...string) (*Region, *transport.Link) {
 	d, err := Start(t.Context(), Config{LinkBuffer: 16 << 20}.WithDefaults())
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestRouteRemoteAllocatesNothing(t *testing.T) {
 		r, link := sinkRegion(t, 1000)
 		tellsAllocateNothing(t, r, link, "entity-0000000042")
 	})
-	t.Run("large", func(t *testing.T) { // whose slots are made on demand
+	t.Run("large", func(t *testing.T) { // its slots are made on demand
 		r, link := sinkRegion(t, 1_000_000, "entity-0000000042", "another")
 		made := r.cells.Made()
 		require.LessOrEqual(t, made, 2*64)

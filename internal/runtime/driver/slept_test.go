@@ -66,8 +66,8 @@ func TestSleepWatch(t *testing.T) {
 	require.Zero(t, still.Slept())
 }
 
-// MEM-10, SHD-9: a node whose machine slept stops handling messages until another node has confirmed it, whichever
-// clock showed the sleep; one that did not sleep, but whose wall clock was set, is confirmed and goes on.
+// MEM-10, SHD-9: a node stops handling messages when its machine has slept, until another node has confirmed it,
+// whichever clock showed the sleep; one that did not sleep, but had its wall clock set, is confirmed and goes on.
 func TestSleepThatTheClockDoesNotShow(t *testing.T) {
 	for name, sleep := range map[string]func(c *shifted){
 		"of the machine": func(c *shifted) {

@@ -16,7 +16,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// A survey does not wait for a member whose connection has broken: where the others' shards live is answered at once,
+// A survey does not wait for a member with a broken connection: where the others' shards live is answered at once,
 // and the dead one is named (OPS-1).
 func TestSurveyWaitsForNoDeadMember(t *testing.T) {
 	a, err := Start(t.Context(), Config{}.WithDefaults())

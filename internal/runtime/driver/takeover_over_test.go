@@ -16,8 +16,8 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// A member that answers again, or whose shards may live elsewhere, has had an outage: its end is an event, told once,
-// with how long it took and why it is over (AVL-5).
+// A member that answers again, or has shards that may live elsewhere, has had an outage: its end is an event, reported
+// once, with how long it took and why it is over (AVL-5).
 func TestEndOfAnOutage(t *testing.T) {
 	gone, back := peer.ID{Addr: peer.MustAddr("n1:1"), Inc: 1}, peer.ID{Addr: peer.MustAddr("n2:1"), Inc: 2}
 	v := &membership.View{Members: []membership.Member{{ID: back, Status: membership.Up}}}

@@ -19,8 +19,8 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// TestSettingsOfTheTakeover: nodes whose detectors or resolvers make them stop at another time do not fit together, and
-// neither does a fixed time with a derived one (JOIN-1, MEM-10).
+// TestSettingsOfTheTakeover: nodes do not fit together if their detectors or resolvers make them stop at another time,
+// and neither does a fixed time with a derived one (JOIN-1, MEM-10).
 func TestSettingsOfTheTakeover(t *testing.T) {
 	get := func(c Config) (stops, takeover string) {
 		for _, s := range c.WithDefaults().members().Settings {

@@ -119,7 +119,7 @@ func TestOnlyWritersRunBetween(t *testing.T) {
 	require.Equal(t, []string{"at end", "queued", "again", "task"}, order)
 }
 
-// The queue is bounded for whoever executes, and not for what a peer has a fixed number of.
+// The queue is bounded for callers of Execute, and not for what a peer has a fixed number of.
 func TestTasksAreBounded(t *testing.T) {
 	l := New(Config{})
 	for range maxTasks {

@@ -87,7 +87,7 @@ func TestPollerWait(t *testing.T) {
 	_, err = syscall.Write(theirs, []byte{1})
 	require.NoError(t, err)
 	want(t, done)
-	l.pollerWait.in.Store(true) // as if Go's poller had not told it
+	l.pollerWait.in.Store(true) // as if Go's poller had not reported it
 	data.listen()
 	called := make(chan error, 1)
 	go func() { called <- l.pollerWait.pollSet.raw.Read(func(uintptr) bool { return false }) }()

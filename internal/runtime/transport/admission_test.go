@@ -1,4 +1,4 @@
-// Tests of the door: whose turn it is to go, by a law and a table; and on sockets, that silent crowds lock nobody out.
+// Tests of the door: which guest goes next, by a law and a table; and on sockets, that silent crowds lock nobody out.
 
 package transport
 
@@ -20,8 +20,8 @@ import (
 // knock is a connection that is nothing but itself.
 type knock struct{ net.Conn }
 
-// Whatever comes, proves itself and goes: the bounds hold, who has proven itself is never put out, nor anybody from
-// where members are for somebody from elsewhere; and somebody who has had its grace always makes room (SEC-1).
+// Whatever comes, proves itself and goes: the bounds hold, a guest that has proven itself is never put out, nor one
+// from where members are for one from elsewhere; and one that has had its grace always makes room (SEC-1).
 func TestAdmissionLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 6).Draw(t, "most")
@@ -195,7 +195,7 @@ func TestAdmissionIsNotLocked(t *testing.T) {
 	}
 }
 
-// Who says nothing at all goes before the time of a hello is over; who has begun to speak has that time.
+// A guest that says nothing at all goes before the time of a hello is over; one that has begun to speak has that time.
 func TestSilenceEndsSoon(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprintf("tls %v", secure), func(t *testing.T) {
@@ -214,14 +214,15 @@ func TestSilenceEndsSoon(t *testing.T) {
 			require.NoError(t, err)
 			defer silent.Close()
 			until(t, func() bool { return tb.Stats().SaidNothing == 1 })
-			until(t, func() bool { return tb.Stats().Pending == 1 }) // who speaks is still there
+			until(t, func() bool { return tb.Stats().Pending == 1 }) // the one that speaks is still there
 			require.Zero(t, tb.Stats().FaultsHello)
 			require.Empty(t, tb.Stats().TLSRefused)
 		})
 	}
 }
 
-// Who hangs up before a byte, in order or by a reset, has broken no rule; who has said something has (CARD-3).
+// A dialler that hangs up before a byte, in order or by a reset, has broken no rule; one that has said something has
+// (CARD-3).
 func TestWithdrawnIsNoFault(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprintf("tls %v", secure), func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Tests of the memory of links: idle ones hold none, all together keep to one budget, and who holds much does not
-// starve who needs little.
+// Tests of the memory of links: idle ones hold none, all together keep to one budget, and one that holds much does not
+// starve one that needs little.
 
 package transport
 
@@ -17,7 +17,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// crowd is a listener that is whoever is meant: every connection is taken and read, or only taken.
+// crowd is a listener that is any node that is meant: every connection is taken and read, or only taken.
 func crowd(t *testing.T, read bool) peer.Addr {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -140,14 +140,14 @@ func TestBudgetOfAllLinks(t *testing.T) {
 	for _, id := range ids[:slow-1] {
 		ta.Forget(id)
 	}
-	for want(t, a.rooms) != ta.Link(ids[slow-1]) { // who was refused for the budget is told
+	for want(t, a.rooms) != ta.Link(ids[slow-1]) { // the link that was refused for the budget gets room
 	}
 	require.NoError(t, send(t, ta.Link(ids[slow-1]), 0, 0, 1000, nil))
 	ta.Forget(ids[slow-1])
 	until(t, func() bool { return ta.Stats().BufferBytes == 0 })
 }
 
-// A link in a hurry whose batches come and go keeps its buffers only while there is enough for all.
+// A link in a hurry with batches that come and go keeps its buffers only while there is enough for all.
 func TestTightBudgetTakesBackAtOnce(t *testing.T) {
 	a, b := newRider(), newRider()
 	ta := start(t, a, func(c *Config) { c.CreditEvery = patience })

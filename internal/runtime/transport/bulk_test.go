@@ -185,7 +185,8 @@ func TestBulkIsRefused(t *testing.T) {
 	require.Zero(t, a.moved[x], "not a byte went")
 }
 
-// TestBulkRoomHoldsSendersBack: what a node holds is bounded; who finds no room waits, and goes on when there is some.
+// TestBulkRoomHoldsSendersBack: what a node holds is bounded; a sender that finds no room waits, and goes on when there
+// is some.
 func TestBulkRoomHoldsSendersBack(t *testing.T) {
 	b := startBulk(t, func(c *Config) { c.MaxBulk, c.BulkRoom = 2<<20, 5<<20 })
 	var senders []bulkNode
@@ -218,8 +219,8 @@ func TestBulkRoomHoldsSendersBack(t *testing.T) {
 	require.Zero(t, b.Stats().Bulk.Held)
 }
 
-// TestBulkPeersHaveShares: whoever lets lie what it has sent keeps half of the room at most, and what lies there comes
-// to its end, which its sender is told (SEC-4).
+// TestBulkPeersHaveShares: a peer that lets lie what it has sent keeps half of the room at most, and what lies there
+// comes to its end, which is reported to its sender (SEC-4).
 func TestBulkPeersHaveShares(t *testing.T) {
 	b := startBulk(t, func(c *Config) { c.MaxBulk, c.BulkRoom, c.BulkStall = 1<<20, 4<<20, 500*time.Millisecond })
 	greedy, other := startBulk(t, nil), startBulk(t, nil)
@@ -285,7 +286,7 @@ func TestBulkReceiverGoesAway(t *testing.T) {
 	require.ErrorIs(t, a.Bulk(a.Self()).Send(&flow.BulkTransfer{Payload: noise(1)}), ErrSelf)
 }
 
-// TestBulkSenderGoesAway: the receiver forgets what it had of it, and who waited for room gets it.
+// TestBulkSenderGoesAway: the receiver forgets what it had of it, and a sender that waited for room gets it.
 func TestBulkSenderGoesAway(t *testing.T) {
 	b := startBulk(t, func(c *Config) { c.MaxBulk, c.BulkRoom = 1<<20, 1<<20 })
 	gone, stays := startBulk(t, nil), startBulk(t, nil)

@@ -1,4 +1,4 @@
-// Tests of chains: which are believed, what strangers' cost, and whose handshakes wait for whose.
+// Tests of chains: which are believed, what strangers' cost, and which handshakes wait for which.
 
 package transport
 
@@ -73,7 +73,7 @@ func TestLongChainsAreRefused(t *testing.T) {
 	}
 }
 
-// NonMembers who stop in the middle of a handshake hold no turn: with one turn for all of them, somebody who goes on
+// Non-members that stop in the middle of a handshake hold no turn: with one turn for all of them, one that goes on
 // comes in beside them.
 func TestTurnsAreNotHeldByWaiting(t *testing.T) {
 	ca := authority(t)

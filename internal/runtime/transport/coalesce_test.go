@@ -36,8 +36,8 @@ func TestDensity(t *testing.T) {
 	}
 }
 
-// A link whose frames come one upon the other waits for more frames, one with pauses does not, and nor does one whose
-// frames somebody waits for; every frame arrives, in order (CARD-3).
+// A link with frames that come one upon the other waits for more frames, one with pauses does not, nor does one with
+// frames that a caller waits for; every frame arrives, in order (CARD-3).
 func TestCoalescing(t *testing.T) {
 	const frames = 200
 	for _, c := range []struct {

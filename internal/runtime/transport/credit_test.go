@@ -48,7 +48,7 @@ func acceptRaw(t *testing.T, ln net.Listener, self peer.ID) net.Conn {
 	return nc
 }
 
-// ackTo is the frame with which self takes a connection whose hello has that body.
+// ackTo is the frame with which self takes a connection by a hello with that body.
 func ackTo(t *testing.T, body []byte, self peer.ID) []byte {
 	t.Helper()
 	h, err := hello.Parse(body, wire.Spoken())
@@ -68,7 +68,7 @@ func readCredit(t *testing.T, nc net.Conn) wire.Credit {
 	return c
 }
 
-// Between nodes of version 1, credit that is owed outlives dials that fail, is told even when it is less than a quarter
+// Between nodes of version 1, credit that is owed outlives dials that fail, is sent even when it is less than a quarter
 // window, and is repeated on a new control connection.
 func TestOldCreditIsNeverLost(t *testing.T) {
 	self := peer.ID{Addr: peer.MustAddr(port.Keep(t)), Inc: 9} // nobody listens at first

@@ -1,4 +1,5 @@
-// Tests of revocation: lists that are no good, who is refused at which end, connections that stand, lists that are due.
+// Tests of revocation: lists that are no good, which certificate is refused at which end, connections that stand, lists
+// that are due.
 
 package transport
 
@@ -139,8 +140,8 @@ func named(t testing.TB, name string) *pki.CA {
 	return ca
 }
 
-// Whose certificate is revoked is refused where it dials and where it is dialled, each counted at both ends, beside a
-// healthy pair of the same authority.
+// A node with a revoked certificate is refused where it dials and where it is dialled, each counted at both ends,
+// beside a healthy pair of the same authority.
 func TestRevokedAreRefusedAtBothEnds(t *testing.T) {
 	ca := authority(t)
 	_, check := healthy(t, ca)
@@ -159,15 +160,15 @@ func TestRevokedAreRefusedAtBothEnds(t *testing.T) {
 	require.Empty(t, a.mails)
 	require.Empty(t, b.mails)
 	bad.prove(ca, time.Now().Add(20*time.Minute)) // it gets another one
-	until(t, func() bool {                        // mail to whom nobody could be dialled is dropped
+	until(t, func() bool {                        // mail is dropped if its receiver could not be dialled
 		require.NoError(t, tb.Send(peer.Mail{To: ta.Self(), Kind: wire.KindStatus}))
 		return len(a.mails) > 0
 	})
 	check()
 }
 
-// A list that comes while connections stand ends those of whom it names, of every lane and direction, and no other one:
-// what the others send meanwhile arrives once and in order.
+// A list that comes while connections stand ends those of the certificates on it, of every lane and direction, and no
+// other one: what the others send meanwhile arrives once and in order.
 func TestRevocationEndsStandingConnections(t *testing.T) {
 	ca := authority(t)
 	var sites [3]*site
@@ -204,7 +205,7 @@ func TestRevocationEndsStandingConnections(t *testing.T) {
 			require.NoError(t, send(t, from.Link(to.Self()), 0, 0, 100, nil))
 		}
 	}
-	for _, pair := range [][2]bulkNode{{a, out}, {out, a}} { // held by nobody who takes it
+	for _, pair := range [][2]bulkNode{{a, out}, {out, a}} { // nobody takes it
 		require.NoError(t, pair[0].Bulk(pair[1].Self()).Send(&flow.BulkTransfer{Payload: noise(100_000)}))
 		want(t, pair[0].whole)
 	}
@@ -250,7 +251,8 @@ func TestRevocationEndsStandingConnections(t *testing.T) {
 	}
 }
 
-// Who is on a list that was due to be replaced is refused, who is not is let in; it is told once an hour, and counted.
+// A certificate on a list that was due to be replaced is refused, one that is not on it is let in; that is logged once
+// an hour, and counted.
 func TestOverdueCRL(t *testing.T) {
 	ca := authority(t)
 	good, bad := newSite(t, ca), newSite(t, ca)

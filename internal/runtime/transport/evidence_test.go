@@ -1,4 +1,4 @@
-// Tests of lost links as evidence: told when the process at the other end is gone, and only then (FD-1).
+// Tests of lost links as evidence: reported when the process at the other end is gone, and only then (FD-1).
 
 package transport
 
@@ -16,8 +16,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// linked returns two transports of which the first has a control connection to the second, whose port stays its own
-// when it is closed.
+// linked returns two transports of which the first has a control connection to the second; the second's port stays its
+// own when it is closed.
 func linked(t *testing.T) (ra *rider, ta, tb *Transport) {
 	ra, rb := newRider(), newRider()
 	listen := port.Keep(t)
@@ -28,7 +28,7 @@ func linked(t *testing.T) (ra *rider, ta, tb *Transport) {
 	return ra, ta, tb
 }
 
-// Nobody listens any more at the address of a broken connection: that is told once, though no mail waits.
+// Nobody listens any more at the address of a broken connection: that is reported once, though no mail waits.
 func TestGoneProcessIsTold(t *testing.T) {
 	ra, ta, tb := linked(t)
 	tb.Close()
@@ -41,7 +41,7 @@ func TestGoneProcessIsTold(t *testing.T) {
 	require.Empty(t, ra.lost, "later refusals are no news")
 }
 
-// A connection that the peer closed while it lives is dialled again, and nothing is told.
+// A connection that the peer closed while it lives is dialled again, and nothing is reported.
 func TestClosedConnectionIsVerified(t *testing.T) {
 	ra, ta, tb := linked(t)
 	tb.mu.Lock()
@@ -57,7 +57,7 @@ func TestClosedConnectionIsVerified(t *testing.T) {
 	require.Empty(t, ra.lost)
 }
 
-// Another incarnation at the address is told as such.
+// Another incarnation at the address is reported as such.
 func TestReplacedProcessIsTold(t *testing.T) {
 	ra, ta, tb := linked(t)
 	tb.Close()
@@ -70,7 +70,7 @@ func TestReplacedProcessIsTold(t *testing.T) {
 	require.Equal(t, tb.Self(), refused.Peer)
 }
 
-// What this node closed itself is no evidence: a peer that it was told to forget, or one that is leaving.
+// What this node closed itself is no evidence: a peer that it was to forget, or one that is leaving.
 func TestOwnDoingIsNoEvidence(t *testing.T) {
 	ra, ta, tb := linked(t)
 	ta.Forget(tb.Self())
@@ -91,7 +91,7 @@ func TestOwnDoingIsNoEvidence(t *testing.T) {
 }
 
 // A probe by address alone takes a connection of its own, beside the one to the full identity, and its answer comes in
-// the name of who is there: that is the second way on which membership probes those late with their answers.
+// the name of the node that is there: that is the second way on which membership probes those late with their answers.
 func TestProbeByAddressTakesAnotherConnection(t *testing.T) {
 	ra, ta, tb := linked(t)
 	probe := wire.AppendHeartbeat(nil, wire.Heartbeat{Seq: 7, Sent: 8})

@@ -44,7 +44,7 @@ const (
 	bulkOps
 )
 
-// stream is a bulk connection in memory: whoever reads it runs the program.
+// stream is a bulk connection in memory: reading it runs the program.
 type stream struct {
 	w     *bulkWorld
 	input []byte
@@ -235,7 +235,7 @@ func (w *bulkWorld) ends(before uint64) {
 		w.t.Errorf("%d bytes, messages and connections are held of a connection that is gone", n)
 	}
 	faults := w.tr.count.faultsProtocol.Load()
-	early := !w.s.ended // one whose answers are not taken is closed for that, or for what it says, whichever is first
+	early := !w.s.ended // one with answers that are not taken is closed for that, or for what it says, whichever is first
 	if faults > 1 || !w.s.stuck.Load() && early != (faults == 1) {
 		w.t.Errorf("closed early: %v, faults counted: %d", early, faults)
 	}

@@ -340,7 +340,7 @@ func addPrograms(f *testing.F) {
 		lie = binary.LittleEndian.AppendUint32([]byte{opLie, byte(wire.KindGossip)}, size)
 		f.Add(saying(wire.LaneControl, append(lie, opRaw, 3, 1, 2, 3)...))
 	}
-	// A window overrun, and one that is consumed; probes whose answers nobody reads; a newer connection.
+	// A window overrun, and one that is consumed; probes with answers that nobody reads; a newer connection.
 	f.Add(saying(wire.LaneData, opGood, 7, opReplay, 15, opGood, 7))
 	f.Add(saying(wire.LaneData, opGood, 7, opReplay, 3, opConsume, 9, opTime, 1, opReplay, 3))
 	f.Add(saying(wire.LaneControl, opStuck, opGood, 3, opReplay, 15, opReplay, 15, opReplay, 1, opReplay, 1, opReplay, 1,

@@ -37,14 +37,14 @@ var sink = func() int {
 	return fd
 }()
 
-// world is a transport whose loops a test plays.
+// world is a transport with loops that a test plays.
 type world struct {
 	t               testing.TB
 	tr              *Transport
 	now             atomic.Int64 // the clock, in ns
 	conns           []*memConn
 	owed            []owing  // delivered and not consumed yet
-	at              *memConn // whose bytes are being taken
+	at              *memConn // its bytes are being taken
 	fed             int      // bytes that were given to connections
 	found           sweeping
 	unsent, refused int
@@ -297,7 +297,7 @@ func (c *memConn) hear() (heard []byte) {
 	}
 }
 
-// filler is what fills a socket; gone is one whose other end is.
+// filler is what fills a socket; gone is a socket with its other end gone.
 var (
 	filler = make([]byte, 4096)
 	gone   = func() int {
@@ -381,7 +381,7 @@ func (c *memConn) feed(b []byte) {
 		if c.broken = action == gnet.Close; c.broken != (counted == 1) {
 			c.w.t.Fatalf("closed: %v, faults counted: %d", c.broken, counted)
 		}
-		clear(c.scratch[:n]) // whoever keeps a view of a read is found out
+		clear(c.scratch[:n]) // a kept view of a read is found out
 		if c.broken {
 			c.hangUp()
 		} else {

@@ -170,7 +170,7 @@ func want[T any](t testing.TB, ch <-chan T) T {
 	}
 }
 
-// until waits for a condition that no upcall tells of. It leaves the processor to those who bring it about.
+// until waits for a condition that no upcall reports. It leaves the processor to the goroutines that bring it about.
 func until(t testing.TB, cond func() bool) {
 	t.Helper()
 	arrives(t, func() (int, bool) { return 0, cond() })
@@ -206,7 +206,7 @@ func wantMail(t testing.TB, r *rider, kind wire.Kind) mail {
 	}
 }
 
-// send appends one envelope with a sender's number and a sequence number, waiting for room if told to.
+// send appends one envelope with a sender's number and a sequence number, waiting for room if wait is not nil.
 func send(t testing.TB, l *Link, sender, seq uint32, payload int, wait <-chan struct{}) error {
 	for start := time.Now(); ; {
 		l.Lock()

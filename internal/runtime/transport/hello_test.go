@@ -35,7 +35,7 @@ func helloFrom(tr *Transport, from peer.ID, lane wire.Lane, generation uint32) h
 }
 
 // Each refusal as the dialler meets it: typed, naming both values unless one is for members only, counted at the
-// acceptor, told once (CARD-3, SEC-3).
+// acceptor, reported once (CARD-3, SEC-3).
 func TestRefusalsOverSockets(t *testing.T) {
 	tb := start(t, newRider(), func(c *Config) {
 		c.ClusterID, c.Birth, c.Terms = 5, 5, terms("shards", "100")
@@ -118,7 +118,7 @@ func TestBadHellos(t *testing.T) {
 	require.Equal(t, "ok", want(t, b.mails).body)
 }
 
-// A request of HTTP is told in HTTP whose port this is, with TLS and without, and the log has it (OPS-1).
+// A request of HTTP is answered in HTTP, with the owner of the port, with TLS and without, and the log has it (OPS-1).
 func TestHTTPAtTheNodesPort(t *testing.T) {
 	for name, protect := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestGarbageFrames(t *testing.T) {
 				want(t, frames)
 				_, _ = nc.Write([]byte{0xff, 0xff, 0xff, 0xff, 0xff})
 			}
-			if name == "short credit" { // a whole frame whose body is short
+			if name == "short credit" { // a whole frame with a short body
 				_, _ = nc.Write(wire.AppendFrame(nil, wire.KindCredit, 0, 0, make([]byte, 13)))
 			}
 			_, err = nc.Read(make([]byte, 1))

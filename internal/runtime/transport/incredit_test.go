@@ -42,8 +42,8 @@ func credits(t *testing.T, c *memConn) (heard []wire.Credit) {
 
 var hundred = wire.AppendEnvelope(nil, &wire.Envelope{ID: []byte("x"), Payload: make([]byte, 100-wire.EnvelopeSize-1)})
 
-// A quarter of the window is told at the end of the pass in which it was consumed, what is less with the next sweep,
-// and nothing twice (CARD-3).
+// Credit of a quarter of the window is sent at the end of the pass in which it was consumed, what is less with the next
+// sweep, and nothing twice (CARD-3).
 func TestCreditComesBackOnTheConnection(t *testing.T) {
 	p, c, in := acceptData(t, func(*hello.Hello) {})
 	defer p.end()
@@ -68,7 +68,7 @@ func TestCreditComesBackOnTheConnection(t *testing.T) {
 	require.False(t, in.owed, "control has nothing to do with it")
 }
 
-// Who does not read what comes back is told on the control connection, and holds nothing here.
+// A peer that does not read what comes back gets it on the control connection, and holds nothing here.
 func TestCreditOfAPeerThatReadsNothing(t *testing.T) {
 	p, c, in := acceptData(t, func(*hello.Hello) {})
 	defer p.end()
@@ -98,7 +98,7 @@ func TestCreditOfAPeerThatReadsNothing(t *testing.T) {
 	require.EqualValues(t, 4800, credits(t, c)[0].Consumed, "a running total: none is missing")
 }
 
-// What is only stored is told on the control connection.
+// Credit for what is only stored goes on the control connection.
 func TestCreditForWhatIsStored(t *testing.T) {
 	p, c, in := acceptData(t, func(*hello.Hello) {})
 	defer p.end()

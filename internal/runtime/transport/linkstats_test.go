@@ -175,7 +175,7 @@ func TestRoundTripIsNotBelievedBlindly(t *testing.T) {
 	require.Zero(t, (&trips{}).read().Mean)
 }
 
-// A socket that takes no more is told apart from a peer that returns no credit.
+// A socket that takes no more is distinguished from a peer that returns no credit.
 func TestLinkStatsOfAFullSocket(t *testing.T) {
 	s := stall(t, 64<<10)
 	s.fill(t, 1)

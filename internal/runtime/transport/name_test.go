@@ -1,5 +1,5 @@
-// Tests of names: nobody takes another node's place, by a certificate of its own or without any; who a node is survives
-// renewal; hosts are checked at both ends.
+// Tests of names: nobody takes another node's place, by a certificate of its own or without any; a node's identity
+// survives renewal; hosts are checked at both ends.
 
 package transport
 
@@ -105,8 +105,8 @@ func breakAll(t *testing.T, tr *Transport, id peer.ID) {
 	}
 }
 
-// A name that somebody took before its node had come is given back: who answers at its address counts, and the others'
-// connections end (SEC-2).
+// A name that another node took before its own had come is given back: the node that answers at its address counts, and
+// the others' connections end (SEC-2).
 func TestNameIsGivenBack(t *testing.T) {
 	ca := authority(t)
 	a, b := newRider(), newRider()
@@ -133,7 +133,7 @@ func TestNameIsGivenBack(t *testing.T) {
 	require.Equal(t, hello.RefusedTaken, refused.Reason)
 }
 
-// Who answers at a peer's address under another certificate than before is not taken for it (SEC-2).
+// A node that answers at a peer's address under another certificate than before is not taken for it (SEC-2).
 func TestAddressOfAnotherNode(t *testing.T) {
 	ca := authority(t)
 	ta := start(t, newRider(), called(t, ca, "n1"))
@@ -178,7 +178,7 @@ func TestReloadKeepsTheName(t *testing.T) {
 }
 
 // With VerifyHost an acceptor demands that a dialler's certificate names the host that the dialler says it is at, as a
-// dialler does of who it dials (SEC-2).
+// dialler does of the node that it dials (SEC-2).
 func TestHostIsCheckedAtBothEnds(t *testing.T) {
 	ca := authority(t)
 	strict := func(c *Config) {
@@ -201,7 +201,7 @@ func TestHostIsCheckedAtBothEnds(t *testing.T) {
 	require.EqualValues(t, 3, tb.Stats().Refused["host"])
 }
 
-// A dialler that does not know the newer reasons is told the nearest that it knows.
+// A dialler that does not know the newer reasons gets the nearest that it knows.
 func TestOldDiallersAreToldWhatTheyKnow(t *testing.T) {
 	old := wire.Versions{Newest: 2, Oldest: 1}
 	tb := start(t, newRider(), nil)

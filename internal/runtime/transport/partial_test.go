@@ -70,8 +70,8 @@ func heapInUse() int {
 	return int(m.HeapAlloc)
 }
 
-// Whoever is in one share has half of the budget together, and a frame of another comes whole beside them; what was
-// held of connections that ended comes free.
+// All connections of one share have half of the budget together, and a frame of another comes whole beside them; what
+// was held of connections that ended comes free.
 func TestPartialFramesHaveShares(t *testing.T) {
 	const budget = 32 << 20
 	b := newRider()
@@ -102,7 +102,7 @@ func TestPartialFramesHaveShares(t *testing.T) {
 }
 
 // One that has held its part of a frame for some looks of the sweep makes way when there is no room, the oldest first;
-// one whose frame does not become whole in time is closed, but not because the node stood still or looks often.
+// one with a frame that does not become whole in time is closed, but not because the node stood still or looks often.
 func TestPartialFramesMakeWay(t *testing.T) {
 	tr := start(t, newRider(), nil)
 	conn := func(n int) *InConn { return &InConn{t: tr, from: &remote{id: attacker(n)}, loop: tr.ctl} }

@@ -1,5 +1,5 @@
-// Tests of what comes back of full mailboxes: before the credit, once, not to who does not know it, over with the
-// connection.
+// Tests of what comes back of full mailboxes: before the credit, once, not to a peer that does not know it, over with
+// the connection.
 
 package transport
 
@@ -53,7 +53,7 @@ func TestFullIsSaidBeforeTheCredit(t *testing.T) {
 	require.False(t, w.Gone())
 }
 
-// A peer of an earlier version is told nothing.
+// A peer of an earlier version gets nothing.
 func TestFullIsNotSaidToAnEarlierVersion(t *testing.T) {
 	p, c, in := acceptData(t, func(h *hello.Hello) { h.Versions.Newest = waitSince - 1 })
 	defer p.end()
@@ -63,7 +63,7 @@ func TestFullIsNotSaidToAnEarlierVersion(t *testing.T) {
 	require.Empty(t, heardKinds(t, c))
 }
 
-// While something is full the control connection repeats what was told, and no more.
+// While something is full the control connection repeats what was sent, and no more.
 func TestCreditStaysBehindWhatIsFull(t *testing.T) {
 	p, c, in := acceptData(t, func(*hello.Hello) {})
 	defer p.end()

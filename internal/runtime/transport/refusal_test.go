@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// One that was removed is told how the side stands that removed it, on the wire as any refusal.
+// A removed node learns how the side stands that removed it, on the wire as any refusal.
 func TestRefusalTellsTheStanding(t *testing.T) {
 	a, b := newRider(), newRider()
 	ta, tb := start(t, a, nil), start(t, b, nil)

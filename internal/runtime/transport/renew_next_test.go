@@ -16,7 +16,7 @@ import (
 )
 
 // A certificate is renewed while the peer's door lets nobody in: the connections that stand go on, and are made anew
-// once it does, and then nothing has been lost, nor has the rider been told of anything (SEC-1).
+// once it does, and then nothing has been lost, nor has anything been reported to the rider (SEC-1).
 func TestRenewalWhileManyArePending(t *testing.T) {
 	ca := authority(t)
 	a, b := newRider(), newRider()

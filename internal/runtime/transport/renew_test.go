@@ -153,7 +153,7 @@ func TestRotationLosesNothing(t *testing.T) {
 		require.GreaterOrEqual(t, s.TLSRenewed, uint64(6), "two connections, three times")
 		require.Len(t, runtimes[i].ups, 2, "told once of each")
 	}
-	// Whom the old authority vouches for is a stranger now.
+	// A node that the old authority vouches for is a stranger now.
 	stranger := start(t, newRider(), member(t, old))
 	require.NoError(t, stranger.Send(peer.Mail{To: trs[0].Self(), Kind: wire.KindGossip}))
 	until(t, func() bool { return stranger.Stats().TLSFailed["unknown-ca"] > 0 })
@@ -333,7 +333,7 @@ func TestNoticedBadFilesAreAnError(t *testing.T) {
 	require.NotContains(t, log.String(), "connection fault")
 }
 
-// Operators are told of a certificate that is about to end, and of a key that others can read.
+// A certificate that is about to end, and a key that others can read, are logged.
 func TestTLSWarnings(t *testing.T) {
 	ca := authority(t)
 	s := newSite(t, ca)

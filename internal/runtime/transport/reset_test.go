@@ -17,15 +17,15 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// resets is a node under load whose connections a test resets. Its loops can be held in the middle of a pass, until the
-// connection at hand is gone.
+// resets is a node under load with connections that a test resets. Its loops can be held in the middle of a pass, until
+// the connection at hand is gone.
 type resets struct {
 	*testing.T
 	*rider
 	tr      *Transport
 	creds   *tls.Config // nil: plain
 	healthy peer.ID
-	strange peer.ID // who was played last
+	strange peer.ID // the peer that was played last
 	holds   atomic.Bool
 	held    chan struct{}
 	goOn    chan struct{}
@@ -88,7 +88,7 @@ func (w *resets) hello(lane wire.Lane) []byte {
 	return wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h))
 }
 
-// stands opens a connection whose hello is through.
+// stands opens a connection and gets its hello through.
 func (w *resets) stands(lane wire.Lane) line {
 	l := w.connect()
 	w.say(l, w.hello(lane))
@@ -113,7 +113,7 @@ func (w *resets) holding(l line, b []byte) {
 	w.goOn <- struct{}{}
 }
 
-// parked opens a connection whose answers a blocked writer has.
+// parked opens a connection with answers that a blocked writer has.
 func (w *resets) parked() line {
 	l := w.stands(wire.LaneControl)
 	require.NoError(w, l.sock.SetReadBuffer(4096))

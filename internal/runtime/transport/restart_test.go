@@ -18,8 +18,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// A peer whose process was replaced by another incarnation at the same port is another peer; the old link ends with a
-// refusal, the new one works (MEM-1).
+// A peer with a process that was replaced by another incarnation at the same port is another peer; the old link ends
+// with a refusal, the new one works (MEM-1).
 func TestRestartAtTheSamePort(t *testing.T) {
 	a := newRider()
 	ta := start(t, a, nil)

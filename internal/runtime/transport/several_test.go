@@ -63,8 +63,8 @@ func TestSeveralDataConnections(t *testing.T) {
 	require.Len(t, numbers, conns)
 }
 
-// A link whose receiver consumes nothing is full for itself: the others of the same peer go on. One connection that
-// breaks is told with its number, and the others stand.
+// A link to a receiver that consumes nothing is full for itself: the others of the same peer go on. One connection that
+// breaks is reported with its number, and the others stand.
 func TestConnectionsFailForThemselves(t *testing.T) {
 	a, b := newRider(), newRider()
 	held := make(chan *InConn, 1)

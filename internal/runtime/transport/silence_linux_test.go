@@ -87,9 +87,9 @@ func counted(t *testing.T, r *rider) *atomic.Uint32 {
 	return &next
 }
 
-// A data connection whose packets are lost, for good, while the peer can be reached, is given up for a new one: what
-// comes later arrives, what was on its way is told as lost, and the silence is told, counted and logged once
-// (CARD-3, AVL-4).
+// A data connection with packets that are lost, for good, while the peer can be reached, is given up for a new one:
+// what comes later arrives, what was on its way is reported as lost, and the silence is reported, counted and logged
+// once (CARD-3, AVL-4).
 func TestSilentConnectionIsReplaced(t *testing.T) {
 	for _, lane := range []string{"to the peer", "from the peer"} {
 		t.Run(lane, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestSilentControlConnection(t *testing.T) {
 	}
 }
 
-// A bulk connection likewise: what was on its way is told as lost, and what comes later arrives.
+// A bulk connection likewise: what was on its way is reported as lost, and what comes later arrives.
 func TestSilentBulkConnection(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		change := impatient
@@ -221,8 +221,8 @@ func TestSilentConnectionGoesOnWithoutAFault(t *testing.T) {
 	require.Zero(t, tb.Stats().FaultsHello)
 }
 
-// A receiver whose loop is held up for many times as long, until its socket takes no more, is slow and not silent: its
-// system acknowledges, and no message is lost (CARD-3, AVL-4).
+// A receiver with a loop that is held up for many times as long, until its socket takes no more, is slow and not
+// silent: its system acknowledges, and no message is lost (CARD-3, AVL-4).
 func TestSlowIsNotSilent(t *testing.T) {
 	a, b := newRider(), newRider()
 	next := counted(t, b)

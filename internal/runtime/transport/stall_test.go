@@ -22,7 +22,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// stalled is a sender whose peer is a raw socket of the test: it takes what the kernel takes, and reads when told.
+// stalled is a sender to a raw socket of the test: that takes what the kernel takes, and reads on demand.
 type stalled struct {
 	tr   *Transport
 	r    *rider
@@ -153,7 +153,7 @@ func TestConnectionLostWithAFullBuffer(t *testing.T) {
 	require.Equal(t, next, s.read(t))
 }
 
-// Forgetting a peer whose socket is full ends the writer; what was never sent is told whole and in order, what was
+// Forgetting a peer with a full socket ends the writer; what was never sent is reported whole and in order, what was
 // sent is counted: nothing is left out.
 func TestForgetWhileParked(t *testing.T) {
 	s := stall(t, 256<<10)
@@ -211,8 +211,8 @@ func TestCreditWhileParked(t *testing.T) {
 	}
 }
 
-// Close in the middle of a flush: a peer that does not read costs no more than CloseTimeout and what was held is told;
-// a peer that reads gets everything.
+// Close in the middle of a flush: a peer that does not read costs no more than CloseTimeout and what was held is
+// reported; a peer that reads gets everything.
 func TestCloseDuringAFlush(t *testing.T) {
 	t.Run("the peer does not read", func(t *testing.T) {
 		s := stall(t, 256<<10)
@@ -241,8 +241,8 @@ func TestCloseDuringAFlush(t *testing.T) {
 	})
 }
 
-// A receiver whose data loop hangs in a handler: the sender's socket fills, and yet every heartbeat and all mail come
-// through, and another peer does not feel it at all (FD-1).
+// A receiver with a data loop that hangs in a handler: the sender's socket fills, and yet every heartbeat and all mail
+// come through, and another peer does not feel it at all (FD-1).
 func TestHeartbeatsBesideAStalledReceiver(t *testing.T) {
 	const beats = 200
 	a, b, c := newRider(), newRider(), newRider()

@@ -1,4 +1,4 @@
-// Tests of TLS over sockets: every lane, every certificate that must be refused, in both directions, and those who
+// Tests of TLS over sockets: every lane, every certificate that must be refused, in both directions, and diallers that
 // speak something else.
 
 package transport
@@ -206,7 +206,7 @@ func TestBadCertificatesOfDiallers(t *testing.T) {
 	require.Equal(t, 1, tb.Stats().Peers, "no stranger has become a peer")
 }
 
-// Whoever listens at the address of a peer with a bad certificate gets no hello.
+// A listener with a bad certificate at the address of a peer gets no hello.
 func TestBadCertificatesOfAcceptors(t *testing.T) {
 	ca := authority(t)
 	_, check := healthy(t, ca)
@@ -248,7 +248,7 @@ func TestBadCertificatesOfAcceptors(t *testing.T) {
 	check()
 }
 
-// A node whose certificate others refuse learns why from its own side too, and says it with a typed error.
+// A node with a certificate that others refuse learns why from its own side too, and says it with a typed error.
 func TestRefusedByPeer(t *testing.T) {
 	ours, theirs := authority(t), authority(t)
 	a, b := newRider(), newRider()
@@ -280,7 +280,7 @@ func TestVerifyHost(t *testing.T) {
 	until(t, func() bool { return ta.Stats().TLSFailed["other-host"] > 0 })
 }
 
-// Somebody who has only TLS 1.2 is told apart.
+// A dialler that has only TLS 1.2 is distinguished.
 func TestOldTLS(t *testing.T) {
 	ca := authority(t)
 	tb := start(t, newRider(), member(t, ca))
@@ -339,8 +339,8 @@ func isTimeout(err error) bool {
 	return ok && n.Timeout()
 }
 
-// One who is through with TLS has proved to be a node; the hello's own bounds stay: a slow one is closed, and more
-// bytes than a hello has are not read.
+// A dialler that is through with TLS has proved to be a node; the hello's own bounds stay: a slow one is closed, and
+// more bytes than a hello has are not read.
 func TestHelloBehindTLS(t *testing.T) {
 	ca := authority(t)
 	tb, check := healthy(t, ca)

@@ -217,8 +217,8 @@ func TestSlowReader(t *testing.T) {
 	for len(a.rooms) > 0 {
 		<-a.rooms
 	}
-	// What was on its way out when the link was full may have made room since, and said so: only who is refused now is
-	// told.
+	// What was on its way out when the link was full may have made room since, and said so: only a sender that is refused
+	// now gets a signal.
 	for err := error(nil); err == nil; {
 		if err = send(t, link, 0, 0, 1000, nil); err == nil {
 			n++
@@ -289,7 +289,7 @@ func TestForget(t *testing.T) {
 	until(t, func() bool { return tb.Stats().Peers == 0 })
 }
 
-// A refusal for good is told once and tried again after SetCluster changed what the hello says.
+// A refusal for good is reported once and tried again after SetCluster changed what the hello says.
 func TestSetClusterPardons(t *testing.T) {
 	a := newRider()
 	ta := start(t, a, func(c *Config) { c.ClusterID, c.Birth = 1, 1 })

@@ -88,8 +88,8 @@ func TestFlappingIsLoggedSparely(t *testing.T) {
 	require.False(t, c.worthLogging(), "nor is that a leaver is away")
 }
 
-// What a link held is told when its peer is forgotten, when the transport closes, and when the peer refuses for good:
-// whole, in order, once.
+// What a link held is reported when its peer is forgotten, when the transport closes, and when the peer refuses for
+// good: whole, in order, once.
 func TestHeldFramesAreTold(t *testing.T) {
 	const frames = 100
 	fill := func(tr *Transport, to peer.ID) *Link {

@@ -14,8 +14,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// A build talks to its own and to earlier versions, on both lanes, whoever dials: the newest that both speak is
-// chosen. Others are refused with a reason that names both ranges (CARD-3).
+// A build talks to its own and to earlier versions, on both lanes, dialled from either side: the newest that both speak
+// is chosen. Others are refused with a reason that names both ranges (CARD-3).
 func TestBuildsOfDifferentVersions(t *testing.T) {
 	first, now := hello.VersionOne, wire.Spoken()
 	before, next := wire.Versions{Newest: 9, Oldest: 1}, wire.Versions{Newest: 11, Oldest: 2}
@@ -150,7 +150,7 @@ func TestPeerIsNotSentWhatItDoesNotKnow(t *testing.T) {
 	require.Empty(t, b.mails)
 	require.Zero(t, tb.Stats().FaultsFrames)
 
-	// The other way round: who says that it speaks version 1 and sends what came later breaks the protocol.
+	// The other way round: a dialler that says that it speaks version 1 and sends what came later breaks the protocol.
 	tc := start(t, newRider(), pretend(wire.Spoken()))
 	liar := start(t, newRider(), func(c *Config) {
 		c.versions, c.since = hello.VersionOne, func(wire.Kind) uint16 { return 1 }

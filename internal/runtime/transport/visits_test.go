@@ -59,7 +59,7 @@ func TestVisitsBurst(t *testing.T) {
 	require.Len(t, v.debt, 1, "that of the other address")
 }
 
-// Addresses of one IPv6 network are one visitor; so are all for whom the table has no room, until it has.
+// Addresses of one IPv6 network are one visitor; so are all that the table has no room for, until it has.
 func TestVisitorsAreBounded(t *testing.T) {
 	v := visits{rate: 1}
 	for _, a := range []string{"2001:db8::1", "2001:db8::2"} {
@@ -76,7 +76,7 @@ func TestVisitorsAreBounded(t *testing.T) {
 	require.Len(t, v.debt, 1)
 }
 
-// Somebody who comes all the time is turned away at once, counted; a node behind the same address gets in beside it.
+// A dialler that comes all the time is turned away at once, counted; a node behind the same address gets in beside it.
 func TestTooOften(t *testing.T) {
 	b := newRider()
 	tb := start(t, b, func(c *Config) { c.MaxVisits = 50 })

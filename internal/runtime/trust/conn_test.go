@@ -44,7 +44,7 @@ func expand(t testing.TB, secret []byte, label string, n int) []byte {
 	return out
 }
 
-// records is one direction of a record layer, by hand: the standard library's own cannot be told to change its keys.
+// records is one direction of a record layer, by hand: the standard library's own cannot change its keys on demand.
 type records struct {
 	aead   cipher.AEAD
 	iv     []byte
@@ -87,8 +87,8 @@ const (
 	dataContent      = 23
 )
 
-// meeting is a finished handshake: our end, over memory from now on, and the other end, whose socket records by hand
-// may be written to.
+// meeting is a finished handshake: our end, over memory from now on, and the other end, with a socket that records by
+// hand may be written to.
 type meeting struct {
 	ours  *Conn
 	other *tls.Conn

@@ -1,4 +1,4 @@
-// Tests of revocation lists: whose word they are, who is on them, and what is read of them.
+// Tests of revocation lists: which authority signs them, what is on them, and what is read of them.
 
 package trust
 
@@ -27,7 +27,7 @@ func TestCRLFileNeedsTLS(t *testing.T) {
 	require.NoError(t, TLS{CertFile: "a", KeyFile: "b", CAFile: "c", CRLFile: "d"}.Validate())
 }
 
-// Lists that Load returns need the certificates of who signed them, and those must be believed.
+// Lists that Load returns need the certificates of their signers, and those must be believed.
 func TestCRLsFromMemory(t *testing.T) {
 	ca, other := authority(t), named(t, "other")
 	listOf := func(ca *pki.CA) []*x509.RevocationList {
@@ -73,7 +73,7 @@ func TestChainsOfRevoked(t *testing.T) {
 	require.NoError(t, r.judge([][]*x509.Certificate{long, {&node, roots[0]}}), "the other chain has nobody revoked")
 	require.NoError(t, r.judge([][]*x509.Certificate{{&node, roots[0]}}))
 	require.NoError(t, (*revocations)(nil).judge([][]*x509.Certificate{long}))
-	// The lower authority's own list is taken by its word and that of who vouches for it.
+	// The lower authority's own list is taken by its word and that of the authority that vouches for it.
 	template := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now(), NextUpdate: time.Now().Add(time.Hour),
 		RevokedCertificateEntries: []x509.RevocationListEntry{{SerialNumber: big.NewInt(9), RevocationTime: time.Now()}}}
 	der, err := x509.CreateRevocationList(rand.Reader, template, middle, key)

@@ -112,7 +112,7 @@ func TestWhatIsNoFile(t *testing.T) {
 	require.NoError(t, err, "links are followed where nothing is written")
 }
 
-// Keys with a passphrase, certificates that lack a usage, and those whose time has not come are called so.
+// Keys with a passphrase, certificates that lack a usage, and those that are not valid yet are called so.
 func TestWhatIsWrongIsNamed(t *testing.T) {
 	ca := authority(t)
 	c, p := credentials(t, ca)
