@@ -1,5 +1,5 @@
-// The law of accounts: every accepted message is handled, or its sender is told that it was not, or it is lost for a
-// reason that has a name. Told by count: of a shard and a reason, never which message.
+// The law of accounts: every accepted message is handled, or its sender learns that it was not, or it is lost for a
+// reason that has a name. Reports count: by shard and reason, never which message.
 
 package check
 
@@ -14,22 +14,22 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// Cause is why nobody was told of a message that was not handled. Docs name them: docs/account.md.
+// Cause is why a message that was not handled was not reported. Docs name them: docs/account.md.
 type Cause string
 
-// The causes that the docs name: nobody is left to tell, or to be told.
+// The causes that the docs name: nobody is left to report it, or to get the report.
 const (
 	SenderEnded    Cause = "sender-ended"    // the process that sent it has ended, or was killed
 	ReceiverKilled Cause = "receiver-killed" // it lay at a process that was killed
 	ReceiverEnded  Cause = "receiver-ended"  // it lay at a process that the cluster ended
-	RefuserEnded   Cause = "refuser-ended"   // who refused it ended before it had told so
+	RefuserEnded   Cause = "refuser-ended"   // its refuser ended before it had reported so
 	Earlier        Cause = "earlier-version" // its sender or receiver speaks an earlier version, and tells once, or not
 )
 
 // The causes that are none: each such message counts in the difference.
 const (
 	InFlight   Cause = "in-flight"   // its connection broke, and both live, or its sender has ended by itself
-	Untold     Cause = "untold"      // who refused it lives
+	Untold     Cause = "untold"      // its refuser lives
 	LeftBehind Cause = "left-behind" // it lay at a process that left
 	Nowhere    Cause = "nowhere"     // two that live, and neither has it
 	AskOpen    Cause = "ask-open"    // an asker that lives waits for ever
@@ -39,7 +39,7 @@ const (
 // named are the causes that explain a loss.
 var named = []Cause{SenderEnded, ReceiverKilled, ReceiverEnded, RefuserEnded, Earlier}
 
-// lawless are the causes of a difference, in the order in which they are told.
+// lawless are the causes of a difference, in the order in which they are reported.
 var lawless = []Cause{InFlight, Untold, LeftBehind, Nowhere, AskOpen, TooOften}
 
 // Accounts is the sum over all messages of a run.
@@ -47,7 +47,7 @@ type Accounts struct {
 	Accepted, Handled, Reported int
 	Lost                        map[Cause]int  // by a named cause
 	Open                        map[Cause]int  // the difference, by its cause
-	Twice                       int            // told to be perhaps lost, and handled, or told again where they lay
+	Twice                       int            // reported as perhaps lost, and handled, or reported again where they lay
 	Forms                       map[string]int // accepted, by form and mode: "large tell blocking"
 
 	samples map[Cause]string // of the difference, one of each cause
@@ -93,19 +93,19 @@ func (a *Accounts) Law(c *Checker) {
 	}
 }
 
-// group is the messages of a process to a shard that nobody has handled, and what the process was told of them.
+// group is the messages of a process to a shard that nobody has handled, and the reports about them to the process.
 type group struct {
 	world.Report         // its reason is zero
 	settled      []*loss // refused, or given up by their sender
 	adrift       []*loss // others
-	maybe        int     // handled, though told to be perhaps lost
+	maybe        int     // handled, though reported as perhaps lost
 }
 
 // loss is one message that nobody has handled.
 type loss struct {
 	at    *world.Process
 	why   route.Reason // zero: nobody knows its end
-	cause Cause        // why nobody was told, if nobody was
+	cause Cause        // why it was not reported, if it was not
 }
 
 // Account makes the sums of a world. All messages have a fate or a process that has them: nothing is under way.
@@ -128,11 +128,11 @@ type books struct {
 	groups map[world.Report]*group
 	list   []*group // in the order of their first messages
 	left   []missing
-	lost   map[*world.Process]uint64 // tells that a process was told to be perhaps lost, and that no message explains
-	spare  map[world.Report]int      // what was told, and no message of the process it was told to explains it
+	lost   map[*world.Process]uint64 // tells reported to a process as perhaps lost that no message explains
+	spare  map[world.Report]int      // reports that no message of the process that got them explains
 }
 
-// missing is a message of which its own sender was not told.
+// missing is a message that was not reported to its own sender.
 type missing struct {
 	*loss
 	*group
@@ -153,7 +153,7 @@ func (b *books) enter(a *world.Account) {
 	case a.Told:
 		b.sums.Reported++
 		if a.Maybe && !a.Ask {
-			b.group(a).maybe++ // its sender was told, and its receiver dropped it and told as well
+			b.group(a).maybe++ // its sender got a report, and its receiver dropped it and reported as well
 		}
 	case a.Ask:
 		b.lose(&loss{at: a.At, cause: asked(a)}, world.Report{Sender: a.Sender, Type: a.Type, Shard: a.Shard})
@@ -177,7 +177,7 @@ func (b *books) group(a *world.Account) *group {
 	return g
 }
 
-// spoken returns a reason as it is told where nodes speak an earlier version.
+// spoken returns a reason as it is reported where nodes speak an earlier version.
 func (b *books) spoken(why route.Reason) route.Reason {
 	if b.w.Config.Data.OldCredit {
 		return why.Spoken(1)
@@ -193,7 +193,7 @@ func asked(a *world.Account) Cause {
 	return AskOpen
 }
 
-// untold is why the sender of a message that was refused, or given up, was not told.
+// untold is why a refused, or given up, message was not reported to its sender.
 func (b *books) untold(a *world.Account) Cause {
 	switch {
 	case !a.Sender.Alive:
@@ -206,7 +206,7 @@ func (b *books) untold(a *world.Account) Cause {
 	return Untold
 }
 
-// adrift is why a message is lost of whose end nobody knows.
+// adrift is why a message with an unknown end is lost.
 func adrift(a *world.Account) Cause {
 	switch {
 	case !a.Sender.Alive && a.Sender.Ended != nil && a.Fate == world.FateInFlight && !a.Large &&
@@ -242,7 +242,7 @@ func form(a *world.Account) string {
 	return name
 }
 
-// lose counts a message of which nobody was told.
+// lose counts a message that was not reported.
 func (b *books) lose(l *loss, of world.Report) {
 	if slices.Contains(named, l.cause) {
 		b.sums.Lost[l.cause]++
@@ -255,9 +255,9 @@ func (b *books) lose(l *loss, of world.Report) {
 	}
 }
 
-// settle holds what a process was told of a shard against what has become of its messages there. What was refused or
-// given up is told with its very reason; what else is missing may be told as lost. Those that nothing explains are
-// taken first for what was told.
+// settle holds the reports to a process about a shard against what has become of its messages there. What was refused
+// or given up is reported with its very reason; what else is missing may be reported as lost. Messages that nothing
+// explains are matched with reports first.
 func (b *books) settle(g *group, reports map[world.Report]uint64) {
 	told := map[route.Reason]int{}
 	for why := route.Reason(0); int(why) < route.Reasons; why++ {
@@ -284,8 +284,8 @@ func (b *books) settle(g *group, reports map[world.Report]uint64) {
 	}
 }
 
-// match finds messages for what was told, takes that off, and keeps the others. It returns how often the process was
-// told of a message whose end nobody knew, and none is missing.
+// match finds messages for the reports, takes those off, and keeps the others. It returns how many reports of messages
+// with an unknown end are left when none is missing.
 func (b *books) match(g *group, told map[route.Reason]int) (loose int) {
 	excused := func(a, b *loss) int { return cmp.Compare(rank(a.cause), rank(b.cause)) }
 	slices.SortStableFunc(g.settled, excused)
@@ -321,8 +321,8 @@ func rank(c Cause) int {
 	return 0
 }
 
-// rest looks for the messages of which their own senders were not told: a process where they lay may have told its own
-// embedder that it dropped them. What is left then is lost, and what was told beyond that is too much.
+// rest looks for the messages that were not reported to their own senders: a process where they lay may have reported
+// to its own embedder that it dropped them. What is left then is lost, and reports beyond that are too many.
 func (b *books) rest(reports map[world.Report]uint64) {
 	for k, n := range reports { // in any order: each for itself
 		if b.groups[world.Report{Sender: k.Sender, Type: k.Type, Shard: k.Shard}] == nil {

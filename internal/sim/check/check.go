@@ -28,7 +28,7 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%.6fs n%d %s: %s", v.At.Seconds(), v.Node, v.Rule, v.Text)
 }
 
-// memberKey is an incarnation in one cluster: who was admitted to one that died before telling it may join another.
+// memberKey is an incarnation in one cluster: a node admitted to one that died before telling it may join another.
 type memberKey struct {
 	cluster uint64
 	id      peer.ID
@@ -52,28 +52,28 @@ type Checker struct {
 
 	ups           map[upKey]peer.ID
 	upOf          map[memberKey]uint32
-	knows         map[memberKey][]*world.Process // who has shown that number
+	knows         map[memberKey][]*world.Process // processes that have shown that number
 	claimed       map[peer.ID]claim
 	numbers       []uint32                      // of the view that is being checked
 	shown         map[reportKey]uint32          // by process and member, the number that it has in the process's views
 	agreed        map[uint64]string             // what converged nodes with one hash agree on
 	changed       map[changeKey]bool            // leader's steps seen so far
-	known         []peer.ID                     // everybody who was ever in a view, in the order of appearance
-	unsure        map[reportKey]bool            // a process, and whom its first view lacked
+	known         []peer.ID                     // all that were ever in a view, in the order of appearance
+	unsure        map[reportKey]bool            // a process, and a member that its first view lacked
 	gone          map[peer.ID]time.Duration     // since when it is lost for somebody: see loses
-	pairs         pairs                         // and for whom
+	pairs         pairs                         // and for which processes
 	excused       map[peer.ID]bool              // an operator or a restart downed it, or it leaves
 	owners        map[world.ShardKey]*ownership // by shard, the latest owner
 	hosted        map[hostedKey]*world.Process
-	leads         map[route32]*coordinatorSeat // by type, who is ready to allocate
+	leads         map[route32]*coordinatorSeat // by type, the coordinator ready to allocate
 	heard         map[reportKey]time.Duration
 	store         map[storeKey]storeRow
 	streams       map[pairKey]*sentMessages           // control messages
 	CalmMail      bool                                // nobody has a reason to give up a peer
-	buried        map[reportKey]bool                  // a process, and whom it holds for downed by a resolver
-	views         map[peer.ID]map[peer.ID]bool        // by process, whom it has seen removed
+	buried        map[reportKey]bool                  // a process, and a member that it holds for downed by a resolver
+	views         map[peer.ID]map[peer.ID]bool        // by process, the members it has seen removed
 	checked       map[*world.Process]*membership.View // the last view of each
-	joined        map[*world.Process]bool             // who has shown a view in a cluster
+	joined        map[*world.Process]bool             // processes that have shown a view in a cluster
 	collects      map[seatKey]time.Duration           // since when a coordinator collects reports
 	births        map[uint64]uint64                   // by cluster
 	viewed        int                                 // views so far
@@ -181,7 +181,7 @@ func (c *Checker) View(p *world.Process, v *membership.View) {
 	c.checked[p] = v
 }
 
-// gossiped notes who is Down somewhere, and that somebody had a reason to say so. lost says that p is.
+// gossiped notes a member that is Down somewhere, and that somebody had a reason to say so. lost says that p is.
 func (c *Checker) gossiped(p *world.Process, m *membership.Member, lost bool) {
 	if m.Status != membership.Down {
 		return
@@ -214,7 +214,7 @@ func (c *Checker) compare(p *world.Process, v *membership.View, removed map[peer
 		old := &before.Members[i]
 		m, ok := v.Member(old.ID)
 		if !ok && old.ID == p.ID {
-			continue // the last view of a node whose membership is over
+			continue // the last view of a node after its membership ended
 		}
 		if !ok {
 			removed[old.ID] = true
@@ -241,7 +241,7 @@ func (c *Checker) compare(p *world.Process, v *membership.View, removed map[peer
 
 // led: the first node that shows a step which only a leader takes took it, and took it under convergence: every Up or
 // Leaving member that it knew of had seen the state that the step starts from, and nobody stood accused. It waits for
-// nobody who has told it that it is done leaving.
+// no member that has reported to be done leaving.
 func (c *Checker) led(p *world.Process, v *membership.View, id peer.ID, to membership.Status) {
 	if !c.changed[changeKey{id, membership.Joining}] {
 		c.changed[changeKey{id, membership.Joining}] = true
@@ -270,7 +270,7 @@ func (c *Checker) led(p *world.Process, v *membership.View, id peer.ID, to membe
 			continue // its exit, under convergence, is known to p by its word, perhaps before any gossip (storm 1127910612)
 		}
 		if o := c.w.ProcessOf(m.ID); o != nil && o.View != nil && o.View.Leader == m.ID {
-			continue // perhaps it took the step: who leads in its own view does not count who accuses it (storm 50122)
+			continue // perhaps it took the step: a leader in its own view does not count its accusers (storm 50122)
 		}
 		if accused(shown, m.ID) && accused(v, m.ID) {
 			c.Violate(p, "convergence", "%s became %s though %s is unreachable", c.w.Name(id), to, c.w.Name(m.ID))
@@ -357,7 +357,7 @@ func (c *Checker) Frame(p *world.Process, from peer.ID, kind wire.Kind) {
 	case wire.KindExitDone:
 		c.exits[reportKey{p.ID, from}] = true
 	case wire.KindLeaveNotice:
-		// It hosts nothing and never will again, and whoever has heard it may tell others.
+		// It hosts nothing and never will again, and any node that has heard it may tell others.
 		c.leaveNotices[from] = true
 	}
 }

@@ -35,15 +35,15 @@ const Steady = 4 * time.Second
 // removed from its views.
 const ProgressBound = 10 * time.Second
 
-// askedAgain is within what time who is suspended asks anew a coordinator that has said nothing.
+// askedAgain is within what time a suspended process asks a silent coordinator anew.
 const askedAgain = 3 * time.Second
 
-// Core remembers a cluster that was well, and what faults have touched since. It was well when all who ran were Up,
+// Core remembers a cluster that was well, and what faults have touched since. It was well when all that ran were Up,
 // agreed and handled messages, and nothing was cut. A member is healthy as long as nobody stopped it, killed it or
-// asked it to leave, and as long as it hears everybody to whom a path leads from it: nobody can take it for indirectly
-// connected. Twins are two who have heard each other all the time. Whatever becomes of all the others, none of a group
-// of healthy twins may be suspected. If the strategy obliges it to live, whoever of the others counts, all of it has to
-// live.
+// asked it to leave, and as long as it hears everybody that a path leads to from it: nobody can take it for indirectly
+// connected. Twins are two that have heard each other all the time. Whatever becomes of all the others, none of a group
+// of healthy twins may be suspected. If the strategy obliges it to live, whichever of the others count, all of it has
+// to live.
 //
 // One thing excuses: a picture that goes on changing until one of them has to end all for instability.
 type Core struct {
@@ -61,10 +61,10 @@ type Core struct {
 	moved time.Duration                  // when something was disturbed last
 	dirty bool                           // something was, since the cluster was taken for well
 	still map[peer.ID]time.Duration      // by process, when its picture changed last
-	rows  map[peer.ID]time.Duration      // by process, when one more began or ceased to accuse somebody who lives
+	rows  map[peer.ID]time.Duration      // by process, when one more began or ceased to accuse a living one
 	back  map[membership.Accusation]bool // taken back, though others still accuse the subject
 	waits map[peer.ID]leaseWait          // by process, how what it decided last waits for the lease
-	// Steadfast says that nobody goes for instability: all that changes is who of a minority stands still.
+	// Steadfast says that nobody goes for instability: all that changes is which of a minority stand still.
 	Steadfast bool
 	asked     bool          // whether it has come to rest was asked after the last disturbance
 	fell      time.Duration // when one of an obliged core saw somebody downed last
@@ -111,7 +111,7 @@ func (k *Core) resumes(p *world.Process) {
 	}
 }
 
-// ends is told of every process whose membership is over.
+// ends gets every process with a membership that is over.
 func (k *Core) ends(p *world.Process, e *membership.Ended) {
 	if e.Kind != membership.EndLeft {
 		k.goes(p, e.By, 0, "it has ended, "+world.EndName(e.Kind))
@@ -158,7 +158,7 @@ func (k *Core) Links() {
 	}
 }
 
-// hearsAll reports whether a host hears everybody to whom a path leads from it: nobody can be between it and another.
+// hearsAll reports whether a host hears everybody that a path leads to from it: nobody can be between it and another.
 func hearsAll(n *world.Net, a int) bool {
 	for b := range n.Cuts {
 		if b == a || !open(n, a, b) {
@@ -218,7 +218,7 @@ func (k *Core) take() {
 	}
 }
 
-// well reports whether all who run are Up, agree and handle messages, on a good network without cuts.
+// well reports whether all that run are Up, agree and handle messages, on a good network without cuts.
 func (k *Core) well() bool {
 	w := k.c.w
 	if !Good(w.Net) {
@@ -285,7 +285,7 @@ func (k *Core) LivesWithout(hosts []int) bool {
 	}))
 }
 
-// mustLive reports whether the strategy obliges a group to live, whoever of the others counts: those who have come
+// mustLive reports whether the strategy obliges a group to live, whichever of the others count: those that have come
 // since do in the worst case.
 func (k *Core) mustLive(group []*world.Process) bool {
 	r := &k.c.w.Config.Resolver
@@ -299,7 +299,7 @@ func (k *Core) mustLive(group []*world.Process) bool {
 	case sbr.KeepOldest:
 		return slices.Contains(group, k.first) && (len(group) > 1 || r.KeepAlone)
 	case sbr.LeaseMajority:
-		owner := k.c.w.Lease.Owner // who has it must be the one who will ask
+		owner := k.c.w.Lease.Owner // its owner must be the one that will ask
 		alone := !slices.ContainsFunc(others, func(p *world.Process) bool {
 			return (p.Alive || p.Ended != nil) && !slices.Contains(group, p)
 		})
@@ -308,7 +308,7 @@ func (k *Core) mustLive(group []*world.Process) bool {
 	return false
 }
 
-// voters returns those of a list who count, the lowest address first.
+// voters returns those of a list that count, the lowest address first.
 func (k *Core) voters(list []*world.Process) (votes []*world.Process) {
 	role := k.c.w.Config.Resolver.Role
 	for _, p := range list {
@@ -332,7 +332,7 @@ func oldest(list []*world.Process) (first *world.Process) {
 	return first
 }
 
-// goes is told that a process goes or stops, by whose word and why. One of an obliged core may not.
+// goes gets a process that goes or stops, by which process's word and why. One of an obliged core may not.
 func (k *Core) goes(p *world.Process, by peer.ID, cause membership.Cause, what string) {
 	group := k.Obliged()
 	if !slices.Contains(group, p) {
@@ -351,7 +351,8 @@ func (k *Core) goes(p *world.Process, by peer.ID, cause membership.Cause, what s
 		"to live", what, names)
 }
 
-// downed is told of whom a resolver has downed in the view of p. What those say who are lost themselves is the past.
+// downed gets a member that a resolver has downed in the view of p. The word of processes that are lost themselves is
+// the past.
 func (k *Core) downed(p *world.Process, m *membership.Member) {
 	if !k.set || !resolverDown(m) || !slices.Contains(k.Obliged(), p) {
 		return
@@ -362,7 +363,7 @@ func (k *Core) downed(p *world.Process, m *membership.Member) {
 	}
 }
 
-// decided is told of every decision of a resolver.
+// decided gets every decision of a resolver.
 func (k *Core) decided(p *world.Process, d *node.Decision) {
 	if k.on {
 		k.awaits(p, d)
@@ -372,7 +373,7 @@ func (k *Core) decided(p *world.Process, d *node.Decision) {
 	}
 }
 
-// rests asks a core that was left alone for long enough whether those who are lost are gone from its views: nobody else
+// rests asks a core that was left alone for long enough whether the lost ones are gone from its views: nobody else
 // helps.
 func (k *Core) rests() {
 	w := k.c.w
@@ -389,7 +390,7 @@ func (k *Core) rests() {
 	}
 	held := func(p *world.Process) bool { return p.Held() }
 	if slices.ContainsFunc(group, held) && w.Now < k.fell+w.Takeover()+askedAgain {
-		return // a coordinator whose predecessor was downed says nothing before the takeover time is over
+		return // a coordinator with a downed predecessor says nothing before the takeover time is over
 	}
 	k.asked = true
 	for _, p := range group {

@@ -97,10 +97,10 @@ func (c *Checker) Undelivered() string {
 	return ""
 }
 
-// quarantined: nothing that a storm does makes a peer deaf for control messages alone, so nobody who lives is ever
-// given up over an open path. A dead one may be, when those who watched it have gone as well; and one behind a link
-// that is cut for good, when neither end watches the other, so that nobody accuses it: quarantine is for that [FD-4].
-// Members that hear of a quarantine from its observer are not judged.
+// quarantined: nothing that a storm does makes a peer deaf for control messages alone, so no living one is ever given
+// up over an open path. A dead one may be, when its watchers have gone as well; and one behind a link that is cut for
+// good, when neither end watches the other, so that nobody accuses it: quarantine is for that [FD-4]. Members that hear
+// of a quarantine from its observer are not judged.
 func (c *Checker) quarantined(p *world.Process, e *membership.Event) {
 	switch {
 	case !c.CalmMail:

@@ -23,7 +23,7 @@ type claim struct {
 	by     peer.ID
 }
 
-// distinct: no view gives one number to two members, not even the view of one who is Down elsewhere.
+// distinct: no view gives one number to two members, not even the view of one that is Down elsewhere.
 func (c *Checker) distinct(p *world.Process, v *membership.View) {
 	c.numbers = c.numbers[:0]
 	for i := range v.Members {
@@ -39,8 +39,8 @@ func (c *Checker) distinct(p *world.Process, v *membership.View) {
 	}
 }
 
-// number: up-numbers are unique over the whole history, and never change while anybody lives who knows of them: a
-// number whose last witness is gone may be given anew to its bearer, as another one.
+// number: up-numbers are unique over the whole history, and never change while any process lives that knows of them: a
+// number without a living witness may be given anew to its bearer, as another one.
 func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Member) {
 	if m.UpNumber == 0 {
 		if m.Status == membership.Up {
@@ -49,7 +49,7 @@ func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Mem
 		return
 	}
 	if _, gone := c.gone[p.ID]; gone {
-		return // what a leader that is Down elsewhere still gives, others have skipped; who hears of it is checked
+		return // what a leader that is Down elsewhere still gives, others have skipped; a process that hears of it is checked
 	}
 	before := reportKey{p.ID, m.ID}
 	again := c.shown[before] == m.UpNumber
@@ -66,7 +66,7 @@ func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Mem
 		c.unique(p, v, m) // it came with the state of one that has lost, and goes when it meets the others
 		return
 	} else if ok && slices.ContainsFunc(c.knows[own], func(q *world.Process) bool {
-		w, member := v.Member(q.ID) // who was lost may have known it: that is why it was skipped
+		w, member := v.Member(q.ID) // the lost one may have known it: that is why it was skipped
 		return q.Alive && member && w.Status != membership.Down
 	}) {
 		c.Violate(p, "up-number", "%s had number %d and has %d now", c.w.Name(m.ID), old, m.UpNumber)
@@ -91,7 +91,7 @@ func (c *Checker) unique(p *world.Process, v *membership.View, m *membership.Mem
 }
 
 // saidByTheLost reports whether one that is lost for others, and holds p for a member, gives m the number that p shows:
-// whom such a one lets in takes over what it says, and the others have skipped the number and given another one.
+// a process that it lets in takes over what it says, and the others have skipped the number and given another one.
 func (c *Checker) saidByTheLost(p *world.Process, m *membership.Member) bool {
 	return slices.ContainsFunc(c.w.Processes, func(q *world.Process) bool {
 		if _, lost := c.gone[q.ID]; !lost || q == p || q.View == nil {

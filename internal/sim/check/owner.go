@@ -19,10 +19,10 @@ type route32 = route.TypeID
 
 type reportKey struct{ coordinator, from peer.ID }
 
-// farewells are what leavers have told others.
+// farewells are what leavers have sent to others.
 type farewells struct {
-	leaveNotices map[peer.ID]bool   // who hosts nothing and never will again, by its word to anybody
-	exits        map[reportKey]bool // a process, and who has told it that it is done leaving
+	leaveNotices map[peer.ID]bool   // processes that host nothing and never will again, by their word to anybody
+	exits        map[reportKey]bool // a process, and one that reported to it to be done leaving
 }
 
 type storeKey struct {
@@ -41,7 +41,7 @@ type ownership struct {
 	fence     route.Fence
 	allocated route.Fence
 	confirmed bool     // it stopped every entity and said so
-	hosting   []seatIn // who has it live, the dead and the stopped left out
+	hosting   []seatIn // processes that have it live, the dead and the stopped left out
 	moves     int      // how often another process has become its owner
 	placing   placing
 }
@@ -89,7 +89,7 @@ func (c *Checker) Hosts(p *world.Process, key world.ShardKey, f route.Fence) {
 		case down && c.pairs.apart(p.ID, q.ID):
 			c.NotTold++
 			c.suspendedBefore(p, q, name)
-		case f.Birth() != h.fence.Birth() && q.Held(): // a new cluster, in which nobody is told of those of the old one
+		case f.Birth() != h.fence.Birth() && q.Held(): // a new cluster, in which nobody hears of those of the old one
 			c.NotTold++
 		default:
 			c.Violate(p, "two-owners", "%s starts here under %s while it lives at %s under %s", name, world.FenceName(f),
@@ -111,7 +111,7 @@ func (c *Checker) Hosts(p *world.Process, key world.ShardKey, f route.Fence) {
 }
 
 // excusedBy reports whether a process is Down somewhere and may not know it: most rules of ownership do not bind it
-// then, for nothing but fences can. One whose own view shows that it is Down has been told.
+// then, for nothing but fences can. One with a view that shows itself Down knows it.
 func (c *Checker) excusedBy(p *world.Process, what string) bool {
 	if _, down := c.gone[p.ID]; !down {
 		return false
@@ -138,7 +138,7 @@ func (c *Checker) suspendedBefore(p, q *world.Process, name string) {
 // millionths is what a clock drift is given in.
 const millionths = 1_000_000
 
-// tookOver: a shard whose owner did not confirm its stop gets another owner only when the takeover time has passed.
+// tookOver: when its owner did not confirm the stop, a shard gets another owner only when the takeover time has passed.
 func (c *Checker) tookOver(p *world.Process, o *ownership, f route.Fence, name string) {
 	since, down := c.pairs.goneFor(p.ID, o.p.ID)
 	if _, known := c.gone[o.p.ID]; !known {
@@ -147,9 +147,9 @@ func (c *Checker) tookOver(p *world.Process, o *ownership, f route.Fence, name s
 	least := c.w.Node().Takeover(1) // whether it is long enough for this cluster is for suspendedBefore to say
 	switch {
 	case f.Birth() != o.fence.Birth() && (!o.p.Alive || c.w.Config.Records && o.p.Held()):
-		// A cluster that was formed anew has lost nobody of the old one, so no time counts from that. Who forms it waits for
-		// the takeover time by its records; that the owner has stopped is what this time is for. Should it go on, delivers
-		// finds that the shard lives elsewhere.
+		// A cluster that was formed anew has lost nobody of the old one, so no time counts from that. The node that forms it
+		// waits for the takeover time by its records; that the owner has stopped is what this time is for. Should it go on,
+		// delivers finds that the shard lives elsewhere.
 	case provenDead(c, o.p.ID):
 		// The host of the dead process has said so itself, or the next process there has got its lock.
 	case !down:
@@ -173,7 +173,7 @@ func (c *Checker) Stopped(p *world.Process, key world.ShardKey, confirmed bool) 
 	}
 }
 
-// Died takes a process out of the books of who hosts what.
+// Died takes a process out of the books of hosts.
 func (c *Checker) Died(p *world.Process) {
 	p.EachType(func(typ route.TypeID, live []route.ShardID) {
 		for _, n := range live {
@@ -243,9 +243,9 @@ func provenDead(c *Checker, id peer.ID) bool {
 	return p != nil && !p.Alive && (c.w.Config.ProcessDeathIsProof || c.w.Proven(id))
 }
 
-// seat: who is ready takes the seat of a type's coordinator, and nobody else sits there. A leaver that sent its leave
-// notice may not know yet that it is the oldest no more, however far its coordinator term had come by then: the one of
-// the higher term has promises of all others to refuse it, and it hosts nothing itself.
+// seat: a ready coordinator takes the seat of a type's coordinator, and nobody else sits there. A leaver that sent its
+// leave notice may not know yet that it is the oldest no more, however far its coordinator term had come by then: the
+// one of the higher term has promises of all others to refuse it, and it hosts nothing itself.
 func (c *Checker) seat(p *world.Process, e *shard.Event) {
 	seat := c.leads[e.Type]
 	if seat != nil && seat.p != p && seat.p.Alive {
@@ -264,8 +264,8 @@ func (c *Checker) seat(p *world.Process, e *shard.Event) {
 	c.leads[e.Type] = &coordinatorSeat{p: p, term: e.Term}
 }
 
-// bygone reports whether a process has stopped in a cluster that is older than that of another: who formed that one
-// anew knows nothing of it, and it gives out nothing.
+// bygone reports whether a process has stopped in a cluster that is older than that of another: the node that formed
+// that one anew knows nothing of it, and it gives out nothing.
 func bygone(old, fresh *world.Process) bool { return old.View.Birth < fresh.View.Birth && old.Held() }
 
 // Delivers: an envelope reaches an entity only under the fence under which its shard lives here, and while it does.
@@ -321,7 +321,7 @@ func (c *Checker) allocated(p *world.Process, e *shard.Event) {
 	o.allocated = e.Fence
 }
 
-// free: a shard that is given out lives at nobody who is on the side of the coordinator p.
+// free: a shard that is given out lives at no process on the side of the coordinator p.
 func free(c *Checker, p *world.Process, o *ownership, e *shard.Event, name string) {
 	for _, h := range o.hosting {
 		q := h.Process
@@ -373,7 +373,7 @@ func Moves(c *Checker) (n int) {
 func (c *Checker) Excuse(id peer.ID) { c.excused[id] = true }
 
 // Homes returns where a shard lives now, the latest last, and the fence under which it does there, else that of its
-// latest owner; those who do not know yet that they are down are among them. The list is the caller's.
+// latest owner; processes that do not know yet that they are down are among them. The list is the caller's.
 func (c *Checker) Homes(key world.ShardKey) (homes []*world.Process, f route.Fence) {
 	o := c.owners[key]
 	if o == nil {

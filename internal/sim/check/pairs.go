@@ -1,4 +1,4 @@
-// Pairs: who has lost whom. A node that is Down for one side is a member like any other for those who were lost with
+// Pairs: which process has lost which. A node that is Down for one side is a member like any other for those lost with
 // it: what a cut-off side does among its own is held to the same rules.
 
 package check
@@ -14,12 +14,12 @@ import (
 	"github.com/kith-io/kith/shard"
 )
 
-// pairs remembers whom every process has held for a member, and whom it holds for lost, since when.
+// pairs remembers the members that every process has held, and those that it holds for lost, since when.
 type pairs struct {
-	held   map[reportKey]bool          // a process, and whom it has shown as a member
-	lost   map[reportKey]time.Duration // a process, and whom it shows Down or not any more
-	losers map[peer.ID][]peer.ID       // by who is lost, those for whom it is, in the order of their words
-	misses map[peer.ID][]peer.ID       // by process, whom it has lost
+	held   map[reportKey]bool          // a process, and one it has shown as a member
+	lost   map[reportKey]time.Duration // a process, and one it shows Down or not any more
+	losers map[peer.ID][]peer.ID       // by lost member, those that have lost it, in the order of their words
+	misses map[peer.ID][]peer.ID       // by process, the ones it has lost
 	hosted map[ownKey]route.Fence      // by shard and process, the latest fence
 	rivals []rival                     // coordinators that are ready, and lost for somebody
 }
@@ -30,8 +30,8 @@ func newPairs() pairs {
 		hosted: map[ownKey]route.Fence{}}
 }
 
-// shows notes that p shows m. Whom a first view lacks may be lost or may not have come yet: it has come now. Since when
-// others are lost, p will tell m.
+// shows notes that p shows m. One that a first view lacks may be lost or may not have come yet: it has come now. p will
+// tell m since when others are lost.
 func (r *pairs) shows(p *world.Process, m *membership.Member, now time.Duration) {
 	key := reportKey{p.ID, m.ID}
 	if m.Status == membership.Down {
@@ -52,8 +52,8 @@ func (r *pairs) shows(p *world.Process, m *membership.Member, now time.Duration)
 	}
 }
 
-// loses notes that p shows id no more, or as Down, or that its first view lacks it. Since when it is lost, those may
-// have told p who hold it for a member.
+// loses notes that p shows id no more, or as Down, or that its first view lacks it. Members of p's view may have told p
+// since when it is lost.
 func (r *pairs) loses(p *world.Process, id peer.ID, now time.Duration) {
 	key := reportKey{p.ID, id}
 	if _, known := r.lost[key]; known || id == p.ID {
@@ -67,8 +67,8 @@ func (r *pairs) loses(p *world.Process, id peer.ID, now time.Duration) {
 	r.misses[p.ID] = append(r.misses[p.ID], id)
 }
 
-// goneFor reports since when q is lost for the side of p: for p itself, or for somebody who has held p for a member
-// after it had lost q, and so may have given p what was q's.
+// goneFor reports since when q is lost for the side of p: for p itself, or for one that has held p for a member after
+// it had lost q, and so may have given p what was q's.
 func (r *pairs) goneFor(p, q peer.ID) (since time.Duration, gone bool) {
 	for _, by := range r.losers[q] {
 		at, lost := r.lost[reportKey{by, q}]
@@ -93,7 +93,7 @@ func (r *pairs) apart(p, q peer.ID) bool {
 }
 
 // overslept reports whether q, which is lost for the side of p, has stood still for too long, until later than that, or
-// does so still. It cannot have been confirmed since, for all who may do that know better. Without a resolver nothing
+// does so still. It cannot have been confirmed since, for all that may do that know better. Without a resolver nothing
 // else stops one that was downed and has not heard of it, however long it hears nobody.
 func (r *pairs) overslept(p, q *world.Process) bool {
 	since, gone := r.goneFor(p.ID, q.ID)
@@ -134,8 +134,8 @@ func hasMember(p, q *world.Process) bool {
 }
 
 // loses notes that a view of p shows a member Down, or without it: it may not know of its end, which excuses it. The
-// word of one who is lost itself counts against nobody whom the side that has lost it holds for a member: when two
-// sides down each other, the one that did so first excuses nobody of its own.
+// word of a lost process counts against no member of the side that has lost it: when two sides down each other, the one
+// that did so first excuses nobody of its own.
 func (c *Checker) loses(p *world.Process, id peer.ID, lost bool) {
 	if _, known := c.gone[id]; known || lost && c.held(p, id) {
 		return
@@ -143,7 +143,7 @@ func (c *Checker) loses(p *world.Process, id peer.ID, lost bool) {
 	c.gone[id] = c.w.Now
 }
 
-// held reports whether one who runs and is not lost holds a member in its view, and not p.
+// held reports whether one that runs and is not lost holds a member in its view, and not p.
 func (c *Checker) held(p *world.Process, id peer.ID) bool {
 	for _, q := range c.w.Running() {
 		if _, lost := c.gone[q.ID]; lost || q == p || q.View == nil {
@@ -175,7 +175,7 @@ func (o *ownership) livesIn(p *world.Process) *seatIn {
 }
 
 // hostsLost is a process that is lost for somebody, does not know it, and makes a shard live: nothing but fences can
-// hold it against those who have lost it. Among its own it is alone with the shard, and its fences grow.
+// hold it against those that have lost it. Among its own it is alone with the shard, and its fences grow.
 func (c *Checker) hostsLost(p *world.Process, key world.ShardKey, o *ownership, f route.Fence) {
 	name := c.w.ShardName(key.Type, key.Shard)
 	c.NotTold++
@@ -212,7 +212,7 @@ type rival struct {
 	term uint32
 }
 
-// rival: a coordinator that is lost for somebody is the only one of those whom nobody of its side has lost.
+// rival: a coordinator that is lost for somebody is the only one of those that nobody of its side has lost.
 func (c *Checker) rival(p *world.Process, e *shard.Event) {
 	beside := func(q *world.Process, term uint32) {
 		if q != p && q.Alive && !c.leaveNotices[q.ID] && !c.leaveNotices[p.ID] && !c.pairs.apart(p.ID, q.ID) {

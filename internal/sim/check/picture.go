@@ -35,9 +35,9 @@ func (k *Core) sees(p *world.Process, v *membership.View) {
 	}
 }
 
-// hears notes when a process hears somebody again whom others still accuse, and when it gets to know that one more does
-// not hear, or hears again, somebody who was lost for others and may have confirmed what is said of it: one who lives,
-// and, when the word is its own, anyone.
+// hears notes when a process hears one again that others still accuse, and when it gets to know that one more does not
+// hear, or hears again, a process that was lost for others and may have confirmed what is said of it: a living one,
+// and, when the word is its own, any.
 func (k *Core) hears(p *world.Process, v, old *membership.View) {
 	changes := func(a membership.Accusation) {
 		x := k.c.w.ProcessOf(a.Subject)
@@ -67,8 +67,8 @@ func (k *Core) hears(p *world.Process, v, old *membership.View) {
 }
 
 // between reports whether a process may be indirectly connected as far as it knows: it accuses one that a member which
-// it hears has heard again, or whose word against it has come here on another way. Whether that one lives, or was back
-// for a moment only, others may not have said yet. It has to stop when the takeover time asks for it.
+// it hears has heard again, or one with a word against it that has come here on another way. Whether that one lives, or
+// was back for a moment only, others may not have said yet. It has to stop when the takeover time asks for it.
 func (k *Core) between(p *world.Process) bool {
 	said := p.View.Accusations
 	return slices.ContainsFunc(said, func(a membership.Accusation) bool {
@@ -86,9 +86,9 @@ func (k *Core) between(p *world.Process) bool {
 // standsStill is how long a picture stands still before nothing more is to be expected of what has happened.
 func (k *Core) standsStill() time.Duration { return k.c.w.Config.Membership.SilenceBound() }
 
-// stops is told of every process that suspends itself. It may for a while when its picture has just changed, when it
-// may be indirectly connected, when somebody has slept, for whom others wait, and when nobody asks for the lease, or
-// nobody may in time. That it goes on is for progress to say.
+// stops gets every process that suspends itself. It may for a while when its picture has just changed, when it may be
+// indirectly connected, when others wait for one that has slept, and when nobody asks for the lease, or nobody may in
+// time. That it goes on is for progress to say.
 func (k *Core) stops(p *world.Process, why string) {
 	if watched := k.on && k.set && !slices.Contains(k.naps, true); !watched {
 		return
@@ -119,17 +119,17 @@ type leaseWait struct {
 	later bool          // by one of the smaller side, which has to ask later
 	at    time.Duration // when it was made
 	stop  time.Duration // when its process has to stop if it has heard of no lease: the takeover time relies on it
-	lost  bool          // somebody who counts for the next decision is lost
+	lost  bool          // a member that counts for the next decision is lost
 	first time.Duration // since when
 }
 
 const (
 	leaseLeast = time.Second            // in any case a process waits so long for the lease
-	leaseTold  = 500 * time.Millisecond // within what time after it was asked for all of a side know who has it
+	leaseTold  = 500 * time.Millisecond // how soon after it was asked for all of a side know its owner
 	leaseDrift = 50 * time.Millisecond  // by how much clocks may differ meanwhile
 )
 
-// misses notes when who is lost for a process changed first: from then on the takeover time of others may run.
+// misses notes when the set lost for a process changed first: from then on the takeover time of others may run.
 func (k *Core) misses(p *world.Process, v, old *membership.View) {
 	x := k.waits[p.ID]
 	if !anyAccused(v) {
@@ -151,7 +151,7 @@ func (k *Core) misses(p *world.Process, v, old *membership.View) {
 	}
 }
 
-// anyAccused reports whether a process knows of somebody who is not heard, itself included.
+// anyAccused reports whether a process knows of a member that is not heard, itself included.
 func anyAccused(v *membership.View) bool { return len(v.Unreachable) > 0 || accused(v, v.Self) }
 
 // awaits notes whether a decision waits for the lease, and how long.
@@ -172,8 +172,8 @@ func (k *Core) awaits(p *world.Process, d *node.Decision) {
 	k.waits[p.ID] = x
 }
 
-// smaller reports whether a decision is one of the side with fewer who count, or with as many and without the lowest.
-// Who is indirectly connected makes no side smaller.
+// smaller reports whether a decision is one of the side with fewer that count, or with as many and without the lowest.
+// Indirectly connected members make no side smaller.
 func smaller(v *membership.View, d *node.Decision) bool {
 	if len(d.Indirect) > 0 || d.Unreachable != d.Reachable {
 		return len(d.Indirect) == 0 && d.Unreachable > d.Reachable
@@ -184,7 +184,7 @@ func smaller(v *membership.View, d *node.Decision) bool {
 	return lowest >= 0 && d.Lost.Has(v.Members[lowest].ID)
 }
 
-// unasked reports whether a process waits for the lease in vain through no fault of its side: who is to ask for it is
+// unasked reports whether a process waits for the lease in vain through no fault of its side: the one to ask for it is
 // gone, or a fault has touched it, and nobody has noticed yet. No other may ask in its place: the lease may be its own
 // by now. Or that one may not have asked yet.
 func (k *Core) unasked(p *world.Process) bool {

@@ -17,11 +17,11 @@ import (
 )
 
 // words are what a member has said of itself: of the stream from it to itself what holds, of one to another what that
-// one has been told by the registrations that came.
+// one knows by the registrations that came.
 type words struct {
 	unready map[route.TypeID]time.Duration // since when
 	coming  []word
-	drains  bool // once: who drains, or has, gives its shards away whatever the balance
+	drains  bool // once: a process that drains, or has, gives its shards away whatever the balance
 }
 
 // word is what the registration says that is message number at of its stream.
@@ -31,7 +31,7 @@ type word struct {
 	unready bool
 }
 
-// heard is told that so many messages of the stream have come.
+// heard takes note that so many messages of the stream have come.
 func (x *words) heard(now time.Duration, got int) {
 	for len(x.coming) > 0 && x.coming[0].at <= got {
 		x.set(now, x.coming[0].typ, x.coming[0].unready)
@@ -50,14 +50,15 @@ func (x *words) set(now time.Duration, t route.TypeID, unready bool) {
 	}
 }
 
-// bind reports whether they bind who knows of them, as to a region that is not ready. A word that came in the very step
-// does not yet: what comes in one step is all heard before its events, and an event may be of an earlier message.
+// bind reports whether they bind a process that knows of them, as to a region that is not ready. A word that came in
+// the very step does not yet: what comes in one step is all heard before its events, and an event may be of an earlier
+// message.
 func (x *words) bind(now time.Duration, t route.TypeID) bool {
 	since, is := x.unready[t]
 	return is && since < now
 }
 
-// said is told of a registration that a process sends as the last message of a stream.
+// said takes a registration that a process sends as the last message of a stream.
 func said(c *Checker, p *world.Process, s *sentMessages, body []byte) {
 	r := wire.NewReader(wire.KindRegister, body)
 	r.U64() // the birth of the cluster
@@ -159,9 +160,9 @@ func givesBack(c *Checker, t route.TypeID, id peer.ID) bool {
 // heirs are those of one shard.
 type heirs struct {
 	from, to peer.ID // of the last move that began
-	term     uint32  // of who began it; zero once the owner may hand over, for then any later term may hear who has it
+	term     uint32  // of its coordinator; zero once the owner may hand over: then any later term may learn the holder
 	list     []heir
-	holder   peer.ID // who has what the owner under this fence did not work off, as that owner has said last
+	holder   peer.ID // the holder of what the owner under this fence did not work off, as that owner has said last
 	gave     route.Fence
 }
 
@@ -224,15 +225,15 @@ func (x *heirs) follow(e *shard.Event) {
 	}
 }
 
-// RestLost reports whether what the owner of a shard under f did not work off need not come to p: that owner, or who
-// has it now as was said last, is lost for the side of p, or p for its side. When that began is all the same: an owner
-// that has been lost hands over as long as it has not heard of it.
+// RestLost reports whether what the owner of a shard under f did not work off need not come to p: that owner, or the
+// holder as last reported, is lost for the side of p, or p for its side. When that began is all the same: an owner that
+// has been lost hands over as long as it has not heard of it.
 func RestLost(c *Checker, p, owner peer.ID, key world.ShardKey, f route.Fence) bool {
 	x := &c.owner(key).placing.heirs
 	return c.pairs.apart(p, owner) || x.gave.Compare(f) >= 0 && c.pairs.apart(p, x.holder)
 }
 
-// Keeps is told of an owner whose shard has stopped for a move with something left: it is the owner's until it has
+// Keeps gets an owner with a shard that has stopped for a move with something left: it is the owner's until it has
 // handed it over.
 func (c *Checker) Keeps(p *world.Process, key world.ShardKey) {
 	c.owner(key).placing.heirs.put(heir{id: p.ID})

@@ -16,10 +16,10 @@ func resolverDown(m *membership.Member) bool {
 		m.Cause == membership.CauseLease)
 }
 
-// sides is the checker that no two sides survive: it remembers whom each process holds for downed by a resolver. Two
-// processes that hold each other for that are two sides that have decided to live. One of them may not have decided yet
-// about its latest loss; when the takeover time is over, it must have, and from then on they never both handle
-// messages.
+// sides is the checker that no two sides survive: it remembers which members each process holds for downed by a
+// resolver. Two processes that hold each other for that are two sides that have decided to live. One of them may not
+// have decided yet about its latest loss; when the takeover time is over, it must have, and from then on they never
+// both handle messages.
 func (c *Checker) sides(p *world.Process, v *membership.View) {
 	if self, ok := v.SelfMember(); !ok || self.Status == membership.Down || c.w.Splits() {
 		return
@@ -33,7 +33,8 @@ func (c *Checker) sides(p *world.Process, v *membership.View) {
 }
 
 // bury notes that a process holds another one for downed by a resolver: its view says so, or it has carried out that
-// decision itself. Whoever is alone then removes all whom it downs in the same step, and no view shows them Down.
+// decision itself. A process that is alone then removes all that it downs in the same step, and no view shows them
+// Down.
 func bury(c *Checker, p *world.Process, id peer.ID) {
 	if id == p.ID || c.buried[reportKey{p.ID, id}] {
 		return

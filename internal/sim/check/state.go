@@ -56,8 +56,7 @@ func (c *Checker) birth(p *world.Process, v *membership.View) {
 	}
 }
 
-// Replay: whoever holds the last view and applies the events holds the next one. Without a new view nothing about
-// members happens.
+// Replay: the last view with the events applied is the next one. Without a new view nothing about members happens.
 func (c *Checker) Replay(p *world.Process, old, next *membership.View, events []membership.Event) {
 	if old == nil {
 		old = &membership.View{}

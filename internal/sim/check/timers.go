@@ -30,8 +30,8 @@ func (t *Timers) Set(p *world.Process, d time.Duration) (number uint32) {
 // Unset forgets a timer that was not set after all, or that will not come.
 func (t *Timers) Unset(number uint32) { delete(t.due, number) }
 
-// Fired is told of the message of a timer, and returns how late it came. ok is false when there is no such timer: it
-// was cancelled, or came before.
+// Fired takes the message of a timer, and returns how late it came. ok is false when there is no such timer: it was
+// cancelled, or came before.
 func (t *Timers) Fired(p *world.Process, number uint32) (late time.Duration, ok bool) {
 	due, ok := t.due[number]
 	t.Unset(number)

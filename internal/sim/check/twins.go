@@ -1,5 +1,5 @@
 // Twins: no two clusters of nodes that keep records live side by side, none takes over from an older one too early,
-// and whoever is alone in a younger one, records or not, does not stay when the older one asks it.
+// and a process that is alone in a younger one, records or not, does not stay when the older one asks it.
 
 package check
 
@@ -60,8 +60,8 @@ func (c *Checker) twins() {
 	w.After(twinLook, c.twins)
 }
 
-// loners watches that no process stays alone in a cluster beside an older one whose members have it as a seed, and can
-// reach it (JOIN-1, AVL-3). since is for each since when that is so.
+// loners watches that no process stays alone in a cluster beside an older one with members that have it as a seed, and
+// can reach it (JOIN-1, AVL-3). since is for each since when that is so.
 func (c *Checker) loners(since map[*world.Process]time.Duration) func() {
 	w := c.w
 	limit := time.Duration(len(w.Hosts))*w.Config.Membership.WithDefaults().SeedCheckInterval + lonerSlack

@@ -29,7 +29,7 @@ func (c *Checker) Lost(id peer.ID) bool {
 	return lost
 }
 
-// Decided excuses whom a resolver downs, and asks whether it may.
+// Decided excuses members that a resolver downs, and asks whether it may.
 func (c *Checker) Decided(p *world.Process, d *node.Decision) {
 	for _, id := range d.Down {
 		c.Excuse(id)
@@ -40,20 +40,20 @@ func (c *Checker) Decided(p *world.Process, d *node.Decision) {
 	c.Core.decided(p, d)
 }
 
-// Starts is told of a new process.
+// Starts takes a new process.
 func (c *Checker) Starts(p *world.Process) { c.Core.starts(p) }
 
-// Ends is told of a process whose membership is over.
+// Ends takes a process with a membership that is over.
 func (c *Checker) Ends(p *world.Process, e *membership.Ended) { c.Core.ends(p, e) }
 
-// Touch is told of a process that a fault has met.
+// Touch takes a process that a fault has met.
 func (c *Checker) Touch(p *world.Process) { c.Core.touch(p) }
 
-// Pauses is told of a process that stands still for d.
+// Pauses takes a process that stands still for d.
 func (c *Checker) Pauses(p *world.Process, d time.Duration) { c.Core.pauses(p, d) }
 
-// Resumes is told of a process that goes on.
+// Resumes takes a process that goes on.
 func (c *Checker) Resumes(p *world.Process) { c.Core.resumes(p) }
 
-// Stops is told of a process that suspends itself, and why.
+// Stops takes a process that suspends itself, and why.
 func (c *Checker) Stops(p *world.Process, why string) { c.Core.stops(p, why) }

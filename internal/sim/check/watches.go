@@ -1,5 +1,5 @@
-// The check of watches: what is told is true, told once, and told at all (SHD-12). It knows instances from their
-// handlers, not from the machines.
+// The check of watches: what is reported is true, reported once, and reported at all (SHD-12). It knows instances from
+// their handlers, not from the machines.
 
 package check
 
@@ -46,7 +46,7 @@ type Instance struct {
 	heard   map[heardKey]bool
 }
 
-// heardKey is an instance of another entity, by what was told of it.
+// heardKey is an instance of another entity, by what was reported of it.
 type heardKey struct {
 	key      WatchKey
 	fence    route.Fence
@@ -106,7 +106,7 @@ func (i *Instance) Watches(of WatchKey) {
 // Unwatches notes that one was taken back.
 func (i *Instance) Unwatches(of WatchKey) { delete(i.watches, of) }
 
-// Told judges what an instance is told.
+// Told judges a report to an instance.
 func (i *Instance) Told(e entity.Ended) {
 	w, c := i.w, i.w.c
 	w.Told[e.Cause]++
@@ -143,7 +143,7 @@ func (w *Watches) History(key WatchKey) (s string) {
 	return s
 }
 
-// untrue says what is wrong with what is told of an entity that is watched since some moment, "" when it is true.
+// untrue says what is wrong with the report of an entity that is watched since some moment, "" when it is true.
 func (w *Watches) untrue(p *world.Process, key WatchKey, since time.Duration, e *entity.Ended) string {
 	has := func(fits func(*Instance) bool) bool {
 		return slices.ContainsFunc(w.of[key], func(o *Instance) bool { return o.fence == e.Fence && fits(o) })
@@ -206,7 +206,7 @@ type hostedKey struct {
 	fence route.Fence
 }
 
-// Untold returns a watch that is to be told: whoever it is on lives nowhere. Nil: there is none. mayLive says whether
+// Untold returns a watch that is due for a report: its entity lives nowhere. Nil: there is none. mayLive says whether
 // some node may host a type.
 func (w *Watches) Untold(mayLive func(route.TypeID) bool) (by *Instance, of WatchKey, since time.Duration) {
 	for _, key := range sorted(w.of) {

@@ -22,7 +22,7 @@ func (c *Checker) Refuses(p *world.Process, from peer.ID, e *wire.Envelope) {
 	c.tells.of(p.ID, from).refused++
 }
 
-// Told: a process is told of no more refused messages than tells of it were refused.
+// Told: a process gets reports of no more refused messages than tells of it were refused.
 func (c *Checker) Told(p *world.Process, by peer.ID, n uint64) {
 	r := c.tells.of(by, p.ID)
 	if r.told += n; r.told > r.refused {
@@ -43,7 +43,7 @@ func (c *Checker) Untold(p *world.Process, to peer.ID, n uint64) {
 }
 
 // Unreported names refused messages between two processes that run and hold each other for members, and that were not
-// told; "" when there are none.
+// reported; "" when there are none.
 func (c *Checker) Unreported() string {
 	if c.w.Config.Data.OldCredit {
 		return "" // an earlier version tells once, and hopes
@@ -65,7 +65,7 @@ func (c *Checker) members(p, q *world.Process) bool {
 	return ok && m.Status != membership.Down
 }
 
-// Refusal: an ask that met a bound of another process is told that bound.
+// Refusal: an ask that met a bound of another process learns that bound.
 func (c *Checker) Refusal(p *world.Process, typ route.TypeID, from peer.ID, why route.Reason, text []byte) {
 	switch why {
 	case route.MailboxFull, route.BudgetFull, route.QueueFull, route.Suspended:

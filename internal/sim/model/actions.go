@@ -219,7 +219,7 @@ func (a *lister) faults(i int) {
 	}
 }
 
-// goneForAll reports whether all who live have seen a removal.
+// goneForAll reports whether all that live have seen a removal.
 func (a *lister) goneForAll(x int) bool {
 	for j := range a.c.all() {
 		if n := &a.w.nodes[j]; j != x && n.alive && (!n.knows.has(x) || !n.over.has(x)) {

@@ -1,4 +1,4 @@
-// The channels, seen by who sends: control letters, frames of a data connection, and what a step has found wrong.
+// The channels, seen by the sender: control letters, frames of a data connection, and what a step has found wrong.
 
 package model
 
@@ -48,7 +48,7 @@ func (s *step) fail(format string, a ...any) {
 	}
 }
 
-// post sends a letter. What is sent to the dead is never read; members do not talk with whom they have removed.
+// post sends a letter. What is sent to the dead is never read; members do not talk with nodes that they have removed.
 func (s *step) post(from, to int, l letter) {
 	w := s.w
 	switch {

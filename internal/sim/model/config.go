@@ -4,8 +4,8 @@ package model
 
 import "strings"
 
-// Config bounds one run: who owns, who sends, which faults may come and how often. The zero value of a bound forbids
-// what it bounds.
+// Config bounds one run: owners, senders, which faults may come and how often. The zero value of a bound forbids what
+// it bounds.
 type Config struct {
 	Name   string
 	Nodes  uint8 // 3 or 4
@@ -17,7 +17,7 @@ type Config struct {
 
 	Crashes, Restarts, Moves, Aborts, Breaks, Sleeps uint8
 	Reigns                                           uint8 // reigns that begin anew under their term
-	Leaves                                           uint8 // nodes that are told to leave: what they host moves away
+	Leaves                                           uint8 // nodes that are ordered to leave: what they host moves away
 
 	Transfer bool // an owner that has not worked off everything may stop, and hands over what is left
 	State    bool // each shard has an entity with a state, the count of its messages, which moves with it

@@ -46,7 +46,7 @@ func (s coordinator) hearReport(j, from int, l letter) {
 	switch l.state {
 	case live:
 		r.state, r.home, r.fence, r.target, r.keepers, r.left = alive, uint8(from), l.fence, none, 0, 0
-	case draining: // nobody does that who keeps given-up-moves
+	case draining: // no node does that while it keeps given-up-moves
 		r.state, r.home, r.fence = inMove, uint8(from), l.fence
 	case stopping, handing:
 		r.state, r.home, r.fence = ending, uint8(from), l.fence
@@ -98,7 +98,7 @@ func (s coordinator) hearAsk(j, from int, l letter) {
 	s.serve(j, int(l.shard))
 }
 
-// disclosed reports whether a home is told.
+// disclosed reports whether a home is disclosed.
 func (s coordinator) disclosed(n *node, r *record) bool {
 	if n.knows.has(int(r.home)) {
 		return false
@@ -138,7 +138,7 @@ func (s coordinator) orderHost(j, shard int) {
 	s.post(j, int(r.home), letter{kind: hostShard, shard: uint8(shard), term: o.term, fence: r.fence, move: r.left})
 }
 
-// disclose tells a home to those who want it.
+// disclose sends a home to nodes that want it.
 func (s coordinator) disclose(j, shard int) {
 	n := &s.w.nodes[j]
 	r := &n.office.of[shard]
@@ -154,7 +154,8 @@ func (s coordinator) disclose(j, shard int) {
 	}
 }
 
-// nextHome returns who gets a shard: the target of its move, or who holds what is left of it, or the coordinator.
+// nextHome returns the node that gets a shard: the target of its move, or the holder of what is left of it, or the
+// coordinator.
 func (s coordinator) nextHome(j int, r *record) uint8 {
 	n := &s.w.nodes[j]
 	if r.target != none && !n.knows.has(int(r.target)) {
@@ -169,7 +170,7 @@ func (s coordinator) nextHome(j int, r *record) uint8 {
 	return to
 }
 
-// move begins a move. The home is told to nobody any more; who was told of it parks and marks.
+// move begins a move. The home is disclosed to nobody any more; nodes that know it park and mark.
 func (s coordinator) move(j, shard, target int) {
 	n := &s.w.nodes[j]
 	o := &n.office
@@ -224,7 +225,7 @@ func (s coordinator) hearAborted(j int, l letter) {
 	}
 }
 
-// hearStopped is an owner's word that it has stopped, and who has what is left.
+// hearStopped is an owner's word that it has stopped, and which node has what is left.
 func (s coordinator) hearStopped(j, from int, l letter) {
 	r := &s.w.nodes[j].office.of[l.shard]
 	if r.state == free || int(r.home) != from || r.fence != l.fence {
@@ -242,7 +243,7 @@ func (s coordinator) hearStopped(j, from int, l letter) {
 	s.serve(j, int(l.shard))
 }
 
-// hearStarted is a new owner's confirmation: only now is the home told.
+// hearStarted is a new owner's confirmation: only now is the home disclosed.
 func (s coordinator) hearStarted(j, from int, l letter) {
 	o := &s.w.nodes[j].office
 	r := &o.of[l.shard]
@@ -259,7 +260,7 @@ func (s coordinator) hearStarted(j, from int, l letter) {
 	s.serve(j, int(l.shard))
 }
 
-// lost frees the shards of a member whose takeover time is over.
+// lost frees the shards of a member after its takeover time.
 func (s coordinator) lost(j, x int) {
 	o := &s.w.nodes[j].office
 	for shard := range s.c.Shards {

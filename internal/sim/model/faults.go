@@ -42,7 +42,7 @@ func (s member) crash(x int) {
 }
 
 // excuseGiven says of what a dead node had handed over last that it may be lost when another one is dead too, or was,
-// or a reign began anew: the coordinator that knew, or was to be told, who has it.
+// or a reign began anew: the coordinator that knew, or was to learn, the holder.
 func (s member) excuseGiven(x int) {
 	dead := s.w.reigns < s.c.Reigns || s.w.crashes+1 < s.c.Crashes
 	for i := range s.c.all() {
@@ -156,7 +156,7 @@ func (s member) learn(j, x int) {
 		if (p.slot.state == remote || p.slot.state == moving) && int(p.slot.home) == x {
 			s.forget(j, shard)
 		}
-		if s.c.keeps(removalMarks) { // who was removed sends nothing any more
+		if s.c.keeps(removalMarks) { // a removed node sends nothing any more
 			p.host.got = p.host.got.and(x)
 		}
 		if int(p.host.gaveTo) == x {
@@ -273,7 +273,7 @@ func (s member) remove(x int) {
 	}
 }
 
-// doubt asks who can confirm what a node owns: its coordinator, and a coordinator all others.
+// doubt asks the nodes that can confirm what a node owns: its coordinator, and a coordinator all others.
 func (s member) doubt(i int) {
 	n := &s.w.nodes[i]
 	n.nonce++
@@ -297,7 +297,7 @@ func (s member) hearDoubt(j, from int, l letter) {
 				a.who = a.who.and(shard)
 			}
 		}
-		a.state = 1 // it says whose shards they are
+		a.state = 1 // it says which node's shards they are
 	}
 	s.post(j, from, a)
 	for shard := range int(s.c.Shards) {

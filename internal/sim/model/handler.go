@@ -1,4 +1,4 @@
-// Handlers: messages taken from mailboxes, what handlers ask, and who gets the answers.
+// Handlers: messages taken from mailboxes, what handlers ask, and the way of the answers.
 
 package model
 
@@ -93,11 +93,11 @@ func (s handler) finish(i, shard int) {
 	}
 }
 
-// reply sends an answer to who asked.
+// reply sends an answer to the asker.
 func (s handler) reply(i int, m msg) {
 	w := s.w
 	if w.silent[m.from()]>>m.seq()&1 == 1 {
-		return // nobody knows any more who asked
+		return // nobody knows the asker any more
 	}
 	to := m.from()
 	if to == entity {

@@ -39,7 +39,7 @@ func (s owner) start(i, shard int, fence, rest uint8) {
 }
 
 // takeUp demands that a new instance begins with the state that the last one ended with, or without any, where that
-// may be lost. Only a second fault can bring back an older one: nobody is left who knew of the last instance.
+// may be lost. Only a second fault can bring back an older one: no node is left that knew of the last instance.
 func (s owner) takeUp(i, shard int, left *list) {
 	if !s.c.State {
 		return
@@ -67,7 +67,7 @@ func (s owner) faults() uint8 {
 	return c.Crashes + c.Sleeps + c.Reigns - w.crashes - w.sleeps - w.reigns
 }
 
-// mayBeLost reports whether a fault has hit the state of a shard, or one who is removed has it and does not know.
+// mayBeLost reports whether a fault has hit the state of a shard, or a removed node has it and does not know.
 func (s owner) mayBeLost(shard int) bool {
 	for i := range s.c.all() {
 		if h := &s.w.nodes[i].places[shard].host; s.w.removed.has(i) {
@@ -117,7 +117,7 @@ func (s owner) marked(h *host, f frame) {
 	}
 }
 
-// hearOrder is the order to move a shard away, with the list of those who mark.
+// hearOrder is the order to move a shard away, with the list of the nodes that mark.
 func (s owner) hearOrder(i int, l letter) {
 	p := &s.w.nodes[i].places[l.shard]
 	h := &p.host
@@ -175,7 +175,7 @@ func (s owner) ended(i, shard int) {
 	s.end(i, shard, nobodyHas, 0)
 }
 
-// end is an owner that has stopped, and says who has what is left.
+// end is an owner that has stopped, and names the holder of what is left.
 func (s owner) end(i, shard int, has, holder uint8) {
 	n := &s.w.nodes[i]
 	h := &n.places[shard].host
@@ -191,13 +191,13 @@ func (s owner) end(i, shard int, has, holder uint8) {
 	s.forget(i, shard)
 }
 
-// Who has what is left of a shard that stopped.
+// The holder of what is left of a shard that stopped.
 const (
 	nobodyHas uint8 = iota
 	ownerHas        // it could not hand over
 	newOwnerHas
 	bothHave
-	gaveAway // in a report: who has it is another node
+	gaveAway // in a report: another node has it
 )
 
 // handOver hands over what is left when the entities have stopped, at the deadline or before, or keeps it when there is
@@ -262,8 +262,8 @@ func (s owner) hearTransferred(i, from int, l letter) {
 	s.end(i, int(l.shard), has, uint8(from))
 }
 
-// reportTo tells a new coordinator of each shard what becomes of it. Who promises a higher term gives up the moves that
-// have not reached the stop call.
+// reportTo tells a new coordinator of each shard what becomes of it. A node that promises a higher term gives up the
+// moves that have not reached the stop call.
 func (s owner) reportTo(i, to int, term uint8) {
 	n := &s.w.nodes[i]
 	for shard := range int(s.c.Shards) {

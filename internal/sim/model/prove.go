@@ -13,7 +13,7 @@ type Options struct {
 	Needs   []Config // each of which must find something
 	States  int      // of one run, at most
 	Workers int      // runs at a time
-	// Progress is told of a run that goes on, and of each that has ended, in one goroutine at a time; nil: nobody.
+	// Progress gets a run that goes on, and each that has ended, in one goroutine at a time; nil: not called.
 	Progress func(p Progress)
 }
 

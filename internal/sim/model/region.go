@@ -5,8 +5,8 @@ package model
 // region is what the regions of all nodes do in a step.
 type region struct{ *step }
 
-// enter puts a message into the mailbox of a host. A full mailbox refuses; who sent it is told, and that is no loss but
-// for what had to wait: it was accepted while a move was on.
+// enter puts a message into the mailbox of a host. A full mailbox refuses; the sender is notified, and that is no loss
+// but for what had to wait: it was accepted while a move was on.
 func (s region) enter(i, shard int, m msg) {
 	h := &s.w.nodes[i].places[shard].host
 	if s.w.removed.has(i) {

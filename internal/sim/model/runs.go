@@ -112,8 +112,8 @@ func deep() []Config {
 	return all
 }
 
-// leaving returns runs in which a node is told to leave, at any step: the owner, the coordinator, who is to be the next
-// owner, or who has nothing.
+// leaving returns runs in which a node has to leave, at any step: the owner, the coordinator, the next owner, or one
+// that has nothing.
 func leaving() []Config {
 	list := []edit{
 		{"leave/calm", func(c *Config) { c.Messages = 2 }},

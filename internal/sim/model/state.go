@@ -30,7 +30,7 @@ func (c *Config) all() int { return int(c.Nodes) }
 // everybody returns all nodes.
 func (c *Config) everybody() set { return 1<<c.Nodes - 1 }
 
-// msg is a message: who sent it, its number there, and whether it has waited for its home.
+// msg is a message: its sender, its number there, and whether it has waited for its home.
 type msg uint8
 
 const (
@@ -122,7 +122,7 @@ func (l *list) all() []msg { return l.at[:l.n] }
 // letter is a control message. The courier gives them over once and in order while both ends live.
 type letter struct {
 	kind, shard, term  uint8
-	at                 uint8 // a node: the home, the target, who has what is left
+	at                 uint8 // a node: the home, the target, the holder of what is left
 	fence, move, state uint8
 	who                set
 	left               list // what was not worked off
@@ -230,16 +230,16 @@ type host struct {
 	move         uint8 // by which it drains
 	need, got    set   // markers
 	target       uint8
-	earlyMove    uint8 // a move that it has not heard of, and who marked it
+	earlyMove    uint8 // a move that it has not heard of, and the nodes that marked it
 	early        set
 	busy         bool // a handler waits for the answer to what it asked
-	asker        msg  // whose ask that handler works on
+	asker        msg  // the ask that its handler works on
 	box          list
 	hold         list // what came for the next instance
 	holdFence    uint8
 	keep         list // what this one could not hand over
 	keepFence    uint8
-	gave         uint8 // the fence of what it handed over last, and to whom
+	gave         uint8 // the fence of what it handed over last, and the receiver
 	gaveTo       uint8
 }
 
@@ -268,7 +268,7 @@ type record struct {
 	left                     uint8 // the fence of what is left of the shard
 	aborting                 bool
 	told, wants              set
-	keepers                  set // who said that it has what is left of the shard
+	keepers                  set // nodes that said to have what is left of the shard
 }
 
 // Phases of a reign.
@@ -281,7 +281,7 @@ const (
 // office is the coordinator of a node.
 type office struct {
 	phase, term, epoch, moves uint8
-	reported, drains          set // who has reported, and who leaves
+	reported, drains          set // nodes that have reported, and that leave
 	of                        [maxShards]record
 }
 
@@ -293,9 +293,9 @@ type node struct {
 	leaves  bool  // it gives back what it hosts
 	gated   bool  // it has slept, and calls no handler before others confirm what it owns
 	nonce   uint8 // of its question
-	doubts  set   // whose answer it waits for
-	knows   set   // who is removed in its view
-	over    set   // whose takeover time is over as well
+	doubts  set   // nodes with an answer that it waits for
+	knows   set   // nodes removed in its view
+	over    set   // of these, with a takeover time that is over
 	promise uint8
 	sent    uint8
 	places  [maxShards]place
@@ -310,13 +310,13 @@ type world struct {
 	work     [maxNodes]frames
 	asker    [maxShards]uint8          // the node of the entity that asked
 	handled  [senders]uint8            // bits of messages
-	lossy    [senders]uint8            // may be lost: a fault hit them, or their sender was told
+	lossy    [senders]uint8            // may be lost: a fault hit them, or their sender was notified
 	answered [senders]uint8            // asks that ended with an answer or a typed error
-	silent   [senders]uint8            // asks whose asker is forgotten
+	silent   [senders]uint8            // asks with a forgotten asker
 	last     [senders][maxShards]uint8 // number of the last message handled, plus one
 	fence    [maxShards]uint8          // the highest so far
 	had      [maxShards]count          // the state of the last instance that there was
-	unsure   set                       // shards whose state may be lost: a fault hit it
+	unsure   set                       // shards with a state that may be lost: a fault hit it
 	removed  set                       // nodes that live and were removed
 	faults   bool                      // something crashed, broke or slept
 	nextUp   uint8
@@ -324,7 +324,7 @@ type world struct {
 	crashes, restarts, moves, aborts, breaks, sleeps, reigns uint8
 
 	leaver struct {
-		told  uint8 // how many may yet be told to leave
+		told  uint8 // how many may yet be ordered to leave
 		tries uint8 // see leaverTries
 	}
 }

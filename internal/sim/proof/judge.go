@@ -1,4 +1,4 @@
-// What becomes of one state of the links: who survives, whether that is allowed, whether somebody had to.
+// What becomes of one state of the links: which nodes survive, whether that is allowed, whether somebody had to.
 
 package proof
 
@@ -60,8 +60,8 @@ func (p *prover) sentence(heard uint32, groups []uint32, acts []act, row *Row, f
 	}
 }
 
-// outcome returns who lives: not suspended by its own decision, and downed by nobody from whom it hears. An asker that
-// does not win downs its own side.
+// outcome returns the nodes that live: not suspended by their own decision, and downed by none that they hear. An asker
+// that does not win downs its own side.
 func (p *prover) outcome(groups []uint32, acts []act, winner int) (alive uint32) {
 	var dead uint32
 	for i, a := range acts {
@@ -80,7 +80,7 @@ func (p *prover) outcome(groups []uint32, acts []act, winner int) (alive uint32)
 	return (uint32(1)<<p.n - 1) &^ dead
 }
 
-// together reports whether all who live are one group: a path leads from each to each, through such as live.
+// together reports whether all that live are one group: a path leads from each to each, through living ones.
 func (p *prover) together(alive, heard uint32) bool {
 	for i := range p.n {
 		if alive>>i&1 == 1 {
@@ -144,7 +144,7 @@ func (p *prover) mustLive(group uint32) bool {
 		}
 		return hasOldest && (votes > 1 || total-votes < 2) || !hasOldest && votes == total-1 && votes > 1
 	case sbr.LeaseMajority:
-		return true // whoever gets the lease
+		return true // whichever gets the lease
 	}
 	return false
 }

@@ -32,7 +32,7 @@ type leaver struct {
 	aware bool // it has confirmed that it exits
 }
 
-// parting is who leaves, and which nodes are in groups that know the later stage.
+// parting is which nodes leave, and which nodes are in groups that know the later stage.
 type parting struct {
 	node           int // -1: nobody
 	earlier, later stage
@@ -77,7 +77,7 @@ func (p *parting) leaves(v *membership.View, s stage) {
 	v.Leader = v.RoleLeader("")
 }
 
-// stay returns those of a set who do not leave: a leaver has given back what it hosts.
+// stay returns those of a set that do not leave: a leaver has given back what it hosts.
 func (p *parting) stay(set uint32) uint32 {
 	if p.node < 0 {
 		return set

@@ -68,8 +68,8 @@ type prover struct {
 	parting
 }
 
-// viewKey is all that a view holds: who is in contact with whom in the group of self. Everybody outside is accused by
-// everybody inside.
+// viewKey is all that a view holds: which pairs in the group of self are in contact. Everybody inside accuses everybody
+// outside.
 type viewKey struct {
 	self  int
 	group uint32 // nodes
@@ -115,8 +115,8 @@ func (p *prover) mutual(state uint32) (heard uint32) {
 	return heard
 }
 
-// group returns who is connected to self by pairs that hear each other: state spreads along these and no others, for
-// gossip is refused from whom one accuses.
+// group returns the nodes connected to self by pairs that hear each other: state spreads along these and no others, for
+// a node refuses gossip from one that it accuses.
 func (p *prover) group(self int, heard uint32) uint32 {
 	in := uint32(1) << self
 	for {
@@ -165,7 +165,7 @@ func (p *prover) act(self int, group, heard uint32) act {
 	return a
 }
 
-// accuses returns whom a node accuses: everybody with whom it does not hear each other.
+// accuses returns the nodes that a node accuses: all with which it does not hear each other.
 func (p *prover) accuses(o int, heard uint32) (whom uint32) {
 	for x := range p.n {
 		if x != o && heard&p.pair[o][x] == 0 {
@@ -206,9 +206,9 @@ func (p *prover) decide(self int, group uint32, earlier, rows []uint32) act {
 	}
 	_ = m.Do(now, sbr.SeenCommand{IDs: seen})
 	var e sbr.Effects
-	looks, stopped := 256, false // it looks a few times who is late before it decides, and may have to stop meanwhile
+	looks, stopped := 256, false // it looks a few times for late ones before it decides, and may have to stop meanwhile
 	if p.cfg.Strategy == sbr.LeaseMajority {
-		looks = 64 // until the others say who has it
+		looks = 64 // until the others name its owner
 	}
 	for range looks {
 		m.Drain(&e)
@@ -233,7 +233,7 @@ func (p *prover) decide(self int, group uint32, earlier, rows []uint32) act {
 	return act{suspends: stopped || e.Suspend != nil && e.Suspend.On, downs: p.downs(&e)}
 }
 
-// answer returns whom the resolver downs when its question about the lease is answered so.
+// answer returns the nodes that the resolver downs when its question about the lease is answered so.
 func (p *prover) answer(m *sbr.Machine, now time.Duration, op uint64, ok bool) uint32 {
 	_ = m.Do(now, sbr.LeaseResult{Op: op, OK: ok})
 	var e sbr.Effects

@@ -52,7 +52,7 @@ func (r *scaleRun) build() error {
 	return r.awaitQuiet()
 }
 
-// room returns how many nodes are built, so that those who join later still find a place in the largest cluster.
+// room returns how many nodes are built, so that later joiners still find a place in the largest cluster.
 func (r *scaleRun) room() int {
 	n := MaxNodes
 	for _, p := range r.parts() {

@@ -1,5 +1,5 @@
-// The parts "crash" and "kill": a host falls silent, or a process dies on a host that lives; who notices when, and when
-// everybody knows.
+// The parts "crash" and "kill": a host falls silent, or a process dies on a host that lives; which node notices when,
+// and when everybody knows.
 
 package scale
 
@@ -31,7 +31,7 @@ func (r *scaleRun) crashes() error {
 	return nil
 }
 
-// kills is the same for processes whose hosts live on and refuse connections.
+// kills is the same for processes on hosts that live on and refuse connections.
 func (r *scaleRun) kills() error {
 	_, all, _, err := r.deaths("kill", r.c.kill)
 	if err != nil {

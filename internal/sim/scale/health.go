@@ -35,7 +35,8 @@ type FrozenResult struct {
 	Detected int     `json:"detected"` // frozen members that became unreachable, which is right
 }
 
-// episodes follows who holds whom unreachable; began hears of each member that becomes unreachable to the first.
+// episodes follows which member holds which unreachable; began hears of each member that becomes unreachable to the
+// first.
 type episodes struct {
 	holders map[peer.ID]int // how many nodes hold it unreachable
 	began   func(id peer.ID)
@@ -124,7 +125,7 @@ type freezing struct {
 // freezings are the laws: time to recover and others each time, or the same ones with half a second in between.
 var freezings = []freezing{{rests: 16 * time.Second}, {rests: 500 * time.Millisecond, same: true}}
 
-// pick returns who stands still in this round, given who did in the last.
+// pick returns the nodes that stand still in this round, given those of the last.
 func (f freezing) pick(rng *rand.Rand, nodes, round int, last []int) []int {
 	if f.same && round > 0 {
 		return last

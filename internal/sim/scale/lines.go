@@ -47,8 +47,8 @@ type way uint8
 
 const (
 	wayThere  way = iota // on the sender's connection to that incarnation
-	wayBack              // an answer on the connection of the one who asked
-	wayDoor              // on the sender's connection to whoever is at the address
+	wayBack              // an answer on the connection of the asker
+	wayDoor              // on the sender's connection to any process at the address
 	wayAnswer            // an answer on that one
 )
 

@@ -22,7 +22,7 @@ type Config struct {
 	Build   bool     // make the cluster at once instead of by joining; above 3,000 nodes it is unless "join" is asked for
 	Crashes int      // how many the parts "crash" and "kill" measure each; zero: 100, above 300 nodes 50, above 3,000 one
 	Paths   int      // partitions of three instances that are defined before anything is measured
-	// Progress, when it is set, is told in words how far the run is.
+	// Progress, when it is set, gets in words how far the run is.
 	Progress func(string)
 }
 

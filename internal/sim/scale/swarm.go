@@ -62,7 +62,7 @@ type swarmNode struct {
 type letter struct {
 	from, to int32
 	sender   uint64 // incarnation of the sender
-	inc      uint64 // the incarnation meant; zero: whoever is there
+	inc      uint64 // the incarnation meant; zero: any that is there
 	kind     wire.Kind
 	body     body
 }
@@ -128,7 +128,7 @@ func (c *swarm) crash(i int) {
 	s.held = nil
 }
 
-// kill ends a process on a host that lives on: all connections to it are reset, and whoever dials again at once is
+// kill ends a process on a host that lives on: all connections to it are reset, and a peer that dials again at once is
 // refused. That is a packet each way and one more.
 func (c *swarm) kill(i int) {
 	id := c.nodes[i].id

@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// truth is the contact points of all who live.
+// truth is the contact points of all living processes.
 func (w *world) truth() (list []peer.Addr) {
 	for _, h := range w.hosts {
 		if p := h.process; p != nil && !p.dead {
@@ -21,7 +21,7 @@ func (w *world) truth() (list []peer.Addr) {
 	return list
 }
 
-// lookUp answers a look-up: the truth once that is told, else what this host is told for a while.
+// lookUp answers a look-up: the truth once discovery gives it, else what this host gets for a while.
 func (p *process) lookUp() {
 	w, h, r := p.world, p.host, p.world.rng
 	list, failed := w.truth(), ""
@@ -52,7 +52,7 @@ func (w *world) neighbours(h *host) (list []peer.Addr) {
 	return list
 }
 
-// draw returns what a host is told: a part, one side of a split, what was there once, the truth, or nobody.
+// draw returns what discovery gives a host: a part, one side of a split, what was there once, the truth, or nobody.
 func (w *world) draw(truth []peer.Addr) []peer.Addr {
 	r := w.rng
 	keep := func(list []peer.Addr, one int) (some []peer.Addr) {
@@ -68,7 +68,7 @@ func (w *world) draw(truth []peer.Addr) []peer.Addr {
 	case 0:
 		list = keep(truth, 3)
 	case 1:
-		half := r.IntN(2) // the same two sides for all who are told so
+		half := r.IntN(2) // the same two sides for all that get one
 		for i, a := range truth {
 			if i%2 == half || i == 0 {
 				list = append(list, a)
@@ -87,8 +87,8 @@ func (w *world) draw(truth []peer.Addr) []peer.Addr {
 	return list
 }
 
-// join has the membership of a process do what its machine says. Who was told to form a cluster does so a little later,
-// unless its record says that the one that it was in may live.
+// join makes the membership of a process do what its machine says. A process ordered to form a cluster does so a little
+// later, unless its record says that the one that it was in may live.
 func (p *process) join(j formation.Join) {
 	w := p.world
 	if j.Form {
@@ -158,7 +158,7 @@ func (p *process) form(j formation.Join) {
 	w.admit(c, p)
 }
 
-// What two lists of those who have promised themselves have in common.
+// What two lists of promised processes have in common.
 const (
 	forgot = "a process that promised itself has a successor that knows nothing of it"
 	twice  = "a process has promised itself to both"
@@ -182,7 +182,7 @@ func voted(a, b []peer.ID) string {
 	return apart
 }
 
-// run runs the start until discovery has told the truth for long.
+// run runs the start until discovery has given the truth for long.
 func (w *world) run() {
 	end := w.calmAt + calmFor
 	for len(w.queue.list) > 0 && w.queue.list[0].at <= end {

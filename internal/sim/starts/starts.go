@@ -19,11 +19,11 @@ type Result struct {
 	Starts     int     `json:"starts"`
 	Nodes      int     `json:"nodes"`
 	Clusters   int     `json:"clusters"`     // that formed, one after the other where all nodes were restarted
-	Violations int     `json:"violations"`   // of which a seed is told
+	Violations int     `json:"violations"`   // of which a seed is reported
 	Two        int     `json:"two_clusters"` // at one time, which the rules forbid; among the violations
 	NotOne     int     `json:"not_one"`      // no cluster, or more than one, when discovery was true; likewise
 	WrongName  int     `json:"wrong_name"`   // joins of a cluster of another name; likewise
-	Forgotten  int     `json:"forgotten"`    // second clusters by the promise of a process whose predecessor promised too
+	Forgotten  int     `json:"forgotten"`    // second clusters by a process that promised after its predecessor did
 	Unsafe     int     `json:"unsafe"`       // second clusters where fewer than a majority were required
 	Restarts   int     `json:"restarts"`
 	FormP50    float64 `json:"form_p50_s"` // from the last start, or from when discovery tells the truth, until all joined

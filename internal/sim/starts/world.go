@@ -15,7 +15,7 @@ import (
 
 const (
 	name       = "market"
-	calmFor    = 4 * time.Minute  // after the truth is told
+	calmFor    = 4 * time.Minute  // after discovery gives the truth
 	patience   = 90 * time.Second // after which a process that is in no cluster is restarted
 	probeLimit = 3 * time.Second
 	rejoinEach = time.Second
@@ -70,7 +70,7 @@ type world struct {
 	lossy  int // one of so many probes is lost
 	weak   bool
 	keeps  bool          // nodes keep records of their clusters
-	window int           // of so many neighbours each host is told for long; 0: nobody is
+	window int           // discovery gives each host so many neighbours for long; 0: all
 	slow   time.Duration // the longest way of a message
 	moves  bool          // addresses change with restarts
 	last   int
@@ -204,7 +204,7 @@ func (w *world) restart(h *host) {
 	w.start(h)
 }
 
-// tell has all members name those who may be joined.
+// tell makes all members name those that may be joined.
 func (c *cluster) tell() {
 	var seeds []peer.Addr
 	for _, p := range c.members {

@@ -26,14 +26,14 @@ const (
 	markSoon     = 2 * time.Second  // markers are at the owner by then where nothing but a backlog is in their way
 )
 
-// askMove has a process ask for a move; what it is told comes of it is nobody's concern.
+// askMove makes a process ask for a move; the answer is nobody's concern.
 func askMove(p *world.Process, c shard.MoveCommand, nonce uint64) {
 	if !p.Paused() && !p.Stuck() {
 		_ = p.Command(shard.AskMoveCommand{Type: c.Type, Shard: c.Shard, To: c.To, Nonce: nonce})
 	}
 }
 
-// moveOne has whoever coordinates a type move one of its shards.
+// moveOne makes the coordinator of a type move one of its shards.
 func moveOne(s *storm, rng *rand.Rand, t *world.EntityType) {
 	up := s.up()
 	if len(up) == 0 {
@@ -65,9 +65,9 @@ type backlogs struct {
 	rng  *rand.Rand
 	deep int // messages of one sender, at most
 	most int // bytes of one, at most
-	slow int // backlogs whose handlers take their time
+	slow int // backlogs of slow handlers
 
-	moved int // shards behind whose move there was one, when all was well
+	moved int // shards with one behind their move, when all was well
 }
 
 // drawBacklogs draws them. In most of these seeds little may be on the way, so that most of a backlog waits in links,
@@ -144,7 +144,7 @@ func (x *backlogs) pick(t *world.EntityType) *backlog {
 	return m
 }
 
-// shardOf returns the shard of an id of a type whose function, if it has one, always gives one.
+// shardOf returns the shard of an id of a type with a function, if any, that always gives one.
 func shardOf(t *world.EntityType, id string) route.ShardID {
 	n, _ := t.ShardOf(id)
 	return n
@@ -220,7 +220,7 @@ func (x *backlogs) take(p *world.Process, c *entity.Context, payload []byte) {
 const inlineCall = 10 * time.Millisecond
 
 // longestStick is for how long a fault stops a control loop, at most: longer than a calm may take to come right, and
-// nobody whose loop stands still says that it has sent its last message to an owner.
+// no process with a stopped loop says that it has sent its last message to an owner.
 const longestStick = 12 * time.Second
 
 // moveBesideBacklogs moves a shard of each mode when all is well but that it has a backlog.

@@ -60,7 +60,7 @@ func (s *storm) calm() {
 	s.demandFates()
 }
 
-// healCore heals a majority of the nodes that are up, among themselves alone; an operator who sees only them downs all
+// healCore heals a majority of the nodes that are up, among themselves alone; an operator that sees only them downs all
 // others. Whatever is still wrong outside, the core must agree on itself within coreBound.
 func (s *storm) healCore() {
 	w := s.w
@@ -89,7 +89,7 @@ func (s *storm) healCore() {
 		}
 	}
 	began := w.Now
-	lacks := func() string { // who ends of itself, as one that has heard nobody for too long does, has no say any more
+	lacks := func() string { // a process that ends of itself, having heard nobody for too long, has no say any more
 		core = slices.DeleteFunc(core, func(p *world.Process) bool { return !p.Alive })
 		return world.WhyNotConverged(w, core)
 	}
@@ -111,9 +111,10 @@ func (s *storm) leaving() bool {
 	return false
 }
 
-// endDoomed kills processes that were downed while they stood still and have found nobody who could tell them: all who
-// knew may be gone by now. And those whom such a one has admitted: one who knows nobody else, and any who still hold it
-// for a member, with whom a mistake of the operator made two clusters. Nothing but an operator ends one of these.
+// endDoomed kills processes that were downed while they stood still and have found nobody that could tell them: all
+// that knew may be gone by now. And those that such a one has admitted: one that knows nobody else, and any that still
+// hold it for a member, with which a mistake of the operator made two clusters. Nothing but an operator ends one of
+// these.
 func (s *storm) endDoomed() {
 	untold := outcasts(s.check, s.w.Running())
 	for _, p := range s.w.Running() {
@@ -137,7 +138,7 @@ func (s *storm) endUntold(p *world.Process) {
 	}
 }
 
-// stranded reports whether a process is alone, with members that all are gone, while others run who do not list it.
+// stranded reports whether a process is alone, with members that all are gone, while others run that do not list it.
 func (s *storm) stranded(p *world.Process) bool {
 	for _, q := range s.w.Running() {
 		if q != p && !strangers(p, q) {
@@ -147,7 +148,7 @@ func (s *storm) stranded(p *world.Process) bool {
 	return p.View != nil && len(p.View.Members) > 1
 }
 
-// bury is the operator who looks every two seconds and downs the members whose process does not belong, until all is
+// bury is the operator who looks every two seconds and downs members with a process that does not belong, until all is
 // right, or somebody else takes over.
 func (s *storm) bury(belongs func(q *world.Process) bool, right func() bool) {
 	s.shift++

@@ -22,14 +22,14 @@ import (
 // What a storm can be run without, so that seeds are what they were before it was drawn: see StormConfig.Without.
 const (
 	OffTrials      = "trials"      // aimed faults at a cluster that is well
-	OffRoles       = "roles"       // a type whose role differs between nodes
+	OffRoles       = "roles"       // a type with a role that differs between nodes
 	OffMinimum     = "minimum"     // a minimum of members
 	OffMistakes    = "mistakes"    // an operator downs members that live
 	OffSupervisors = "supervisors" // a first seed that is started again comes first in its own list
 	OffNaps        = "naps"        // sleeps and cuts that outlast tombstones
 	OffBounds      = "bounds"      // few asks, little that is kept or waits for workers, and these slow
 	OffLarge       = "large"       // messages that fit no frame
-	OffLateHomes   = "late-homes"  // homes that are told again when their members were removed
+	OffLateHomes   = "late-homes"  // homes that are disclosed again when their members were removed
 	OffTimers      = "timers"      // named timers, set anew and cancelled
 	OffLimits      = "limits"      // asks that nobody waits for long, and headers
 	OffWaits       = "waits"       // senders that wait for room at slow entities
@@ -39,7 +39,7 @@ const (
 	OffBalance     = "balance"     // how often balance is looked at, how many shards move at once and wait for markers
 	OffDrains      = "drains"      // members that drain and stay
 	OffStrategies  = "strategies"  // strategies of types, also some that are broken
-	OffStates      = "states"      // entities whose state moves with them
+	OffStates      = "states"      // entities with a state that moves with them
 	OffMany        = "many-shards" // a type of thousands of shards, of which few are used
 	OffReadiness   = "readiness"   // regions that declare that they take no shards, and that they do again
 	OffHolds       = "holds"       // pauses of the balance, for the whole cluster
@@ -72,8 +72,8 @@ type demanding interface{ demand() }
 // draws are the choices of a seed beyond its mix.
 type draws struct {
 	without            []string
-	oops               *rand.Rand // when and about whom an operator makes mistakes
-	mixed              string     // the type whose role differs
+	oops               *rand.Rand // when and about which member an operator makes mistakes
+	mixed              string     // the type with the role that differs
 	mistakes           bool
 	first              bool // a first seed that is started again comes first in its own list
 	naps               bool
@@ -89,7 +89,7 @@ type draws struct {
 	holds              *rand.Rand    // when the balance is paused; nil: never
 	balances           bool          // balance is looked at, as every node does by default
 	moves              *rand.Rand    // which shards are moved, and where to; nil: none
-	partings, flapping *rand.Rand    // who leaves at the end, who pauses beside; when a minority stands still; nil: none
+	partings, flapping *rand.Rand    // which leave at the end, which pause beside; when a minority stands still; nil: none
 	brief              *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
 	truce              time.Duration // until then no fault begins
 
@@ -214,8 +214,8 @@ func drawBalance(cfg *shard.Config, rng *rand.Rand) {
 }
 
 // drawRoles lets the role of one type differ: between hosts, or between the processes before and after a deploy that
-// has a new one. Who is refused by others that registered the type before may not use it; what nobody ever may have is
-// two owners.
+// has a new one. A process that others refuse, for they registered the type before, may not use it; what nobody ever
+// may have is two owners.
 func (s *storm) drawRoles() {
 	rng, ok := s.draw(OffRoles, 8)
 	if !ok {
@@ -249,14 +249,14 @@ func (s *storm) drawRoles() {
 	}
 }
 
-// crashes is what a storm draws of the restart policy; nil in storms whose types make an entity anew at once.
+// crashes is what a storm draws of the restart policy; nil in storms of types that make an entity anew at once.
 type crashes struct {
 	rng   *rand.Rand
 	oneIn int // messages: so many lead to a panic
 }
 
-// drawCrashes draws a policy for each type: who panics is dropped with what waits for it, rests, or is given up for a
-// while. Windows are short, so that whoever was given up is back before a storm demands answers.
+// drawCrashes draws a policy for each type: an entity that panics is dropped with what waits for it, rests, or is given
+// up for a while. Windows are short, so that one given up is back before a storm demands answers.
 func drawCrashes(s *storm) {
 	rng, ok := s.draw(OffCrashes, 2)
 	if !ok {
@@ -288,8 +288,8 @@ func (x *crashes) panics(s *storm) {
 	}
 }
 
-// tumbles reports whether a handler panics by its dice. When all is to come right none does whose entity rests then: a
-// rest after each hundred messages makes a backlog outlast the calm (storm 1127700345).
+// tumbles reports whether a handler panics by its dice. When all is to come right none does that would make its entity
+// rest: a rest after each hundred messages makes a backlog outlast the calm (storm 1127700345).
 func (x *crashes) tumbles(s *storm) bool { return s.load.IntN(4) == 0 && (x == nil || !s.quiet()) }
 
 // planMore plans what the draws add to the faults.
@@ -329,9 +329,9 @@ func between(rng *rand.Rand, lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(rng.Int64N(int64(hi-lo)+1))
 }
 
-// mistake lets an operator down a member that lives, runs and hears all others, and plans the next time. It is told at
-// once, and no fault begins before it must have heard of it: what comes of an order about a member behind a cut nobody
-// has promised.
+// mistake lets an operator down a member that lives, runs and hears all others, and plans the next time. The member
+// gets the order at once, and no fault begins before it must have heard of it: what comes of an order about a member
+// behind a cut nobody has promised.
 func (s *storm) mistake() {
 	rng := s.oops
 	s.w.After(between(rng, 5*time.Second, 25*time.Second), func() {
@@ -416,7 +416,7 @@ func (s *storm) firstSeed(order []int) []int {
 	return append(order[1:], 0)
 }
 
-// moveShards has whoever coordinates move a few shards to members drawn at random, and plans the next time. What cannot
+// moveShards makes the coordinators move a few shards to members drawn at random, and plans the next time. What cannot
 // be moved is refused; several move at once, and faults do not wait for them.
 func moveShards(s *storm) {
 	s.w.After(between(s.moves, 200*time.Millisecond, 4*time.Second), func() {

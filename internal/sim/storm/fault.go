@@ -178,8 +178,8 @@ func outcasts(c *check.Checker, running []*world.Process) (ids peer.Set) {
 }
 
 // astray reports whether a process is on the side of such a one, which it may have joined: others have lost that one,
-// and do not know this process, nor it them. An operator gives no order there, until that side has ended: who downs the
-// dead on both sides has two owners of each shard by his own hand. Found by storm 1127004558.
+// and do not know this process, nor it them. An operator gives no order there, until that side has ended: one that
+// downs the dead on both sides makes two owners of each shard by its own hand. Found by storm 1127004558.
 func astray(c *check.Checker, p *world.Process) bool {
 	running := p.World.Running()
 	untold := outcasts(c, running)

@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// drawLease has the singleton need a lease, whose store is slow, silent or forgetful now and then.
+// drawLease makes the singleton need a lease, with a store that is slow, silent or forgetful now and then.
 func (k *keeps) drawLease() {
 	s, rng := k.s, k.rng
 	if rng.IntN(2) > 0 {

@@ -38,8 +38,8 @@ func leaveBesidePauses(s *storm) {
 	}
 }
 
-// leaveBeside has a process leave while another one pauses, and demands that it leaves in time and that no state of its
-// entities stays behind for want of somebody who could be given the shard.
+// leaveBeside makes a process leave while another one pauses, and demands that it leaves in time and that no state of
+// its entities stays behind for want of a member that could be given the shard.
 func leaveBeside(s *storm, p, bystander *world.Process) {
 	w, pause := s.w, between(s.partings, 200*time.Millisecond, bearable)
 	first := between(s.partings, -20*time.Millisecond, time.Second) // below zero it pauses in the middle of the moves

@@ -1,5 +1,5 @@
-// The load of a storm: numbered messages to entities of every mode, whose handlers do what handlers may do; and what it
-// keeps alive: a singleton, to which all send, and daemons, each in one place (SHD-9, SHD-12).
+// The load of a storm: numbered messages to entities of every mode, with handlers that do what handlers may do; and
+// what it keeps alive: a singleton, to which all send, and daemons, each in one place (SHD-9, SHD-12).
 
 package storm
 
@@ -200,7 +200,7 @@ func (h *stormEntity) last(c *entity.Context) error {
 	return nil
 }
 
-// lives: who is called is no entity of a suspended node, nor of a shard that is lost, and its context says so. Only the
+// lives: a called entity is none of a suspended node, nor of a shard that is lost, and its context says so. Only the
 // time of a stop may be over.
 func (h *stormEntity) lives(c *entity.Context, why entity.StopReason) {
 	ctx := c.Context()
@@ -265,7 +265,7 @@ func (s *storm) askFrom(p *world.Process, c *entity.Context, hops byte) {
 	d, headers := s.limit(time.Duration(1+s.load.IntN(3))*time.Second, payload)
 	b, err := c.With(headers).Ask(d, r.Type.Name, id, payload)
 	if errors.Is(err, route.ErrShardStopping) && !p.World.Book.Sends(nth) {
-		p.World.Book.Reject(nth) // the handler's own shard leaves, and waits for it: it is told so at once
+		p.World.Book.Reject(nth) // the handler's own shard leaves, and waits for it: it learns so at once
 		return
 	}
 	s.reply(p, nth, b, err)
@@ -410,8 +410,8 @@ func (k *keeps) live(ctx context.Context, c *entity.Context) error {
 	return ctx.Err()
 }
 
-// begins notes a call of a daemon's function, until the function that it returns is called. An owner who is late, and
-// has not been told, has one of its own beside that of its successor. Found by storm 1128400746.
+// begins notes a call of a daemon's function, until the function that it returns is called. A late owner, not notified
+// yet, has one of its own beside that of its successor. Found by storm 1128400746.
 func (k *keeps) begins(i int, me life) (ends func()) {
 	k.lives[i] = append(k.lives[i], me)
 	return func() {

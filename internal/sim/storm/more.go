@@ -55,7 +55,7 @@ func (s *storm) stickOne() {
 	}
 }
 
-// mass kills several processes at one moment, or takes their hosts down, and returns whom.
+// mass kills several processes at one moment, or takes their hosts down, and returns them.
 func (s *storm) mass() (fell []*world.Process) {
 	list := s.victims()
 	if len(list) == 0 {

@@ -26,7 +26,7 @@ type pools struct {
 // poolsBound is how long after the last fault and the takeover time a worker answers every process.
 const poolsBound = 30 * time.Second
 
-// newPools declares a pool whose shards are moved, whose workers fail now and then, and to which all hosts send.
+// newPools declares a pool with shards that are moved and workers that fail now and then; all hosts send to it.
 func newPools(rng *rand.Rand, s *storm) *pools {
 	x := &pools{s: s, rng: rng}
 	t := entity.Type{Name: "crew", Shards: 1 + uint32(rng.IntN(8)), Mode: entity.Mode(rng.IntN(3)),

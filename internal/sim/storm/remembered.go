@@ -93,8 +93,8 @@ func (k *keeps) worked(p *world.Process) {
 	}
 }
 
-// begins notes an instance. That of an owner who is late, and has not been told, takes no other's place: it ends with
-// its node, while its successor's lives. Found by storm 881196.
+// begins notes an instance. That of a late owner, not notified yet, takes no other's place: it ends with its node,
+// while its successor's lives. Found by storm 881196.
 func (g *page) begins() {
 	if was := g.k.paged[g.id]; was == nil || !was.p.Alive || g.fence.Compare(was.fence) >= 0 {
 		g.k.paged[g.id] = g
@@ -152,7 +152,7 @@ func unpaged(k *keeps) (list []string) {
 	return list
 }
 
-// demandPages demands that every remembered entity lives. One whose node has no room for its timer, because mail waits
+// demandPages demands that every remembered entity lives. One on a node without room for its timer, because mail waits
 // there, as for an entity that panics again and again and rests each time, may wait for as long as the node works that
 // mail off: in each bound it must handle some. Found by storm 881126300295.
 func demandPages(k *keeps, bound time.Duration) {

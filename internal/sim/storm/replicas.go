@@ -52,7 +52,7 @@ var numbersKind = &replica.Kind{Name: "numbers", Zero: numbers{},
 type replicas struct {
 	s    *storm
 	rng  *rand.Rand
-	last uint64 // number, and the nonce of who waits for it
+	last uint64 // number, and the nonce of the waiter
 	wait []waiting
 }
 
@@ -104,8 +104,8 @@ func (x *replicas) do(p *world.Process, cmd replica.Command) {
 	}
 }
 
-// look demands of each number that a majority is said to hold that one does, of those who were members then; whoever
-// has died since held it when it died.
+// look demands of each number that a majority is said to hold that one does, of the members of then; one that has died
+// since held it when it died.
 func (x *replicas) look() {
 	x.wait = slices.DeleteFunc(x.wait, func(a waiting) bool {
 		v := world.Replicated(a.by).Over(a.n)
@@ -134,7 +134,7 @@ func holds(p *world.Process, n uint64) bool {
 	return ok
 }
 
-// demandAlike demands that all who run hold the same.
+// demandAlike demands that all that run hold the same.
 func (x *replicas) demandAlike() {
 	if x == nil {
 		return

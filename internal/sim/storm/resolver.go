@@ -15,11 +15,11 @@ import (
 	"github.com/kith-io/kith/sim/setup"
 )
 
-// detectionBound is how long a silent member may go unnoticed by those who watch it.
+// detectionBound is how long a silent member may go unnoticed by its watchers.
 const detectionBound = 7 * time.Second
 
-// drawResolver draws a strategy, none in every fourth seed, and with it a takeover time that is long enough: whoever is
-// cut off must have decided that it is before others take over what it owns. One seed of three goes by the defaults,
+// drawResolver draws a strategy, none in every fourth seed, and with it a takeover time that is long enough: a process
+// that is cut off must have decided so before others take over what it owns. One seed of three goes by the defaults,
 // which follow from how many members there are.
 func (s *storm) drawResolver(cfg *setup.Config) {
 	r := node.Resolver{Strategy: node.ResolverOff}
@@ -73,7 +73,7 @@ func (s *storm) resolverText() string {
 	return text
 }
 
-// ended is told of every process whose membership is over: a supervisor starts it again, unless it left.
+// ended takes every process with a membership that is over: a supervisor starts it again, unless it left.
 func (s *storm) ended(p *world.Process) {
 	if !s.resolves() || s.deserted || p.Ended.Kind == membership.EndLeft {
 		return
@@ -91,7 +91,7 @@ func (s *storm) restartIn(host int, d time.Duration) {
 }
 
 // repair starts a process at every host that has none: the calm of a storm with a resolver begins with working hosts,
-// and nobody else helps. Whoever may form a cluster is started again as long as there is none.
+// and nobody else helps. One that may form a cluster is started again as long as there is none.
 func (s *storm) repair() {
 	s.repairAll()
 	s.w.After(repairLook, s.reform)
@@ -109,10 +109,10 @@ func (s *storm) repairAll() {
 const repairLook = 8 * time.Second
 
 // reform starts the first host anew while there is no cluster. Without a resolver nobody else comes back, and an
-// operator does that for those who run and may form none: all who were in one may have ended of themselves.
+// operator does that for those that run and may form none: all that were in one may have ended of themselves.
 func (s *storm) reform() {
 	if s.resolves() && s.pending == 0 && !s.leaving() && tooFew(s.w, s.formed()) {
-		s.repairAll() // who left in the meantime has a successor, else the others wait for ever
+		s.repairAll() // one that left in the meantime has a successor, else the others wait for ever
 	}
 	if !s.formed() && (s.resolves() || len(s.w.Running()) > 0) {
 		if p := s.w.Hosts[0].Process; p != nil && p.Alive {
@@ -123,9 +123,9 @@ func (s *storm) reform() {
 	s.w.After(repairLook, s.reform)
 }
 
-// tooFew reports whether those who run wait for others: for so many members, or, to form a cluster anew, for more of
-// those whom somebody remembers than may be missing, as for one of whose leaving they have not heard. Records of hosts
-// without a process count, too: somebody may have heard of them.
+// tooFew reports whether those that run wait for others: for so many members, or, to form a cluster anew, for more of
+// the remembered ones than may be missing, as for one that left without their knowledge. Records of hosts without a
+// process count, too: somebody may have heard of them.
 func tooFew(w *world.World, formed bool) bool {
 	if len(w.Running()) < w.Config.Membership.MinMembers {
 		return true

@@ -1,4 +1,4 @@
-// What a seed draws of the data plane beyond the fast path: large messages, and homes that are told too late.
+// What a seed draws of the data plane beyond the fast path: large messages, and homes that are disclosed too late.
 
 package storm
 

@@ -22,7 +22,7 @@ const (
 	calmBound   = 45 * time.Second  // all running nodes agree
 	coreBound   = 30 * time.Second  // a healed core agrees, whatever goes on outside
 	homesBound  = time.Minute       // beyond the takeover time, every shard answers
-	doomedBound = 20 * time.Second  // an operator who downs a stopped process ends it in the end
+	doomedBound = 20 * time.Second  // an operator that downs a stopped process ends it in the end
 	fatesBound  = 100 * time.Second // every message has a fate; longer than one may be parked behind a late one
 	quietTime   = 10 * time.Second  // longer than any ask waits
 	spareNodes  = 2                 // nodes that no fault takes down
@@ -46,7 +46,7 @@ type runResult struct {
 	violations           []check.Violation
 	total                int
 	crashed              int
-	untold               int // of the crashed, those whose sender lives
+	untold               int // of the crashed, those with a living sender
 	fates                world.Tally
 	fenced, notTold      int
 	faults               int
@@ -69,7 +69,7 @@ type storm struct {
 	seed   uint64
 	types  []*world.EntityType
 	faults int
-	untold int  // downed processes that nobody told
+	untold int  // downed processes that nobody notified
 	ending bool // no more load
 	stormy time.Duration
 	mix    mix
@@ -83,7 +83,7 @@ type storm struct {
 	heavy *heavy // in storms for the account
 	keeps *keeps
 
-	shift              int  // of the operator who buries
+	shift              int  // of the burying operator
 	pending            int  // processes that are to be started
 	rolling            bool // a rolling replacement goes on
 	calmTook, coreTook time.Duration
@@ -254,7 +254,7 @@ func (s *storm) run() runResult {
 	return res
 }
 
-// watch looks once a second whether the cluster is well, and whether those who must have gone on.
+// watch looks once a second whether the cluster is well, and whether those that must have gone on.
 func (s *storm) watch() {
 	if s.resolves() {
 		s.check.Core.Watch(s.check)
@@ -264,12 +264,12 @@ func (s *storm) watch() {
 }
 
 // demandHomes asks one entity of every shard from each of these processes: all must answer within a bound, as long as
-// the asking process lives and may use the type. Where roles differ, who is refused may hear of it only now.
+// the asking process lives and may use the type. Where roles differ, a refused process may hear of it only now.
 func (s *storm) demandHomes(from []*world.Process, bound time.Duration) {
 	silent(s, s.ask(shardsOf(s, from), from, bound), bound)
 }
 
-// silent says that those who had to answer within a bound have not, if there are any.
+// silent says that those that had to answer within a bound have not, if there are any.
 func silent(s *storm, left []*asked, bound time.Duration) {
 	if len(left) > 0 {
 		s.check.Violate(nil, "homes", "%d shards do not answer %v after the last fault, as: %v", len(left), bound,
@@ -325,7 +325,7 @@ func (s *storm) ask(list []*asked, from []*world.Process, bound time.Duration) (
 }
 
 // probe asks a shard until it answers, or its type is refused, or its time is over. A full mailbox is an answer when
-// entities rest after panics: the shard has a home, and who waits for room there comes first. demandRoom asks for room.
+// entities rest after panics: the shard has a home, and waiters for room there come first. demandRoom asks for room.
 func (a *asked) probe(s *storm) {
 	p, end := a.r.Process, a.end
 	again := func(err error) {
@@ -371,7 +371,7 @@ func (a *asked) housed() bool {
 	return r != nil && r.Lives(a.shard) != nil
 }
 
-// String says who has no answer of which shard, and why.
+// String says which process has no answer of which shard, and why.
 func (a *asked) String() string {
 	p := a.r.Process
 	return fmt.Sprintf("%s from n%d: %v", p.World.ShardName(a.r.ID, a.shard), p.Index+1, a.why)
@@ -388,7 +388,7 @@ func (s *storm) hostable(typ route.TypeID, among []*world.Process) bool {
 	return false
 }
 
-// plain returns the regions of a process whose entities get messages by their id.
+// plain returns the regions of a process with entities that get messages by their id.
 func plain(s *storm, p *world.Process) []*world.Region {
 	if s.keeps == nil && s.crew == nil {
 		return p.Regions

@@ -22,7 +22,7 @@ type states struct {
 	given []given
 	rows  map[stateKey]*stateRow
 
-	told   map[toldKey]bool // whose loss was told, and that have not stopped yet
+	told   map[toldKey]bool // with a reported loss, and not stopped yet
 	stayed map[peer.ID]int  // states that a process kept since nobody could be given their shard
 }
 
@@ -50,12 +50,12 @@ type given struct {
 
 // stateRow is what is known of one entity.
 type stateRow struct {
-	taken route.Fence // of the owner whose state was taken up last
+	taken route.Fence // of the owner of the state taken up last
 	last  int         // the state that was handed over last, from one
 }
 
-// losses says what has befallen the world until some moment: while it is the same no state is lost, unless who has it
-// was lost before for those among whom the shard goes on.
+// losses says what has befallen the world until some moment: while it is the same no state is lost, unless its holder
+// was lost before for those that the shard goes on among.
 type losses struct{ gone, told int }
 
 // drawLinks draws what the links carry, 8 to 100 Mbit/s, and how large states are: what is planned takes seconds there,
@@ -89,7 +89,8 @@ func drawStates(s *storm) {
 	}
 }
 
-// now returns what has befallen the world. Who has left in order is no loss: what it had moved, or was told as lost.
+// now returns what has befallen the world. One that has left in order is no loss: what it had moved, or was reported as
+// lost.
 func (b *states) now() (l losses) {
 	l.told = b.s.w.Plane.StatesLost
 	for _, p := range b.s.w.Processes {
@@ -100,7 +101,7 @@ func (b *states) now() (l losses) {
 	return l
 }
 
-// lost notes a state that was told as lost.
+// lost notes a state that was reported as lost.
 func (b *states) lost(p *world.Process, k stateKey, why error) {
 	b.told[toldKey{p.ID, k}] = true
 	if errors.Is(why, entity.ErrStateNotMoved) {
@@ -115,7 +116,7 @@ func (b *states) row(k stateKey) *stateRow {
 	return b.rows[k]
 }
 
-// statefulEntity is a stormEntity that counts its messages, and whose count moves.
+// statefulEntity is a stormEntity that counts its messages; the count moves with it.
 type statefulEntity struct {
 	*stormEntity
 	key   stateKey
@@ -138,7 +139,7 @@ func (h *statefulEntity) Receive(c *entity.Context, payload []byte) error {
 }
 
 // anew is the first message of an instance that has taken up nothing. That of a late owner, under an older fence than
-// the one that the state was given under, takes nothing from whom that is for (storm 1142002915).
+// the one that the state was given under, takes nothing from the owner that it is for (storm 1142002915).
 func (b *states) anew(p *world.Process, k stateKey, f route.Fence) {
 	row := b.row(k)
 	if row.last == 0 {
@@ -159,12 +160,12 @@ func (b *states) anew(p *world.Process, k stateKey, f route.Fence) {
 }
 
 // excused reports whether a state need not come to p though nothing has befallen the world since it was given: its
-// owner, or who has it now, had been lost for the side of p before.
+// owner, or its holder now, had been lost for the side of p before.
 func (b *states) excused(p *world.Process, g *given) bool {
 	return check.RestLost(b.s.check, p.ID, g.by.ID, world.ShardKey{Type: g.key.typ, Shard: g.shard}, g.fence)
 }
 
-// Stop implements entity.Handler. Where its shard goes, somebody was given the state, or told that it is lost.
+// Stop implements entity.Handler. Where its shard goes, a process got the state, or the report that it is lost.
 func (h *statefulEntity) Stop(c *entity.Context) {
 	b, k := h.s.states, toldKey{h.p.ID, h.key}
 	why := c.StopReason()

@@ -61,12 +61,12 @@ type Result struct {
 	WallSeconds  float64 `json:"wall_seconds"`
 
 	Delivered int `json:"delivered"` // of them, given to a handler
-	Refused   int `json:"refused"`   // refused by their receiver, counted and told to the sender
+	Refused   int `json:"refused"`   // refused by their receiver, counted and reported to the sender
 	Failed    int `json:"failed"`    // given up by their sender: parked too long, peer removed, node stopped
 	InFlight  int `json:"in_flight"` // lost with a connection
 	Crashed   int `json:"crashed"`   // lost with the process that held them
 	Untold    int `json:"untold"`    // of these, sent by processes that live on and have heard nothing of it
-	Late      int `json:"late"`      // delivered by owners whom nobody had told that they are down
+	Late      int `json:"late"`      // delivered by owners that did not know that they are down
 	Fenced    int `json:"fenced"`    // writes of such owners that the store refused
 	NotTold   int `json:"not_told"`  // times that such an owner lived on beside its successor
 	Faults    int `json:"faults"`
@@ -95,11 +95,11 @@ type Result struct {
 type Account struct {
 	Accepted   int                 `json:"accepted"`             // from senders: tells and asks
 	Handled    int                 `json:"handled"`              // given to a handler
-	Reported   int                 `json:"reported"`             // not handled, and their senders were told so
+	Reported   int                 `json:"reported"`             // not handled, and reported to their senders
 	Lost       map[check.Cause]int `json:"lost"`                 // by the reason that the docs name
 	Difference int                 `json:"difference"`           // accepted less all of these
 	Lacking    map[check.Cause]int `json:"lacking,omitempty"`    // the difference, by what is known of it
-	Twice      int                 `json:"handled_and_reported"` // told to be perhaps lost, and known elsewhere
+	Twice      int                 `json:"handled_and_reported"` // reported as perhaps lost, and known elsewhere
 	Forms      map[string]int      `json:"forms"`                // accepted, by form and mode
 	Moves      int                 `json:"moves"`                // of shards, from owner to owner
 }
@@ -271,7 +271,7 @@ func patiently(cfg *Config, run func() seedResult) seedResult {
 	return broken("hang", string(stacks), "not over after %v", patience)
 }
 
-// broken is the result of a seed whose run came to nothing.
+// broken is the result of a seed with a run that came to nothing.
 func broken(rule, trace, format string, args ...any) seedResult {
 	return seedResult{run: runResult{accounts: &check.Accounts{}}, trace: trace,
 		violations: []check.Violation{{Rule: rule, Text: fmt.Sprintf(format, args...)}}}

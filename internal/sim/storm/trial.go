@@ -95,7 +95,7 @@ func (t *trial) run() {
 // does not answer, keeps all the room that its node has for them. Others to that node wait for room until they are
 // given up, one after the other, and whatever is sent to their shards waits behind them. So a shard that did not
 // answer, and lives where its asker sends to it, is asked once more when the load has ended. One that has no home, or
-// whose home its asker does not know, has broken its promise.
+// none that its asker knows, has broken its promise.
 func (t *trial) demandHomes(from []*world.Process, bound time.Duration) {
 	s := t.s
 	left := s.ask(shardsOf(s, from), from, bound)
@@ -163,7 +163,7 @@ func (t *trial) at(d time.Duration, what string, do func()) {
 	})
 }
 
-// choose draws whom the faults meet: mostly as many as leave others who have to live without them.
+// choose draws the processes that the faults meet: mostly as many as leave others that have to live without them.
 func (t *trial) choose() {
 	core, n := &t.s.check.Core, len(t.s.w.Hosts)
 	for range poolTries {
@@ -348,8 +348,8 @@ func resolverBesideFlappers(s *storm, cfg *setup.Config) {
 	}
 }
 
-// flap has a third of the hosts at most stand still for 4 to 10 s, again and again for a minute or two. Those whom
-// nothing meets go on, whatever becomes of these.
+// flap makes a third of the hosts at most stand still for 4 to 10 s, again and again for a minute or two. The others go
+// on, whatever becomes of these.
 func (t *trial) flap() {
 	s, rng := t.s, t.s.flapping
 	hosts := rng.Perm(len(s.w.Hosts))

@@ -92,7 +92,7 @@ func (x *waits) region(p *world.Process) *world.Region {
 	return nil
 }
 
-// send is one attempt: each has an entry of its own, so that those who wait need not keep their turns.
+// send is one attempt: each has an entry of its own, so that waiters need not keep their turns.
 func (x *waits) send(r *world.Region, id string, size int) error {
 	p := r.Process
 	payload, nth := p.World.Book.Write(p, r.ID, id, size)
@@ -111,9 +111,9 @@ func (x *waits) dawdles(p *world.Process, id string) {
 	}
 }
 
-// demandRoom demands that whoever waits for room gets it, now that all is well and no handler dawdles. Where no
-// running node may host the type, the parking queue has room only when what is in it has waited too long: so as many as
-// it holds get on in each bound, and somebody must.
+// demandRoom demands that every waiter for room gets it, now that all is well and no handler dawdles. Where no running
+// node may host the type, the parking queue has room only when what is in it has waited too long: so as many as it
+// holds get on in each bound, and somebody must.
 func (s *storm) demandRoom() {
 	var who *world.Process
 	var why error

@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// toldBound is how long after a watch came, or its entity ended, it is told in a cluster that is well, beyond the
+// toldBound is how long after a watch came, or its entity ended, it is reported in a cluster that is well, beyond the
 // takeover time.
 const toldBound = time.Minute
 
@@ -51,7 +51,7 @@ func drawWatches(s *storm) {
 	}
 }
 
-// watchingEntity is a handler whose entity watches, and is watched.
+// watchingEntity is a handler of an entity that watches, and is watched.
 type watchingEntity struct {
 	entity.Handler
 	x       *watches
@@ -116,7 +116,7 @@ func (h *watchingEntity) Stop(c *entity.Context) {
 	h.of.Ends(why)
 }
 
-// watchingStateful is one whose state moves with it.
+// watchingStateful is one with a state that moves with it.
 type watchingStateful struct {
 	watchingEntity
 	state entity.Stateful
@@ -134,7 +134,7 @@ func (h *watchingStateful) TakeUp(c *entity.Context, state []byte) error {
 	return err
 }
 
-// demand demands that every watch was told that had to be.
+// demand demands that every watch was reported that had to be.
 func (x *watches) demand() {
 	if x == nil {
 		return

@@ -1,5 +1,5 @@
-// Accounts: how each accepted message was sent, how it ended and why, and what its sender was told of it. Checkers hold
-// the two against each other.
+// Accounts: how each accepted message was sent, how it ended and why, and what was reported to its sender. Checkers
+// hold the two against each other.
 
 package world
 
@@ -11,16 +11,16 @@ import (
 // Account is what is known of one numbered message.
 type Account struct {
 	Sender *Process
-	At     *Process // who has it, or had it last: who refused it, when it was refused
+	At     *Process // the process that has it, or had it last: the refuser, when it was refused
 	Type   route.TypeID
 	Shard  route.ShardID
 	Fate   Fate
 	Why    route.Reason // of what was refused or failed, or lost in flight by the word of its sender
 	Ask    bool
 	Large  bool
-	Told   bool // an ask whose asker was told its end, or a tell of whose end the embedder of At was told
+	Told   bool // an ask with its end reported to the asker, or a tell with its end reported to the embedder of At
 	Hosted bool // a host of At had taken it
-	Maybe  bool // its sender was told of its loss, and did not know whether its receiver had it
+	Maybe  bool // its loss was reported to its sender, without knowing whether its receiver had it
 }
 
 // Report is what a process tells its embedder of in one count, as Config.Undelivered would.
@@ -45,13 +45,13 @@ func (l *Ledger) account(e *entry) *Account {
 		Large: e.large, Told: e.told, Hosted: e.hosted, Maybe: e.unsure}
 }
 
-// Reports returns how many messages each process has told its embedder of. The map belongs to the ledger.
+// Reports returns how many messages each process has reported to its embedder. The map belongs to the ledger.
 func (l *Ledger) Reports() map[Report]uint64 { return l.reports }
 
-// Answered notes that the asker of a message was told its end.
+// Answered notes that the end of a message was reported to its asker.
 func (l *Ledger) Answered(nth int) { l.entries[nth].told = true }
 
-// toldHere notes that the embedder of the process that has a tell was told its end.
+// toldHere notes that the end of a tell was reported to the embedder of the process that has it.
 func (l *Ledger) toldHere(payload []byte) {
 	if e, ok := l.find(payload); ok {
 		e.told = true
@@ -65,7 +65,7 @@ func (l *Ledger) sends(payload []byte, n route.ShardID, ask, large bool) {
 	}
 }
 
-// undelivered has the embedder of a process told of messages that were accepted there and not delivered.
+// undelivered reports messages to the embedder of a process that were accepted there and not delivered.
 func (l *Ledger) undelivered(p *Process, typ route.TypeID, n route.ShardID, why route.Reason, count uint64) {
 	if l.reports == nil {
 		l.reports = map[Report]uint64{}
@@ -73,8 +73,7 @@ func (l *Ledger) undelivered(p *Process, typ route.TypeID, n route.ShardID, why 
 	l.reports[Report{p, typ, n, why}] += count
 }
 
-// unsure has the embedder of a process told of tells of which nobody knows whether they were handled: their receiver is
-// gone.
+// unsure reports tells to the embedder of a process that may or may not have been handled: their receiver is gone.
 func (l *Ledger) unsure(p *Process, count uint64) {
 	if l.unknown == nil {
 		l.unknown = map[*Process]uint64{}
@@ -82,7 +81,7 @@ func (l *Ledger) unsure(p *Process, count uint64) {
 	l.unknown[p] += count
 }
 
-// Unknown returns of how many messages each process was told so. The map belongs to the ledger.
+// Unknown returns how many such messages were reported to each process. The map belongs to the ledger.
 func (l *Ledger) Unknown() map[*Process]uint64 { return l.unknown }
 
 // undeliveredTell is undelivered for one tell.

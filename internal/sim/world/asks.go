@@ -19,9 +19,9 @@ import (
 type asks struct {
 	table plane.Asks
 	all   []*ask          // by index
-	by    *lifetime.Shard // whose handler begins the next one; nil: none's
+	by    *lifetime.Shard // with a handler that begins the next one; nil: none
 
-	cancels lifetime.Cancels // of asks whose handlers are at work here
+	cancels lifetime.Cancels // of asks with handlers at work here
 }
 
 // ask is one question under way. The process uses it again, under another generation, when it is over.
@@ -144,7 +144,7 @@ func (p *Process) waitsFor(corr uint64) bool {
 	return a != nil && a.Corr() == corr && a.state == plane.Waiting(corr)
 }
 
-// goes notes whom a question goes to, before it is sent there. A tell has nobody who waits.
+// goes notes the process that a question goes to, before it is sent there. Nobody waits for a tell.
 func (p *Process) goes(corr uint64, to peer.ID, f route.Fence) {
 	if a := p.asks.find(corr); a != nil && a.Corr() == corr {
 		a.to, a.fence = to, f
@@ -215,7 +215,7 @@ func (p *Process) lostPeer(id peer.ID) {
 	p.failAsks(func(a *ask) bool { return a.to == id && !plane.HasMoved(a.r.Slot(a.shard), a.fence) }, route.PeerLost)
 }
 
-// inherits notes for whom a shard moves: it may answer what was asked before.
+// inherits notes the target of a shard's move: it may answer what was asked before.
 func (r *Region) inherits(c shard.RouteChange) {
 	if r.heirs == nil {
 		r.heirs = map[route.ShardID]*plane.Successors{}

@@ -150,7 +150,7 @@ func (p *Process) largeOf(to peer.ID, payload []byte) *large {
 	return nil
 }
 
-// forwardLarge sends the large message whose envelope is at the head of a slot that leads to another process: first its
+// forwardLarge sends the large message with its envelope at the head of a slot that leads to another process: first its
 // payload, then the envelope.
 func (r *Region) forwardLarge(n route.ShardID, e *wire.Envelope) plane.Step {
 	p, s := r.Process, r.Slot(n)
@@ -220,7 +220,7 @@ func (l *large) cancel() {
 	l.x, l.link = nil, nil
 }
 
-// endLarge ends a large message of this process; whoever waits for its place goes on.
+// endLarge ends a large message of this process; the waiter for its place goes on.
 func (p *Process) endLarge(l *large, why route.Reason, f Fate, words string) {
 	i := slices.Index(p.bulk.out, l)
 	if i < 0 {
@@ -246,7 +246,7 @@ func (p *Process) endLarge(l *large, why route.Reason, f Fate, words string) {
 	p.drainSoon(flowSlot{l.r, l.shard})
 }
 
-// loseLarge ends the large messages whose envelope went over a data connection that broke.
+// loseLarge ends the large messages with an envelope that went over a data connection that broke.
 func (p *Process) loseLarge(c *conn) {
 	for _, l := range slices.Clone(p.bulk.out) {
 		if l.life.LostWith(c.to) && int(uint32(l.shard)%uint32(p.World.Config.Data.Connections)) == c.number {
@@ -255,7 +255,7 @@ func (p *Process) loseLarge(c *conn) {
 	}
 }
 
-// sweepLarge gives up large asks for whose answer nobody waits any more.
+// sweepLarge gives up large asks that nobody waits for any more.
 func (p *Process) sweepLarge() {
 	for _, l := range slices.Clone(p.bulk.out) {
 		if l.corr == 0 || p.waitsFor(l.corr) {

@@ -85,7 +85,7 @@ func (p *Process) tellBulk(in *bulkIn) {
 	}
 }
 
-// turns admits the large messages whose turn has come, and checks that room is never exceeded.
+// turns admits the large messages that are due, and checks that room is never exceeded.
 func (p *Process) turns() {
 	for from, k, n, ok := p.bulk.room.Turn(); ok; from, k, n, ok = p.bulk.room.Turn() {
 		p.bulk.share(p, from, p.bulk.room.Held(from)-n)
@@ -158,7 +158,7 @@ func (p *Process) acceptLarge(h *hosted, from peer.ID, e *wire.Envelope, m *enti
 		free()
 	}
 	if why != route.OK {
-		p.World.place(m.Payload, p.World.ProcessOf(from)) // who sends it has it until the refusal is heard
+		p.World.place(m.Payload, p.World.ProcessOf(from)) // the sender has it until it hears the refusal
 		return why
 	}
 	p.World.accepted(m.Payload)
@@ -185,7 +185,7 @@ func (p *Process) refuseLarge(from peer.ID, e *wire.Envelope, why route.Reason) 
 	p.turns()
 }
 
-// bounds: the room of large messages is never exceeded, and what is claimed of it, and who waits for some, is what its
+// bounds: the room of large messages is never exceeded, and what is claimed of it, and waited for, is what its
 // receivers say and what was taken and is not given back.
 func (b *bulks) bounds(p *Process) {
 	used, held, waiting := b.room.Used(), b.lent, 0

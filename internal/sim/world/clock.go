@@ -15,7 +15,7 @@ type clocks struct {
 	origin time.Duration // the world's time at which its monotonic clock showed zero
 	leapt  time.Duration // sum of the sleeps that it has not shown
 	drift  int64         // millionths by which that runs fast
-	unseen time.Duration // the last of these sleeps, until the control loop was told of it
+	unseen time.Duration // the last of these sleeps, until the control loop knew of it
 	skew   time.Duration // by which its wall clock is ahead of its host's
 	slewed slewing
 

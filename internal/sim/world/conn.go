@@ -33,17 +33,17 @@ const (
 type conn struct {
 	w         *World
 	from      *Process
-	to        peer.ID   // Inc zero: whoever answers at the address
+	to        peer.ID   // Inc zero: any that answers at the address
 	link      *link     // on the data lane
 	bulk      *bulkLink // on the bulk lane
-	peer      *Process  // who accepted
+	peer      *Process  // the process that accepted
 	number    int       // tells the data connections of a pair apart
 	state     connState
 	gen       uint32
 	forgotten bool // the peer was removed: nothing goes there any more
 	fore      *pipe
 	back      *pipe
-	lost      bool     // the other end broke it: it is dialled again at once to see who answers
+	lost      bool     // the other end broke it: it is dialled again at once to see which process answers
 	waiting   []packet // control mail that waits for the connection
 	redial    time.Duration
 }

@@ -5,8 +5,8 @@ package world
 // PlaneCounts says how often a storm met what a node does with a message beyond the fast path.
 type PlaneCounts struct {
 	Doubted   int `json:"doubted"`    // routes that were doubted because of refused tells
-	DeadEnds  int `json:"dead_ends"`  // messages and drains whose route led to a member that is forgotten
-	LateHomes int `json:"late_homes"` // homes told of such a member
+	DeadEnds  int `json:"dead_ends"`  // messages and drains with a route to a member that is forgotten
+	LateHomes int `json:"late_homes"` // disclosed homes at such a member
 	Stalled   int `json:"stalled"`    // drains that met a full link
 	Expired   int `json:"expired"`    // messages that waited too long for a home
 
@@ -17,14 +17,14 @@ type PlaneCounts struct {
 	Large        int `json:"large"`         // large messages accepted
 	LargeRefused int `json:"large_refused"` // times that one went to the next home because its home was wrong,
 	LargeMoved   int `json:"large_moved"`   // or was lost and another node is the home
-	LargeFailed  int `json:"large_failed"`  // those whose transfer ended, and whose message with it
-	LargeGivenUp int `json:"large_givenup"` // asks for whose answer nobody waited any more
+	LargeFailed  int `json:"large_failed"`  // those with a transfer that ended, and the message with it
+	LargeGivenUp int `json:"large_givenup"` // asks that nobody waited for any more
 
 	LateAnswers  int `json:"late_answers"`  // answers of asks that nobody waited for any more
 	ExpiredAsks  int `json:"expired_asks"`  // asks that were dropped because nobody waited for them any more
 	AsksFull     int `json:"asks_full"`     // asks that found as many under way as may be
 	Waited       int `json:"waited"`        // attempts that met an entity which was known to be full at another node,
-	Forced       int `json:"forced"`        // and times that a receiver told so
+	Forced       int `json:"forced"`        // and times that a receiver said so
 	Kept         int `json:"kept"`          // envelopes that a closed gate kept,
 	NoPlace      int `json:"no_place"`      // or refused because it kept enough
 	QueueFull    int `json:"queue_full"`    // messages of a process itself that found its worker or loop full

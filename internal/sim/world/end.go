@@ -24,7 +24,7 @@ func (p *Process) abandon() {
 	failTo := func(to peer.ID, frame []byte) { p.failed(to, frame, plane.WhyUnsent(true), "its node ended") }
 	fail := func(frame []byte) { failTo(peer.ID{}, frame) }
 	var e node.Effects
-	_ = p.Node.Do(p.clock(), shard.EndCommand{}) // a node that has ended has told all
+	_ = p.Node.Do(p.clock(), shard.EndCommand{}) // a node that has ended has reported all
 	p.Node.Drain(&e)
 	untaken(p, e.Untaken)
 	for _, r := range p.Regions {
@@ -62,7 +62,7 @@ func loseAllLarge(p *Process) {
 	}
 }
 
-// leaveKept refuses the tells at the gate whose connection is over: their sender is told that they were taken.
+// leaveKept refuses the tells at the gate of a closed connection: their sender counts them as taken.
 func leaveKept(p *Process) {
 	for i := range p.gate.waiting {
 		h := &p.gate.waiting[i]
@@ -103,7 +103,7 @@ func (h *hosted) abandon() {
 	w.Acting = before
 }
 
-// drop abandons the shard. States that were to be given up by then are told as lost.
+// drop abandons the shard. States that were to be given up by then are reported as lost.
 func (h *hosted) drop() {
 	if h.ends {
 		entity.LoseStates(h.shard)

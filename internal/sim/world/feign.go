@@ -51,7 +51,7 @@ func FeignRefused(at *Process, payload []byte, why route.Reason) {
 	at.World.place(payload, at)
 }
 
-// FeignLost has the connection break over which a message goes. told says that its sender hears of it.
+// FeignLost breaks the connection that a message goes over. told says that its sender hears of it.
 func FeignLost(w *World, payload []byte, told bool) {
 	why := route.OK
 	if told {

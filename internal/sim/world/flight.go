@@ -57,14 +57,14 @@ func (p *Process) took(from peer.ID, body []byte) {
 		return
 	}
 	if p.forgotten[from] {
-		return // everything has been told as lost
+		return // everything has been reported as lost
 	}
 	for _, t := range list {
 		p.lostInFlight(p.flightsTo(from).Says(t), false)
 	}
 }
 
-// lostInFlight has the embedder told of tells that are lost, or of which nobody knows whether they were handled.
+// lostInFlight reports tells to the embedder that are lost, or may or may not have been handled.
 func (p *Process) lostInFlight(n uint64, unsure bool) {
 	if n == 0 {
 		return

@@ -105,7 +105,7 @@ func (c *conn) turnedAway(idx int, why *hello.RefusedError) {
 		c.otherCluster(idx, membership.OtherClusterCommand{Addr: c.to.Addr, ClusterID: id, Birth: birth})
 	}
 	switch {
-	case c.to.Inc == 0: // whoever is there next may take it
+	case c.to.Inc == 0: // any that is there next may take it
 		c.state = connDialing
 		c.fail()
 	case c.link != nil:

@@ -31,7 +31,7 @@ type hosted struct {
 	moving  bool   // the loop reads on meanwhile
 	over    bool   // stopped or abandoned
 	silent  bool   // abandoned: no entity stopped in order, and no handler is called any more
-	permit  permit // of the entity that is kept alive; whoever is about to call one looks first
+	permit  permit // of the entity that is kept alive; a caller of one looks first
 
 	attended bool // Type.Hosted is being called: the shard has not stopped before that returns
 }
@@ -262,7 +262,7 @@ func (p *Process) accept(from peer.ID, e *wire.Envelope) {
 	p.acceptOf(from, e, nil)
 }
 
-// acceptOf is accept of an envelope whose sender waits for room, if b is not nil.
+// acceptOf is accept of an envelope with a sender that waits for room, if b is not nil.
 func (p *Process) acceptOf(from peer.ID, e *wire.Envelope, b *backTalk) {
 	if why := p.deliver(from, e, b); why != route.OK {
 		p.refuse(from, e, why)
@@ -400,7 +400,7 @@ func (r shardRuntime) Unhandled(_ *entity.Entity, why route.Reason, ask bool, pa
 	r.p.dropped[why]++
 	r.p.World.Fate(payload, FateRefused, why, why.String())
 	if !ask {
-		r.p.World.Book.toldHere(payload) // this node's embedder is told of it, as Config.Undelivered would
+		r.p.World.Book.toldHere(payload) // this node's embedder gets a report, as by Config.Undelivered
 	}
 }
 

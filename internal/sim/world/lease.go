@@ -25,10 +25,10 @@ type LeaseFate struct {
 	There, Back time.Duration // it takes effect so much later, and its answer comes so much later
 	Lost        bool          // it has no effect, and ends with an error
 	Blind       bool          // it has its effect, and ends with an error
-	Taken       bool          // before it, an operator takes the lease from whoever has it
+	Taken       bool          // before it, an operator takes the lease from its owner
 }
 
-// leaseOwner is who holds a lease in the store: a process under a fence.
+// leaseOwner is the owner of a lease in the store: a process under a fence.
 type leaseOwner struct {
 	p     *Process
 	fence route.Fence

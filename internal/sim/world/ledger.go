@@ -25,7 +25,7 @@ type Fate uint8
 const (
 	fateOpen      Fate = iota // accepted, under way
 	FateDelivered             // a handler got it
-	FateLate                  // a handler got it whose node did not know yet that it is down
+	FateLate                  // a handler got it on a node that did not know yet that it is down
 	FateRefused               // the receiver refused it, counted
 	FateFailed                // the sender gave it up, counted
 	FateInFlight              // its connection broke, counted
@@ -47,11 +47,11 @@ type entry struct {
 	why    route.Reason // of what was refused or failed
 	ask    bool
 	large  bool
-	told   bool // an ask whose asker was told its end, or a tell of which its owner's embedder was told
+	told   bool // an ask with its end reported to the asker, or a tell reported to its owner's embedder
 	hosted bool // lies in a mailbox of where, which promised to deliver it
-	unsure bool // lost in flight for all that its sender knows, who was told so: its receiver may have it
+	unsure bool // lost in flight, as reported to its sender: its receiver may have it
 
-	denied bool // its sender was told that no handler was called for it, or will be
+	denied bool // its sender knows that no handler was called for it, or will be
 
 	limitOf // of an ask
 }
@@ -154,7 +154,7 @@ func (l *Ledger) handed(payload []byte, p *Process) {
 }
 
 // mayBeLost notes that a process drops a message which it had handed over, or got so, and that the other of the two may
-// have all the same. Its embedder is told of a tell. The asker of an ask may have been told that its time is over.
+// have all the same. A tell is reported to its embedder. The asker of an ask may have learnt that its time is over.
 func mayBeLost(w *World, payload []byte) {
 	if e, ok := w.Book.find(payload); ok && e.fate == fateOpen {
 		w.Fate(payload, FateInFlight, route.LostInFlight, "handed over, and nobody knows whether it came")
@@ -245,7 +245,7 @@ func (w *World) Delivered(p *Process, typ route.TypeID, id string, payload []byt
 	w.Book.last[key] = e.seq
 }
 
-// Untold counts the messages that a process held when it died, and of which their senders, who live, heard nothing.
+// Untold counts the messages that a process held when it died, and of which their living senders heard nothing.
 func (w *World) Untold() (n int) {
 	for i := range w.Book.entries {
 		if e := &w.Book.entries[i]; e.fate == fateOpen && !e.where.Alive && e.sender.Alive {

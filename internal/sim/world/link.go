@@ -157,7 +157,7 @@ type inbound struct {
 	gen      uint32
 	meter    flow.Meter
 	tells    uint64 // that came on it
-	settled  bool   // it is over: what was taken on it is told
+	settled  bool   // it is over: what was taken on it is reported
 	flushing bool
 	back     *backTalk // of this generation, once something was full
 }
@@ -214,7 +214,7 @@ func (p *Process) data(c *conn, b []byte) {
 	p.flushCredit(in)
 }
 
-// flushCredit has consumed bytes told soon, however few they are.
+// flushCredit reports consumed bytes soon, however few they are.
 func (p *Process) flushCredit(in *inbound) {
 	if in.flushing {
 		return
@@ -239,7 +239,7 @@ func (p *Process) grant(in *inbound, total uint64) {
 	}
 }
 
-// repeatCredit tells the totals again on a new control connection: what was told on the old one may be lost.
+// repeatCredit sends the totals again on a new control connection: what was sent on the old one may be lost.
 func (p *Process) repeatCredit(c *conn) {
 	if !p.World.Config.Data.OldCredit {
 		return
@@ -308,8 +308,8 @@ func (p *Process) AskWith(headers []byte, d time.Duration, typ, id string, paylo
 	return err
 }
 
-// AskWith is Process.AskWith. By giveUp the asker waits no longer, as one whose context has ended: it is told at once,
-// and the process that has the ask as soon as may be.
+// AskWith is Process.AskWith. By giveUp the asker waits no longer, as one with an ended context: it gets the error at
+// once, and the process that has the ask as soon as may be.
 func (r *Region) AskWith(headers []byte, d time.Duration, id string, payload []byte,
 	done func([]byte, error)) (giveUp func(), err error) {
 	if !entity.SendsAround(r.Type) {
@@ -339,7 +339,7 @@ func (r *Region) leaves(a *ask, err error) (giveUp func(), _ error) {
 	return func() { r.giveUp(a, corr) }, nil
 }
 
-// giveUp ends an ask whose asker waits no longer, and tells the process that has it.
+// giveUp ends an ask when its asker waits no longer, and tells the process that has it.
 func (r *Region) giveUp(a *ask, corr uint64) {
 	p := r.Process
 	if a.state != plane.Waiting(corr) || !p.Alive {

@@ -1,5 +1,5 @@
-// Livelock: how much happens in a second of virtual time, and who did it, so that a world in which far more does than
-// any law of its processes allows goes no further.
+// Livelock: how much happens in a second of virtual time, and which process did it, so that a world in which far more
+// does than any law of its processes allows goes no further.
 
 package world
 
@@ -16,7 +16,7 @@ type turns struct {
 	nth   uint64        // which it is
 	steps int
 	over  bool              // there was more
-	did   map[peer.ID]*work // by whom it was done, as far as processes did it
+	did   map[peer.ID]*work // by process, as far as processes did it
 }
 
 // work is what one process did of it.

@@ -82,8 +82,8 @@ func (r *Region) Lives(n route.ShardID) *entity.Shard {
 	return nil
 }
 
-// Refusals returns how many messages the process has refused or given up for a reason, and of how many of its own
-// others have told it that.
+// Refusals returns how many messages the process has refused or given up for a reason, and how many of its own others
+// have reported so.
 func Refusals(p *Process, why route.Reason) (own, told uint64) { return p.dropped[why], p.told[why] }
 
 // Mailboxes returns how many bytes lie in mailboxes of the process.

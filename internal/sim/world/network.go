@@ -1,4 +1,4 @@
-// The network between the nodes: who can reach whom, how long it takes, and what is wrong with it just now.
+// The network between the nodes: which can reach which, how long it takes, and what is wrong with it just now.
 
 package world
 
@@ -87,7 +87,7 @@ type packet struct {
 // pipe is one direction of one connection while it lives: first in, first out.
 type pipe struct {
 	conn    *conn
-	src     *Process // whose packets these are
+	src     *Process // the sender of these packets
 	dst     *Process
 	flight  []packet
 	head    int

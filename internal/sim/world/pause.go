@@ -25,8 +25,8 @@ func (p *Process) Pause(d time.Duration) {
 	})
 }
 
-// Sleep stops the process for d, its clock too, as when its machine stands still. All that it is told when it goes on
-// is that the wall clock has stepped.
+// Sleep stops the process for d, its clock too, as when its machine stands still. All that it learns when it goes on is
+// that the wall clock has stepped.
 func (p *Process) Sleep(d time.Duration) {
 	if !p.Alive || p.Paused() {
 		return

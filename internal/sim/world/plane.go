@@ -34,7 +34,7 @@ type EntityType struct {
 	Lease   *LeaseUse // without which they do not live; nil: none. The type has one shard then.
 	// Placing makes the strategy of one process, nil: all go by Type.Strategy.
 	Placing func(*Process) strategy.Strategy
-	// OnLost is told of each state that nobody takes up from a process; nil: nobody is.
+	// OnLost is called with each state that nobody takes up from a process; nil: not called.
 	OnLost func(p *Process, id string, why error)
 }
 
@@ -46,7 +46,7 @@ type Region struct {
 	slots   sparse.Table[*flow.Slot]
 	park    *flow.Parking
 	shards  sparse.Table[*hosted]    // nil where the shard does not live here
-	stopped []*hosted                // of which the node is told in a moment
+	stopped []*hosted                // that the node gets in a moment
 	left    map[route.ShardID][]byte // what shards that have stopped last handed over
 	heirs   map[route.ShardID]*plane.Successors
 	shy     map[peer.ID]time.Duration // until when a node is given nothing of a pool that has workers elsewhere
@@ -327,7 +327,7 @@ func (r *Region) sendThere(n route.ShardID, e *wire.Envelope, id string) (to pee
 	return s.Home(), nil
 }
 
-// ErrDeadEnd is the error of a send whose route leads to a member that was removed here: the next home is asked for.
+// ErrDeadEnd is the error of a send by a route to a member that was removed here: the next home is asked for.
 var ErrDeadEnd = fmt.Errorf("a member that was removed: %w", route.ErrPeerLost)
 
 // Routed takes a change of a shard's route: parked messages go first, then the slot opens.
@@ -458,7 +458,7 @@ func (p *Process) failed(to peer.ID, frame []byte, why route.Reason, words strin
 			return // a marker goes again, or its reader is gone; a cancel may be lost
 		}
 		p.World.Watcher.Violate(p, "frame", "a frame that was kept is no message")
-	case plane.UnsentReply: // whoever asked has a time limit
+	case plane.UnsentReply: // the asker has a time limit
 	case plane.UnsentLarge:
 		if l := p.largeOf(to, e.Payload); l != nil {
 			p.endLarge(l, why, FateFailed, words)

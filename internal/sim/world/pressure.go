@@ -1,4 +1,4 @@
-// Pressure: messages whose senders wait for room at the entity, both ends of it; it rides packages plane, flow and
+// Pressure: messages with senders that wait for room at the entity, both ends of it; it drives packages plane, flow and
 // entity.
 
 package world
@@ -67,7 +67,7 @@ func (b *backTalk) say() {
 // here is a process as the sender of messages to its own entities that waits for room. It is an entity.Sender.
 type here Process
 
-// Full implements entity.Sender: who sends here learns by the reason.
+// Full implements entity.Sender: a sender here learns by the reason.
 func (*here) Full(route.TypeID, route.ShardID, uint64, int) (allowance int) { return 0 }
 
 // Room implements entity.Sender.
@@ -86,7 +86,7 @@ func (w *World) allowance() int {
 	return w.window() + buffer + 2*flow.OrdinaryFrame // larger ones do not wait here
 }
 
-// strains judges a message whose sender waits by the budget of all mailboxes.
+// strains judges a message with a waiting sender by the budget of all mailboxes.
 func (p *Process) strains(e *wire.Envelope, b *backTalk) route.Reason {
 	limit := p.mailbox.Limit
 	size := len(e.Payload) + entity.RecordOverhead
@@ -104,7 +104,7 @@ func (p *Process) strains(e *wire.Envelope, b *backTalk) route.Reason {
 	return route.OK
 }
 
-// relieve tells those who wait for the budget that it has room.
+// relieve notifies waiters for the budget that it has room.
 func (p *Process) relieve() {
 	if len(p.strained) == 0 || !plane.BudgetHasRoom(p.mailbox.Used(), p.mailbox.Limit) {
 		return
@@ -170,7 +170,7 @@ func (r *Region) SendWait(id string, payload []byte) error {
 // waitPoll is how often an attempt is made for room that nobody tells of.
 const waitPoll = 200 * time.Millisecond
 
-// tries are when all who wait try again: soon, and in a while though nobody tells of room.
+// tries are when all waiters try again: soon, and in a while though nobody reports room.
 type tries struct{ soon, polls bool }
 
 // waiter is one caller of TellWait.
@@ -212,8 +212,8 @@ func (p *Process) attempt(w *waiter) (again bool) {
 		if p.tries.polls {
 			return true
 		}
-		// One timer does for all who wait. With one for each attempt every other wake of them would begin a series of
-		// attempts of its own, which lasts as long as they wait.
+		// One timer does for all waiters. With one for each attempt every other wake of them would begin a series of attempts
+		// of its own, which lasts as long as they wait.
 		p.tries.polls = true
 		p.Later(waitPoll, func() {
 			p.tries.polls = false
@@ -224,7 +224,7 @@ func (p *Process) attempt(w *waiter) (again bool) {
 	return false
 }
 
-// wakeWaiting has all who wait try again, in their order, after the present step.
+// wakeWaiting lets all waiters try again, in their order, after the present step.
 func (p *Process) wakeWaiting() {
 	if p.tries.soon || len(p.waiting) == 0 {
 		return
@@ -285,7 +285,7 @@ func (c *conn) backTalk() (said *flow.FullSet, calm bool) {
 	return said, true
 }
 
-// overPressure: nothing that waits for room is refused for a full mailbox while senders heed what they are told.
+// overPressure: nothing that waits for room is refused for a full mailbox while senders heed the signal.
 func (p *Process) overPressure(e *wire.Envelope, why route.Reason) {
 	if e.Flags&wire.FlagWait != 0 && (why == route.MailboxFull || why == route.BudgetFull) {
 		p.World.Watcher.Violate(p, "pressure", "a message to %s/%s whose sender waits was refused: %v",

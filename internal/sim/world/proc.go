@@ -113,7 +113,7 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 	return p
 }
 
-// locks takes the lock of a host for a new process, and returns whose end it is proof of.
+// locks takes the lock of a host for a new process, and returns the incarnation with an end that it proves.
 func (h *Host) locks(w *World, id peer.ID) (dead uint64) {
 	if w.Config.NoLockProof {
 		return 0

@@ -1,5 +1,5 @@
-// Refusals: what a process does not take is told to its senders, and what others say of its own is believed. It rides
-// package plane.
+// Refusals: what a process does not take is reported to its senders, and what others say of its own is believed. It
+// drives package plane.
 
 package world
 
@@ -62,7 +62,7 @@ func (p *Process) gather(from peer.ID, k plane.RefusalKey, id []byte) {
 	p.gathered(from).list.Add(k, id)
 }
 
-// gathered returns what is gathered for a sender, who will be told of it soon.
+// gathered returns what is gathered for a sender, for a report soon.
 func (p *Process) gathered(from peer.ID) *refusedOf {
 	i := slices.IndexFunc(p.reports, func(r *refusedOf) bool { return r.to == from })
 	if i < 0 {
@@ -142,7 +142,7 @@ func (p *Process) notice(to peer.ID, kind wire.Kind, body []byte) (again bool, e
 	return node.NoticeAgain(err, member, !p.forgotten[to]), err
 }
 
-// heed takes what others told the process, behind the step in which it came: it may call for another. What it is to do
+// heed takes what others sent the process, behind the step in which it came: it may call for another. What it is to do
 // with watches it does at once.
 func (p *Process) heed(e *node.Effects) {
 	carryWatches(p, e)

@@ -46,7 +46,7 @@ func (r *Replicas) Do(cmd replica.Command) error {
 // Value returns the value under a name, nil when it is not open.
 func (r *Replicas) Value(name string) any { v, _ := r.machine.Value(name); return v }
 
-// Over returns who the members were when what waited under a nonce came to its end; nil: it has not.
+// Over returns the view at which the wait under a nonce ended; nil: it has not.
 func (r *Replicas) Over(nonce uint64) *membership.View { return r.over[nonce] }
 
 // Stats returns the counters.

@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// ResolverOff is for worlds in which an operator downs who is lost.
+// ResolverOff is for worlds in which an operator downs lost members.
 var ResolverOff = node.Resolver{Strategy: node.ResolverOff}
 
 // leaseDelay is how long the simulated lease takes to answer.

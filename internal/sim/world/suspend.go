@@ -79,7 +79,8 @@ func judgeHealth(p *Process) {
 	}
 }
 
-// oversleeps: who was asleep for too long, unseen by its clock, handles nothing before its control loop is told.
+// oversleeps: a process that was asleep for too long, unseen by its clock, handles nothing before its control loop
+// knows.
 func (g *gate) oversleeps(p *Process) {
 	if p.unseen > p.gapLimit {
 		p.World.Watcher.Violate(p, "suspended-before", "it handles messages, and its loop knows nothing of %v of sleep",

@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/internal/core/lifetime"
 )
 
-// killed unwinds a handler whose process is no more.
+// killed unwinds a handler of a process that is no more.
 type killed struct{}
 
 // task is the coroutine that runs one busy Blocking entity.
@@ -43,7 +43,7 @@ func (t *task) work(h *hosted, e *entity.Entity) {
 	for ok := e.Begin(p.clock()); ok; {
 		e.Enter(&t.frame, 0) // the task may rest before the first call
 		for more := true; more; {
-			if !t.opens() { // whoever waited for an answer may have come back suspended
+			if !t.opens() { // a waiter for an answer may have come back suspended
 				return
 			}
 			more = p.Alive && h.goesOn(last, other) && !entity.Spoiled(e) && e.Work()

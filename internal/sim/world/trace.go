@@ -42,7 +42,7 @@ type trace struct {
 	text    bool
 	lines   []string
 	dropped int
-	// mark, when it is set, is told the hash after each record, to find where two runs part.
+	// mark, when it is set, gets the hash after each record, to find where two runs part.
 	mark func(record, hash uint64)
 }
 

@@ -69,7 +69,7 @@ func (p *Process) turn() {
 	}
 }
 
-// asked: a home is asked for only while somebody waits for it; the next who does asks anew.
+// asked: a home is asked for only while somebody waits for it; the next waiter asks anew.
 func (k flowSlot) asked(p *Process) {
 	s := k.slot()
 	if n, _ := s.Parked(); n == 0 && s.State() == flow.Asking {
@@ -111,7 +111,7 @@ func (p *Process) watch(k flowSlot) {
 	p.attend()
 }
 
-// drainSoon goes on with a slot at whose head a large message stood, after the present step.
+// drainSoon goes on with a slot with a large message at its head, after the present step.
 func (p *Process) drainSoon(k flowSlot) {
 	p.Later(0, func() {
 		k.r.drain(k.shard)
@@ -119,7 +119,7 @@ func (p *Process) drainSoon(k flowSlot) {
 	})
 }
 
-// roomy goes on with slots whose drain met a full link.
+// roomy goes on with slots with a drain that met a full link.
 func (p *Process) roomy() {
 	p.agenda.Roomy()
 	p.attend()

@@ -1,4 +1,4 @@
-// Watch: what a world tells those who hold it against the rules, and what it lets them ask.
+// Watch: what a world reports to checkers, and what it lets them ask.
 
 package world
 
@@ -19,51 +19,51 @@ type ShardKey struct {
 	Shard route.ShardID
 }
 
-// Watcher is told of everything that happens in a world, at the moment at which it happens. It may look at all nodes
-// and changes nothing: a world runs the same under every watcher. What it is given is valid until it returns.
+// Watcher gets everything that happens in a world, at the moment at which it happens. It may look at all nodes and
+// changes nothing: a world runs the same under every watcher. What it is given is valid until it returns.
 type Watcher interface {
-	// Refuses is told of every message of from that a process does not take, told of a process that hears of n such tells
-	// of its own from by, untold of n whose sender may not have heard and never will, and refusal of one whose ask was
-	// answered so, with the words of the answer.
+	// Refuses gets every message of from that a process does not take; Told a process that gets a report of n such tells
+	// of its own from by; Untold n tells with a sender that may not have heard and never will; Refusal one with an ask
+	// that was answered so, with the words of the answer.
 	Refuses(p *Process, from peer.ID, e *wire.Envelope)
 	Told(p *Process, by peer.ID, n uint64)
 	Untold(p *Process, to peer.ID, n uint64)
 	Refusal(p *Process, typ route.TypeID, from peer.ID, why route.Reason, text []byte)
 	// Violate notes a rule that the world itself has found broken, at a process or, with nil, in the whole cluster.
 	Violate(p *Process, rule, format string, args ...any)
-	// Refused is told of a verb of a node that returned an error.
+	// Refused gets a verb of a node that returned an error.
 	Refused(p *Process, err error)
-	// Frame is told of every control frame that reaches the control loop, received of what came in a segment.
+	// Frame gets every control frame that reaches the control loop, Received what came in a segment.
 	Frame(p *Process, from peer.ID, kind wire.Kind)
 	Received(p *Process, r *node.Received)
-	// Posted is told of all mail before it leaves.
+	// Posted gets all mail before it leaves.
 	Posted(p *Process, m *peer.Mail)
-	// Replay is told of the step from one view to the next (nil: there is none) with its events, before view, which is
-	// told of a new view, and event, which is told of each event after that.
+	// Replay gets the step from one view to the next (nil: there is none) with its events, before View, which gets a new
+	// view, and Event, which gets each event after that.
 	Replay(p *Process, old, next *membership.View, events []membership.Event)
 	View(p *Process, v *membership.View)
 	Event(p *Process, e *membership.Event)
-	// Shard is told of every event of sharding.
+	// Shard gets every event of sharding.
 	Shard(p *Process, e *shard.Event)
-	// Decided is told of a decision of a resolver before it is carried out, stops of a process that suspends itself.
+	// Decided gets a decision of a resolver before it is carried out, Stops a process that suspends itself.
 	Decided(p *Process, d *node.Decision)
 	Stops(p *Process, why string)
-	// Hosts is told of a process that makes a shard live, stopped of one in which it lives no more: confirmed when all
-	// its entities were stopped in order.
+	// Hosts gets a process that makes a shard live, Stopped one in which it lives no more: confirmed when all its entities
+	// were stopped in order.
 	Hosts(p *Process, key ShardKey, f route.Fence)
 	Stopped(p *Process, key ShardKey, confirmed bool)
-	// Keeps is told of an owner that has something left of a shard which has stopped for a move, before its node is.
+	// Keeps gets an owner that has something left of a shard which has stopped for a move, before its node is.
 	Keeps(p *Process, key ShardKey)
-	// Delivers is told of an envelope that is about to reach its entity.
+	// Delivers gets an envelope that is about to reach its entity.
 	Delivers(p *Process, key ShardKey, e *wire.Envelope)
-	// Starts is told of a new process, ends of one whose membership is over, died of one that runs no more.
+	// Starts gets a new process, Ends one with a membership that is over, Died one that runs no more.
 	Starts(p *Process)
 	Ends(p *Process, e *membership.Ended)
 	Died(p *Process)
-	// Excuse is told of a process that is, or will be, down for a good reason; touch of one that a fault has met.
+	// Excuse gets a process that is, or will be, down for a good reason; Touch one that a fault has met.
 	Excuse(id peer.ID)
 	Touch(p *Process)
-	// Pauses is told of a process that stands still for d, resumes of one that goes on.
+	// Pauses gets a process that stands still for d, Resumes one that goes on.
 	Pauses(p *Process, d time.Duration)
 	Resumes(p *Process)
 	// Lost reports whether a process is down for somebody, so that what it still handles comes late.

@@ -1,4 +1,4 @@
-// Queues of a process's workers and of its loop: what waits for whoever calls Worker and Inline handlers. A stop order
+// Queues of a process's workers and of its loop: what waits for the caller of Worker and Inline handlers. A stop order
 // stands behind what came before it.
 
 package world
@@ -49,7 +49,7 @@ type pile struct {
 
 func (k *pile) empty() bool { return len(k.frames)+len(k.orders) == 0 }
 
-// queuedOrder is something that a host is told to do.
+// queuedOrder is an order to a host.
 type queuedOrder struct {
 	host any
 	run  func()
@@ -76,7 +76,7 @@ func (p *Process) openQueues() {
 	}
 }
 
-// queueOf returns the queue of a shard's host, nil for a Blocking type, whose hosts take messages at once.
+// queueOf returns the queue of a shard's host, nil for a Blocking type: its hosts take messages at once.
 func (r *Region) queueOf(n route.ShardID) *workQueue {
 	switch r.Type.Mode {
 	case entity.Worker:
@@ -368,7 +368,7 @@ func (p *Process) envelope(in *inbound, gen uint32, from peer.ID, frame []byte, 
 // movesSince is the wire version in which moves came.
 const movesSince = 5
 
-// mark has markers go to the owners of their shards, whose slots are closed by now, as plane.Mark says.
+// mark sends markers to the owners of their shards, with slots closed by now, as plane.Mark says.
 func mark(p *Process, list []shard.Mark) {
 	for _, m := range list {
 		l := p.linkOf(m.To, uint32(m.Shard))

@@ -53,10 +53,10 @@ type World struct {
 	diskRand  *rand.Rand
 	workRand  *rand.Rand
 	OnEvent   func(p *Process, line string) // scripts listen here
-	Acting    *Process                      // whose handlers run now
+	Acting    *Process                      // the process that runs handlers now
 	OnUnknown func(*Region, route.ShardID)  // the home of a shard elsewhere is about to become unknown
 	OnMember  func(p *Process, e membership.Event)
-	OnEnd     func(p *Process) // a process whose membership is over has stopped
+	OnEnd     func(p *Process) // a process with a membership that is over has stopped
 	types     []*EntityType
 	arena     []byte
 	Lease     LeaseKeeper
@@ -234,7 +234,7 @@ func (w *World) ProcessOf(id peer.ID) *Process {
 	return nil
 }
 
-// Running returns the processes that are alive and whose membership has not ended, in host order.
+// Running returns the processes that are alive and have a membership that has not ended, in host order.
 func (w *World) Running() []*Process {
 	var list []*Process
 	for _, h := range w.Hosts {

@@ -2,8 +2,8 @@
 
 // Package once holds the protocol of messages between durable entities against every order of events: one or two
 // senders, one receiver, a few numbered parcels; copies that are late, doubled and lost, owners that move while a
-// commit is under way whose outcome nobody knows, records that are deleted, receivers that refuse, time that goes by.
-// It is a model of what docs/durable.md describes, not of the code: docs/contributing/once.md.
+// commit with an unknown outcome is under way, records that are deleted, receivers that refuse, time that goes by. It
+// is a model of what docs/durable.md describes, not of the code: docs/contributing/once.md.
 //
 // `make model` runs it, behind the model of hand-off.
 package once
@@ -15,7 +15,7 @@ type Config struct {
 	Name    string
 	Parcels [senders]uint8 // that each sender makes, at most 3
 	Moves   uint8          // of owners of senders; the owner before goes on sending what it knows
-	Stops   uint8          // of owners of the receiver, whose commit under way may be lost
+	Stops   uint8          // of owners of the receiver; their commit under way may be lost
 	Rejects uint8          // parcels that the receiver's handler refuses
 	Deletes uint8          // of records of senders
 	Cleans  uint8          // of the receiver's record
@@ -128,7 +128,7 @@ func only(i int) set         { return 1 << i }
 // sender is one sender: its record, its owner, the owner before.
 type sender struct {
 	made   uint8 // parcels that were committed
-	draft  bool  // one more is in a commit whose outcome is not known
+	draft  bool  // one more is in a commit with an unknown outcome
 	reused uint8 // parcels of records that were deleted, where numbers begin anew
 	outbox set
 	number [most + 1]uint8

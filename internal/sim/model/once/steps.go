@@ -206,7 +206,7 @@ func (c *Config) hears(s *state, n, i int, emit emits) {
 	}
 }
 
-// moves: a sender has a new owner, who reads what is stored; the one before does not know it yet.
+// moves: a sender has a new owner, which reads what is stored; the one before does not know it yet.
 func (c *Config) moves(s *state, n int, emit emits) {
 	if s.moves >= c.Moves {
 		return

@@ -32,7 +32,7 @@ func (t *turn) note(text string, i int, number uint8) note {
 	return note{text: text, shard: t.n, owner: t.x, replica: i, number: number}
 }
 
-// quorum reports whether those who said yes suffice for a history that ends with position n: a majority of the set in
+// quorum reports whether those that said yes suffice for a history that ends with position n: a majority of the set in
 // force, and one of the set that the last position proposes.
 func (t *turn) quorum(yes set, h *history, n uint8) bool {
 	c := t.c
@@ -46,14 +46,14 @@ func (t *turn) quorum(yes set, h *history, n uint8) bool {
 	}
 	old, next := c.inForce(h, n)
 	if !c.keeps(proposedIsNone) && n > 0 && h[n-1].isChange() && h[n-1].maker() == t.fence() {
-		before, _ := c.inForce(h, n-1) // who made the change asks both
+		before, _ := c.inForce(h, n-1) // the node that made the change asks both
 		return before.majority(yes) && old.majority(yes)
 	}
 	if !c.keeps(ownSets) && t.x > 0 { // the first owner came before those of the other shards changed anything
 		old = t.foreign(old)
 	}
 	switch {
-	case old == 0 && next == 0: // broken: nothing is written down, and all whom the table names have nothing
+	case old == 0 && next == 0: // broken: nothing is written down, and all that the table names have nothing
 		return c.sets[t.b.wishes[t.x][0]]&^yes == 0
 	case old == 0:
 		return next&^yes == 0
@@ -115,7 +115,7 @@ func (t *turn) near(i int) bool {
 	return (old | next | t.c.init).has(i)
 }
 
-// claims: the owner takes the newest history that it has heard of, when those who promised decide that one.
+// claims: the owner takes the newest history that it has heard of, when the promises suffice for that one.
 func (t *turn) claims() {
 	o := t.owner()
 	h, n := &o.h, o.n

@@ -10,7 +10,7 @@ func (t *turn) reaches() {
 	for p := o.first; p <= o.n; p++ {
 		old, next := t.c.inForce(&o.h, p)
 		to := old | next
-		if !t.c.Near { // who is to be a member may get the history before
+		if !t.c.Near { // a future member may get the history before
 			for _, w := range t.b.wishes[t.x] {
 				to |= t.c.sets[w]
 			}
@@ -233,7 +233,7 @@ func (s *state) wipe(i int, gone bool) {
 	}
 }
 
-// lastChange returns the position, from 1, of the last change that anybody was told of, its set, and all members
+// lastChange returns the position, from 1, of the last change that anybody got an answer of, its set, and all members
 // before.
 func (c *compiled) lastChange(h *shard) (at uint8, now, before set) {
 	now = c.init

@@ -97,7 +97,7 @@ func (b *bounds) over(c *compiled, h *shard) {
 	}
 }
 
-// add returns the number of a state, whose replicas are settled.
+// add returns the number of a state with settled replicas.
 func (s *search) add(t *state, from origin) int32 {
 	s.bytes = s.c.encode(s.bytes[:0], t)
 	sum := xxhash.Sum64(s.bytes)

@@ -21,13 +21,13 @@ type set uint8
 func only(i int) set         { return 1 << i }
 func (s set) has(i int) bool { return s>>i&1 == 1 }
 
-// majority reports whether those who said yes are a majority of s, which none is of an empty set.
+// majority reports whether those that said yes are a majority of s, which none is of an empty set.
 func (s set) majority(yes set) bool {
 	return 2*bits.OnesCount8(uint8(s&yes)) > bits.OnesCount8(uint8(s))
 }
 
 // value is what stands at a position: 0 for nothing, the fence of the owner whose batch it is, or a change of set:
-// which, and by whom. An owner makes at most one value for a position.
+// which, and by which owner. An owner makes at most one value for a position.
 type value uint8
 
 const change value = 1 << 7
@@ -67,18 +67,18 @@ const (
 // history from first on. Messages stay on their way for ever: each comes at any later step, again, or never.
 type owner struct {
 	phase  uint8
-	got    set   // who has answered the claim, the write or the read under way
+	got    set   // the replicas that have answered the claim, the write or the read under way
 	fence  uint8 // while it claims: that of the newest history heard
 	n      uint8 // positions of h
 	first  uint8
 	mine   uint8 // batches of its own that it has begun
 	sets   uint8 // changes of set
-	before uint8 // positions that anybody was told of when its read began
+	before uint8 // positions that anybody got an answer of when its read began
 	h      history
 }
 
-// shard is one shard; told is what any owner was told to be decided, or could have shown to a reader, and by is the
-// fence of the first.
+// shard is one shard; told is what any owner learnt to be decided, or could have shown to a reader, and by is the fence
+// of the first.
 type shard struct {
 	r    [replicas]replica
 	o    [owners]owner
@@ -89,7 +89,7 @@ type shard struct {
 // state is all there is.
 type state struct {
 	s               [shards]shard
-	gone            set // ids whose disks are lost or wiped
+	gone            set // ids with a lost or wiped disk
 	wiped           set // of these the wiped ones
 	crashes, losses uint8
 }

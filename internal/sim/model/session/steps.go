@@ -2,7 +2,7 @@
 
 package session
 
-// kind says who does a step, for the question of a way out.
+// kind says which party does a step, for the question of a way out.
 type kind uint8
 
 const (
@@ -48,7 +48,7 @@ func (s *state) fault() string {
 	return ""
 }
 
-// counts is for how long an answer lets the owner handle whose call is so old.
+// counts is for how long an answer lets the owner handle when its call is so old.
 func (c *Config) counts(age uint8) uint8 {
 	lasts := uint8(ttl)
 	if c.keeps(margin) {
