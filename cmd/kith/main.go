@@ -1,4 +1,7 @@
 // Command kith is the node binary: it runs a node of a kith cluster, and asks or tells a running one.
+
+//go:build unix
+
 package main
 
 import (

@@ -4,4 +4,4 @@
 
 package chaos
 
-func newNamespaces(int, int) (carrier, error) { return nil, errNetns }
+func newNamespaces(int, int) (faultDriver, error) { return nil, errNetns }

@@ -245,6 +245,9 @@ func (l *Loop) takeTasks(enough bool) bool {
 
 // Start runs the loop. An error says that the system did not let it; the loop is of no use then.
 func (l *Loop) Start() error {
+	if err := supported(); err != nil {
+		return fmt.Errorf("transport: event loop: %w", err)
+	}
 	l.openPollerWait()
 	client, err := gnet.NewClient(l.Handler(),
 		gnet.WithNumEventLoop(1), gnet.WithReadBufferCap(ReadBuffer), gnet.WithTCPNoDelay(gnet.TCPNoDelay),

@@ -5,8 +5,6 @@ package loop
 import (
 	"runtime"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -23,7 +21,7 @@ const (
 // polled is what a loop looks at, or sleeps over (rest): its connections and its bell. Only the loop touches it.
 type polled struct {
 	every time.Duration // zero: off
-	fds   []unix.PollFd
+	fds   []pollFd
 	vain  int // doubles with each poll in vain, up to maxVain; zero after one that was not
 	skips int // chances to poll that are left out from now on
 }
@@ -56,7 +54,7 @@ func (p *polled) learn(came bool, looks int, gap time.Duration) {
 }
 
 func (p *polled) add(fd int) {
-	p.fds = append(p.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	p.fds = append(p.fds, pollFd{Fd: int32(fd), Events: pollIn})
 }
 
 func (p *polled) remove(fd int) {
@@ -83,8 +81,8 @@ func (l *Loop) poll() (tasks bool) {
 	last := time.Now()
 	until := last.Add(p.every)
 	for looks := 1; ; looks++ {
-		n, err := unix.Poll(p.fds, 0)
-		readable, tasks := n != 0 && err != unix.EINTR, l.hasTasks()
+		n := lookAt(p.fds)
+		readable, tasks := n != 0, l.hasTasks()
 		now := time.Now()
 		if readable || tasks {
 			p.learn(n > 0 || tasks, looks, now.Sub(last))

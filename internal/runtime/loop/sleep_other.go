@@ -7,13 +7,11 @@ package loop
 import (
 	"errors"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const canRest = false
 
-func restOver([]unix.PollFd, time.Duration) {}
+func restOver([]pollFd, time.Duration) {}
 
 type pollSet struct{}
 

@@ -3,13 +3,7 @@
 
 package loop
 
-import (
-	"net"
-	"os"
-	"syscall"
-
-	"github.com/panjf2000/gnet/v2"
-)
+import "github.com/panjf2000/gnet/v2"
 
 // waker is the writing end of a socket pair; the reading end is enrolled in the loop.
 type waker struct {
@@ -19,45 +13,25 @@ type waker struct {
 
 var wakeByte = []byte{1}
 
-// hang makes the pair and enrols its reading end.
+// enrol makes the pair and enrols its reading end.
 func (b *waker) enrol(l *Loop) error {
 	b.loop = l
-	syscall.ForkLock.RLock()
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		syscall.CloseOnExec(pair[0])
-		syscall.CloseOnExec(pair[1])
-	}
-	syscall.ForkLock.RUnlock()
+	conn, fd, err := wakingPair()
 	if err != nil {
-		return os.NewSyscallError("socketpair", err)
-	}
-	_ = syscall.SetNonblock(pair[0], true)
-	_ = syscall.SetNonblock(pair[1], true)
-	file := os.NewFile(uintptr(pair[0]), "bell")
-	conn, err := net.FileConn(file)
-	_ = file.Close()
-	if err == nil {
-		_, err = l.client.EnrollContext(conn, Socket(b))
-	}
-	if err != nil {
-		_ = syscall.Close(pair[1])
 		return err
 	}
-	b.fd = pair[1]
+	if _, err := l.client.EnrollContext(conn, Socket(b)); err != nil {
+		closeWaking(fd)
+		return err
+	}
+	b.fd = fd
 	return nil
 }
 
-// ring wakes the loop. At most one ring is on its way at a time, so the pair's buffer never fills.
-func (b *waker) wake() {
-	for {
-		if _, err := syscall.Write(b.fd, wakeByte); err != syscall.EINTR {
-			return
-		}
-	}
-}
+// wake wakes the loop. At most one byte is on its way at a time, so the pair's buffer never fills.
+func (b *waker) wake() { wakeBy(b.fd, wakeByte) }
 
-func (b *waker) close() { _ = syscall.Close(b.fd) }
+func (b *waker) close() { closeWaking(b.fd) }
 
 func (b *waker) Opened(gnet.Conn) gnet.Action { return gnet.None }
 

@@ -113,7 +113,7 @@ func (oc *outConn) replace(why error) {
 func (oc *outConn) leaveNotice() {
 	if oc.fault == nil {
 		oc.fault = errRenewed
-		_ = syscall.Shutdown(oc.c.Fd(), syscall.SHUT_WR)
+		_ = syscall.Shutdown(loop.Handle(oc.c.Fd()), syscall.SHUT_WR)
 	}
 }
 

@@ -334,7 +334,7 @@ func (t *Transport) flushAll(deadline time.Time) {
 		}
 		if !u.conn.halfClosed { // the uplink's, as a loop that was held up may answer while others are asked again
 			u.conn.halfClosed = true
-			_ = syscall.Shutdown(u.conn.c.Fd(), syscall.SHUT_WR)
+			_ = syscall.Shutdown(loop.Handle(u.conn.c.Fd()), syscall.SHUT_WR)
 		}
 		return false // until the peer closes its half and the uplink has no connection
 	})

@@ -106,7 +106,7 @@ func (o *outlet) speak(on *loop.Loop) bool {
 // closes the connection from inside without saying so.
 func (o *outlet) push(on *loop.Loop, b []byte) bool {
 	for {
-		n, err := syscall.Write(o.c.Fd(), b)
+		n, err := syscall.Write(loop.Handle(o.c.Fd()), b)
 		if o.calls != nil {
 			o.calls.Add(1)
 		}
@@ -129,7 +129,7 @@ func (o *outlet) push(on *loop.Loop, b []byte) bool {
 func (o *outlet) handOver(on *loop.Loop, b []byte) bool {
 	on.Stalled()
 	if o.spareWriter == nil {
-		file, err := ownFile(o.c.Fd())
+		file, err := loop.OwnFile(o.c.Fd())
 		if err != nil {
 			o.breaks(err)
 			return false
@@ -141,20 +141,6 @@ func (o *outlet) handOver(on *loop.Loop, b []byte) bool {
 	o.of.blocked(true)
 	go o.writer.run(on)
 	return false
-}
-
-// ownFile returns the socket as a file of Go's poller, by a descriptor of its own: gnet closes the other one.
-func ownFile(fd int) (*os.File, error) {
-	syscall.ForkLock.RLock()
-	own, err := syscall.Dup(fd)
-	if err == nil {
-		syscall.CloseOnExec(own)
-	}
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		return nil, os.NewSyscallError("dup", err)
-	}
-	return os.NewFile(uintptr(own), "socket"), nil // the socket does not block, so the file does not either
 }
 
 // through goes on after a blocked writer.

@@ -5,7 +5,6 @@ package trust
 import (
 	"log/slog"
 	"os"
-	"syscall"
 	"time"
 )
 
@@ -21,8 +20,7 @@ func (t *Store) CheckKeyFile(log *slog.Logger) {
 // it is how a process gets a file of another user: a secret of Kubernetes (fsGroup), a credential.
 func exposed(info os.FileInfo) bool {
 	mode := info.Mode().Perm()
-	owner, known := info.Sys().(*syscall.Stat_t)
-	return mode&0o037 != 0 || mode&0o040 != 0 && !(known && int(owner.Uid) != os.Geteuid())
+	return mode&0o037 != 0 || mode&0o040 != 0 && !ofAnother(info)
 }
 
 // Warn warns of what ends, each once an hour. Only one goroutine calls it.
