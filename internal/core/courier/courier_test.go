@@ -326,9 +326,9 @@ func TestTheRemoved(t *testing.T) {
 	require.False(t, known)
 }
 
-// Who acknowledges nothing is given up, but only while it is reachable and counts, later than the limit, and with the
-// reason. Time in which it could not be reached does not count, nor does a sleep of this node; one acknowledgement ends
-// the count.
+// A peer that acknowledges nothing is given up, but only while it is reachable and counts, later than the limit, and
+// with the reason. Time in which it could not be reached does not count, nor does a sleep of this node; one
+// acknowledgement ends the count.
 func TestGivingUp(t *testing.T) {
 	deaf := func(a, b *post) func(peer.ID, *peer.Mail) bool {
 		return func(from peer.ID, _ *peer.Mail) bool { return from == b.id }

@@ -186,8 +186,8 @@ func TestStateCountsInTheRing(t *testing.T) {
 	require.LessOrEqual(t, rec.Bytes, MinBytes+64)
 }
 
-// A replay that goes another way says where: at the verb whose effects are others, or in front of the stretch whose
-// state is another.
+// A replay that goes another way says where: at the verb with other effects, or in front of the stretch with another
+// state.
 func TestReplayDiverges(t *testing.T) {
 	n, _ := lone(t, MinBytes, 20_000)
 	rec, err := n.Record()
@@ -233,7 +233,7 @@ func TestInputThatDoesNotFit(t *testing.T) {
 	require.Equal(t, 3, verbs)
 }
 
-// A node whose state does not fit tells so once and goes on without a record; what there was stays.
+// A node with a state that does not fit reports that once and goes on without a record; what there was stays.
 func TestStateThatDoesNotFit(t *testing.T) {
 	n, lost := lone(t, 4<<10, 2_000)
 	require.ErrorIs(t, *lost, errTooLarge)
@@ -244,7 +244,7 @@ func TestStateThatDoesNotFit(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A detector of somebody's own cannot be replayed: nothing is recorded, and whoever asks hears why.
+// A detector of the embedder's own cannot be replayed: nothing is recorded, and a caller that asks hears why.
 func TestOwnDetector(t *testing.T) {
 	own := func(s fd.Settings) fd.Detector { return fd.Deadline(s) }
 	n, lost := lone(t, MinBytes, 3, func(c *node.Config) { c.Membership.Detector = own })

@@ -42,8 +42,8 @@ type bulkSent struct {
 	x     *BulkTransfer
 	fill  byte
 	taken int          // by the receiving runtime
-	told  int          // times that the sending runtime was told the end
-	why   route.Reason // what it was told
+	told  int          // times that the end was reported to the sending runtime
+	why   route.Reason // with this reason
 }
 
 func (m *bulkModel) find(x *BulkTransfer) *bulkSent {
@@ -200,7 +200,7 @@ func (m *bulkModel) settle(t *rapid.T) {
 }
 
 // TestBulkLaws: whatever breaks, is cancelled, refused or slow: a message is taken at most once and unharmed, its
-// sender is told one end, which is true, room is never exceeded nor lost, and without further faults everything ends.
+// sender gets one end, the true one, room is never exceeded nor lost, and without further faults everything ends.
 func TestBulkLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &bulkModel{room: &BulkRoom{Limit: rapid.IntRange(1000, 5000).Draw(t, "room")}}

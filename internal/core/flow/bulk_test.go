@@ -201,7 +201,7 @@ func TestBulkAdmittedTooLateGivesTheRoomBack(t *testing.T) {
 	p.r.End(1, BulkEnd{Reason: route.NotOwner})
 	_, k, n, ok := p.room.Turn()
 	require.True(t, ok)
-	require.NoError(t, p.r.Abort(k.Number)) // after its turn was told, and before it heard of it
+	require.NoError(t, p.r.Abort(k.Number)) // after its turn was sent, and before it heard of it
 	require.Equal(t, 500, p.room.Used())
 	p.r.Admitted(0, k.Number, n)
 	require.Zero(t, p.room.Used())
@@ -397,7 +397,7 @@ func TestBulkRests(t *testing.T) {
 }
 
 // A peer that lets what it sent lie leaves half of the room to others: beyond its share it waits, and those behind it
-// are served, who in turn are not starved by what it sends after that (SEC-4).
+// are served, which in turn are not starved by what it sends after that (SEC-4).
 func TestBulkShares(t *testing.T) {
 	room := &BulkRoom{Limit: 1000}
 	id := func(n uint64) peer.ID { return peer.ID{Addr: bulkPeer.Addr, Inc: n} }
@@ -431,7 +431,7 @@ func TestBulkShares(t *testing.T) {
 	require.True(t, room.Take(greedy, key(6), 1000), "one that holds nothing may have a message of any size")
 }
 
-// Who gives up waiting is forgotten, and what it kept free is for the others.
+// A sender that gives up waiting is forgotten, and what it kept free is for the others.
 func TestBulkShareOfOneThatGaveUp(t *testing.T) {
 	room := &BulkRoom{Limit: 100}
 	a, b := peer.ID{Addr: bulkPeer.Addr, Inc: 1}, peer.ID{Addr: bulkPeer.Addr, Inc: 2}
@@ -446,7 +446,7 @@ func TestBulkShareOfOneThatGaveUp(t *testing.T) {
 }
 
 // Messages that are whole and that nobody claims, and those that come too slowly, give their room back: their senders
-// are told that their time is over (SEC-4).
+// hear that they have expired (SEC-4).
 func TestBulkRoomHasAPrice(t *testing.T) {
 	p := newBulkPair(t, 1000, 0, 10<<20)
 	x := p.send(1000, 1)

@@ -1,4 +1,4 @@
-// A test of whose turn it is among large messages that share a bulk connection.
+// A test of which is next among large messages that share a bulk connection.
 
 package flow
 

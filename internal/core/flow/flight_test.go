@@ -99,7 +99,7 @@ func TestFlightsAreBounded(t *testing.T) {
 }
 
 // However tells, asks and credit follow each other, and connections break, a link knows exactly how many tells it has
-// handed out on a connection, and never takes one for consumed whose bytes are not.
+// handed out on a connection, and never takes one for consumed before its bytes are.
 func TestLinkCountsTells(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := NewLink(200_000, 70_000)

@@ -205,8 +205,8 @@ func TestLinkCutsFromAMark(t *testing.T) {
 	})
 }
 
-// A link whose source has no memory refuses, unchanged, and goes on when there is some; what it needs no more goes
-// back.
+// A link with a source that has no memory refuses, unchanged, and goes on when there is some; what it needs no more
+// goes back.
 func TestLinkUnderABudget(t *testing.T) {
 	memory := ringbuf.NewClasses(4*ringbuf.DoubleClass, Bounds{Buffer: 1 << 20}.Most(), 0)
 	link := func() *Link {
@@ -447,8 +447,8 @@ func (m *pipeModel) consume(t *rapid.T) {
 }
 
 // TestPipeLaws: whatever happens, at most the window and one frame are outstanding, frames keep their order also over
-// reconnects, none is invented, cut or lost but with its connection, and a pipe whose receiver has consumed everything
-// has credit, even if some reports were lost.
+// reconnects, none is invented, cut or lost but with its connection, and a pipe has credit once its receiver has
+// consumed everything, even if some reports were lost.
 func TestPipeLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &pipeModel{window: rapid.IntRange(1, 2000).Draw(t, "window"), limit: rapid.IntRange(200, 3000).Draw(t, "limit")}
@@ -515,7 +515,7 @@ func TestPipeLaws(t *testing.T) {
 				for len(m.flight) > 0 {
 					m.consume(t)
 				}
-				// The meter told all but less than a quarter of the window, or Flush does after a pause: on a new control
+				// The meter reported all but less than a quarter of the window, or Flush does after a pause: on a new control
 				// connection the newest total is repeated.
 				_, err := m.link.Granted(m.gen, m.meter.told)
 				require.NoError(t, err)

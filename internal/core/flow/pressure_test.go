@@ -97,7 +97,7 @@ func (p *FullSet) clone() *FullSet {
 	return c
 }
 
-// More entities than a connection names: the whole node is full to those who wait, until one of them has room; the
+// More entities than a connection names: the whole node is full to senders that wait, until one of them has room; the
 // tables of both ends stay bounded.
 func TestPressureIsBounded(t *testing.T) {
 	var receiver FullSet

@@ -165,7 +165,7 @@ func TestSlotBoundsAreTypedAndChangeNothing(t *testing.T) {
 }
 
 // F-R2 of the reference, its exact values: there is room for three, nobody knows the home, and five come. The last two
-// are refused, typed, in place of dropped; the first three go to the home in order, each with who sent it (SHD-4).
+// are refused, typed, in place of dropped; the first three go to the home in order, each with its sender (SHD-4).
 func TestConformanceParking(t *testing.T) {
 	s := MakeSlot(NewParking(3, 0, 0, &Pool{Limit: 1 << 20}))
 	for i := range uint64(5) {
@@ -237,8 +237,8 @@ func TestSlotFailAllInOrder(t *testing.T) {
 	require.Zero(t, s.FailAll(nil))
 }
 
-// When all that waited for a home has been failed, the next message asks for it anew: who asks is who looks after its
-// time limit (SHD-9).
+// When all that waited for a home has been failed, the next message asks for it anew: the asker is the one that looks
+// after its time limit (SHD-9).
 func TestSlotAsksAnewWhenNobodyWaits(t *testing.T) {
 	s := MakeSlot(NewParking(0, 0, time.Second, nil))
 	for i := range 3 {

@@ -1,4 +1,4 @@
-// Tests of bonds: who may speak for an incarnation (SEC-2).
+// Tests of bonds: which process may speak for an incarnation (SEC-2).
 
 package hello
 
@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// A token is the same in all hellos to one peer, another to every other one, and none to whoever is at an address.
+// A token is the same in all hellos to one peer, another to every other one, and none to any node at an address.
 func TestTokens(t *testing.T) {
 	one, two := peer.ID{Addr: peer.MustAddr("a:1"), Inc: 1}, peer.ID{Addr: peer.MustAddr("a:1"), Inc: 2}
 	s, other := Secret{1}, Secret{2}
@@ -25,7 +25,7 @@ func TestTokens(t *testing.T) {
 }
 
 // While somebody speaks for an incarnation, and for a minute after, nobody says another token in its name, on any
-// connection that matters, whatever the generation; and under TLS never anybody whose certificate has another name.
+// connection that matters, whatever the generation; and under TLS never one with a certificate of another name.
 func TestBondLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b Bond
@@ -73,7 +73,7 @@ func TestBondLaw(t *testing.T) {
 	})
 }
 
-// Who answers at a peer's own address is better known than what hellos say, and is believed once.
+// The node that answers at a peer's own address is better known than what hellos say, and is believed once.
 func TestBondIsConfirmed(t *testing.T) {
 	id := peer.ID{Addr: peer.MustAddr("a:1"), Inc: 1}
 	h := exampleHello()

@@ -116,7 +116,7 @@ func TestTailsAreSkipped(t *testing.T) {
 	require.Equal(t, a, back)
 }
 
-// Ranges of versions in a hello: none in common is told apart from nonsense, and names what the dialler speaks.
+// Ranges of versions in a hello: none in common is distinguished from nonsense, and names what the dialler speaks.
 func TestHelloVersions(t *testing.T) {
 	for _, c := range []struct {
 		newest, oldest uint16

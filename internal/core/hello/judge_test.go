@@ -84,7 +84,7 @@ func TestAnswer(t *testing.T) {
 }
 
 // Only a refusal by one that speaks version 1 and nothing else is worth another hello, and only on a lane that there
-// was and by one who speaks version 1 too.
+// was and by one that speaks version 1 too.
 func TestOnlyOne(t *testing.T) {
 	all := wire.Versions{Newest: 3, Oldest: 1}
 	refusal := func(theirs string) error { return &RefusedError{Reason: RefusedVersion, Theirs: theirs} }

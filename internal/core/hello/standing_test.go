@@ -1,4 +1,4 @@
-// Tests of what a refusal tells: the standing, the cluster, and what is not told to strangers (SEC-3, MEM-1).
+// Tests of what a refusal tells: the standing, the cluster, and what is kept from strangers (SEC-3, MEM-1).
 
 package hello
 
@@ -30,7 +30,7 @@ func TestStandingOfOtherTexts(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A dialler that does not know the newer reasons is told the nearest that it knows.
+// A dialler that does not know the newer reasons gets the nearest that it knows.
 func TestRefusalsAsOldDiallersKnowThem(t *testing.T) {
 	old := wire.Versions{Newest: 2, Oldest: 1}
 	for r := Refusal(1); r < RefusalCount; r++ {
@@ -43,7 +43,8 @@ func TestRefusalsAsOldDiallersKnowThem(t *testing.T) {
 	}
 }
 
-// Who has proved nothing is not told what the cluster is called, nor who is here; the removed are told the standing.
+// A dialler that has proved nothing learns neither what the cluster is called nor which node is here; removed nodes get
+// the standing.
 func TestTold(t *testing.T) {
 	for r := Refusal(1); r < RefusalCount; r++ {
 		e := &RefusedError{Reason: r, Key: "k", Ours: "1", Theirs: "2"}

@@ -1,4 +1,4 @@
-// Tests of terms: who says them, and when a hello is judged by one.
+// Tests of terms: which nodes say them, and when a hello is judged by one.
 
 package hello
 

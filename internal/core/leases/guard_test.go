@@ -32,7 +32,8 @@ func TestGuard(t *testing.T) {
 }
 
 // TestConfirmedBehindItsEnd: a confirmation that comes when the lease is over by the clock, which its holder has not
-// been stepped to see, takes it anew: whoever followed the guard and withheld the entity is told to permit it (SHD-12).
+// been stepped to see, takes it anew: a caller that followed the guard and withheld the entity has to permit it
+// (SHD-12).
 func TestConfirmedBehindItsEnd(t *testing.T) {
 	d := newDesk(t).begin(1).answer(true, "")
 	for d.tick(); d.now < 12*time.Second; d.tick() {

@@ -16,7 +16,7 @@ var cfg = Config{Timeout: 2 * time.Second, Renew: 5 * time.Second, Hold: 20 * ti
 
 func fence(n int) route.Fence { return route.MakeFence(1, 1, uint32(n)) }
 
-// desk is a holder whose calls a test answers.
+// desk is a holder with calls that a test answers.
 type desk struct {
 	t   require.TestingT
 	h   *Holder
@@ -133,8 +133,8 @@ func TestLeaseIsLost(t *testing.T) {
 	require.True(t, d.Permit)
 }
 
-// TestLeaseIsGivenBack: when nothing lives here any more, after the call that is under way; whoever waits for that is
-// told then, or after Timeout. What fails is tried again.
+// TestLeaseIsGivenBack: when nothing lives here any more, after the call that is under way; a caller that waits for
+// that goes on then, or after Timeout. What fails is tried again.
 func TestLeaseIsGivenBack(t *testing.T) {
 	d := newDesk(t).begin(1).answer(true, "").end(1)
 	require.Equal(t, Op{2, true, fence(1), cfg.Timeout}, *d.Op)
@@ -221,9 +221,9 @@ type flight struct {
 	done, ok    bool
 }
 
-// TestLeaseLaws: of several nodes that use one store, whose calls are slow, late, lost or lose their answer, never two
-// may live at once, be whoever steps a holder stuck or not, provided that the store keeps a lease for Hold from when it
-// was last given; and in the end, when all goes well, the one that wants it has it (SHD-12).
+// TestLeaseLaws: of several nodes that use one store, with calls that are slow, late, lost or lose their answer, never
+// two may live at once, be the goroutine that steps a holder stuck or not, provided that the store keeps a lease for
+// Hold from when it was last given; and in the end, when all goes well, the one that wants it has it (SHD-12).
 func TestLeaseLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, now, fences := &store{}, time.Duration(0), 0

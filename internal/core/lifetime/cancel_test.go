@@ -1,4 +1,4 @@
-// Tests of cancels: whose context ends, when, and that it is nobody else's.
+// Tests of cancels: which context ends, when, and that no other does.
 
 package lifetime
 
@@ -77,7 +77,7 @@ func TestCancelLaws(t *testing.T) {
 					wanted++
 				}
 				if a.ctx == nil {
-					a.cancelled = true // else what it has is over, and the next one is not: it was told
+					a.cancelled = true // else what it has is over, and the next one is not: Cancel said so
 				}
 			},
 			"parent": func(t *rapid.T) {

@@ -75,7 +75,8 @@ func TestLeaps(t *testing.T) {
 	}
 }
 
-// Up-numbers end at the highest: those who would get the next are not let in, and those who go consume none beyond it.
+// Up-numbers end at the highest: joiners that would get the next are not let in, and members that go consume none
+// beyond it.
 func TestUpNumbersEnd(t *testing.T) {
 	s := NewState(Version{Cluster: 0x11, Birth: 0x22, HighestUp: MaxUpNumber - 1})
 	s.Add(cluster.Member{ID: ip(1), Status: cluster.Up, UpNumber: 1})

@@ -37,7 +37,7 @@ func TestDeltaLaw(t *testing.T) {
 	})
 }
 
-// To itself a version is a few bytes away; whoever changed its roles cannot be told by a delta.
+// To itself a version is a few bytes away; a member that changed its roles cannot be in a delta.
 func TestDeltaEdges(t *testing.T) {
 	s := crowd(1000, 100, 1000)
 	changes, ok := appendDelta(nil, s.Version, s.Version)

@@ -112,7 +112,7 @@ func anyState() *rapid.Generator[*State] {
 	})
 }
 
-// anyTable draws a partition table that may name those who are no members any more.
+// anyTable draws a partition table that may name those that are no members any more.
 func anyTable(t *rapid.T, now []cluster.Member) (table partition.Table) {
 	var all []cluster.Member
 	for i, n := range []string{"a", "b", "c", "d", "e"} {
@@ -220,7 +220,7 @@ func bigState(n int) *State {
 }
 
 // crowd is a state as it may be after a long life: random incarnations, addresses that are spread over a few networks,
-// up-numbers in any order, one role, one version, clocks entries counters of all who ever changed something.
+// up-numbers in any order, one role, one version, clocks entries counters of all that ever changed something.
 func crowd(n, tombs, clocks int) *State {
 	rng := rand.New(rand.NewPCG(7, 7))
 	s := NewState(Version{Cluster: rng.Uint64(), Birth: rng.Uint64(), HighestUp: uint32(2 * n)})

@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/gossip"
 )
 
-// The pool keeps the newest, and finds nothing whose bytes are not those it knows.
+// The pool keeps the newest, and finds nothing with other bytes than those it knows.
 func TestInternIsBounded(t *testing.T) {
 	p := NewIntern()
 	s := sample()

@@ -1,5 +1,5 @@
-// Tests of the merge: its laws, what it shares, how it stands to one with maps, and who downed a member (MEM-4, MEM-2,
-// CARD-4).
+// Tests of the merge: its laws, what it shares, how it stands to one with maps, and which member downed another (MEM-4,
+// MEM-2, CARD-4).
 
 package members
 
@@ -178,7 +178,7 @@ func TestEqualMembersKnowsEveryField(t *testing.T) {
 		var x, y cluster.Member
 		f := reflect.ValueOf(&y).Elem().Field(i)
 		switch f.Interface().(type) {
-		case peer.ID: // the key, or who did something
+		case peer.ID: // the key, or the node that did something
 			f.Set(reflect.ValueOf(ip(1)))
 		case []string:
 			f.Set(reflect.ValueOf([]string{"a"}))
@@ -226,7 +226,7 @@ func TestStepsOfAMember(t *testing.T) {
 	}
 }
 
-// Of two who downed a member at once one is named, everywhere the same, and a tombstone remembers it.
+// Of two that downed a member at once one is named, everywhere the same, and a tombstone remembers it.
 func TestWhoDowned(t *testing.T) {
 	s := stateOf([]string{"a up", "b up", "c up"}, "abc")
 	x, y := s.Draft(), s.Draft()

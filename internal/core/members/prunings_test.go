@@ -1,4 +1,4 @@
-// Tests of versions whose clock was pruned, on their way (GOS-2).
+// Tests of versions with a pruned clock, on their way (GOS-2).
 
 package members
 

@@ -1,5 +1,5 @@
-// Tests of the rules of one state: scenarios 7, 9 and 12 of the reference, up-numbers, who blocks (MEM-5, MEM-6, GOS-3,
-// GOS-9).
+// Tests of the rules of one state: scenarios 7, 9 and 12 of the reference, up-numbers, which members block (MEM-5,
+// MEM-6, GOS-3, GOS-9).
 
 package members
 
@@ -81,8 +81,8 @@ func TestScenario12LeaderOrder(t *testing.T) {
 	require.Zero(t, stateOf(members, "").Leader(nid("z")))
 }
 
-// TestOrphaned: joiners of a cluster whose members are all Down belong to nobody (MEM-5). Found by storm 46477: two of
-// them, out of each other's reach, let themselves in, and both carried the cluster on.
+// TestOrphaned: the joiners of a cluster are orphaned when all its members are Down (MEM-5). Found by storm
+// 46477: two of them, out of each other's reach, let themselves in, and both carried the cluster on.
 func TestOrphaned(t *testing.T) {
 	for _, c := range []struct {
 		members string
@@ -150,7 +150,7 @@ func TestLeaderActions(t *testing.T) {
 	require.Empty(t, next.Members)
 }
 
-// MEM-6: who is weakly up leaves through exiting like anybody.
+// MEM-6: a weakly up member leaves through exiting like any other.
 func TestWeaken(t *testing.T) {
 	s := stateOf([]string{"a up", "b joining", "c joining", "d up"}, "a", "a->c", "a->d")
 	next := Weaken(s, nid("a"), true)
@@ -168,7 +168,7 @@ func TestWeaken(t *testing.T) {
 	require.Equal(t, nid("b"), stateOf([]string{"a weakly-up", "b ready-for-shutdown"}, "").Leader(nid("a")))
 }
 
-// The blockers are exactly those for whom converged says no.
+// The blockers are exactly those that make Converged false.
 func TestBlockersAgreeWithConverged(t *testing.T) {
 	for _, c := range []struct {
 		members []string

@@ -70,7 +70,7 @@ func TestPeerOfVersionOne(t *testing.T) {
 	require.Zero(t, b.Courier().Delivered)
 }
 
-// Who has sent a segment and then speaks bare breaks the protocol.
+// A peer that has sent a segment and then speaks bare breaks the protocol.
 func TestBareMessageBesideSegments(t *testing.T) {
 	a, b, w := pair(t)
 	require.True(t, homes(w))
@@ -105,7 +105,8 @@ func TestGiveUpAfterTheTakeoverTime(t *testing.T) {
 	}
 }
 
-// What the courier is told of members: who counts, who is only waited for, who is lost, and whom this node gave up.
+// What the courier knows of members: which count, which are only waited for, which are lost, and which this node gave
+// up.
 func TestStandings(t *testing.T) {
 	n := New(Config{Self: id("10.0.0.1"), Seed: 1})
 	member := func(host string, s membership.Status, up uint32) membership.Member {

@@ -1,4 +1,4 @@
-// Whoever is missing when a new cluster is formed cannot live on alone.
+// Tests that nodes missing when a new cluster is formed cannot live on alone.
 
 package node
 
@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// JOIN-1: those who may be missing are never a side that lives, though each record may lack the last decision.
+// JOIN-1: those that may be missing are never a side that lives, though each record may lack the last decision.
 func TestMayMiss(t *testing.T) {
 	majority := Config{}
 	for n := range 200 {
 		most := majority.MayMiss(n)
-		for side := (n + 1) / 2; side <= n; side++ { // who lived after the last decision, unknown to a record of n
+		for side := (n + 1) / 2; side <= n; side++ { // those that lived after the last decision, unknown to a record of n
 			if side > 0 {
 				require.Less(t, 2*most, side, "%d of %d", most, n)
 			}

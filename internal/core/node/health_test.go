@@ -82,7 +82,7 @@ func TestHealthOnTheWayOut(t *testing.T) {
 	require.Contains(t, b.Health().Reason, "downed")
 }
 
-// TestSuspensionsAreCounted: what is over is added up, and told with how long it took (MEM-10).
+// TestSuspensionsAreCounted: what is over is added up, and reported with how long it took (MEM-10).
 func TestSuspensionsAreCounted(t *testing.T) {
 	_, b, w := pair(t)
 	total := time.Duration(0)
@@ -139,7 +139,7 @@ func TestReadyWaitsForItsTypes(t *testing.T) {
 	require.Equal(t, membership.StateReady, b.State())
 }
 
-// A node whose type the cluster refuses is not ready, also when it was, and says which type and how the settings
+// A node with a type that the cluster refuses is not ready, also when it was, and says which type and how the settings
 // differ; it is again once it has registered what the cluster has (SHD-1, OPS-1).
 func TestNotReadyWithARefusedType(t *testing.T) {
 	_, b, w := pair(t)

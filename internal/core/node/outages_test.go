@@ -1,4 +1,4 @@
-// Tests of outages: what is told of a member from its first accusation until its shards live elsewhere.
+// Tests of outages: what is reported of a member from its first accusation until its shards live elsewhere.
 
 package node
 

@@ -1,4 +1,4 @@
-// Test of who goes in order.
+// Test of which members leave in order.
 
 package node
 
@@ -10,7 +10,7 @@ import (
 	"github.com/kith-io/kith/membership"
 )
 
-// The answers of whoever leaves, or was replaced, are waited for; not those of one that was given up (MEM-8).
+// The answers of a member that leaves, or was replaced, are waited for; not those of one that was given up (MEM-8).
 func TestParting(t *testing.T) {
 	for _, s := range []membership.Status{membership.Leaving, membership.Exiting} {
 		require.True(t, LeftGracefully(s, membership.CauseNone), s)

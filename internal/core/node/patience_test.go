@@ -88,8 +88,8 @@ func TestPatienceByName(t *testing.T) {
 	require.False(t, cluster.Patience(3).Valid())
 }
 
-// TestResolverKnowsTheDetectors: how long a silence may be and who watches whom the resolver takes from the detectors,
-// whatever it is set to (MEM-10).
+// TestResolverKnowsTheDetectors: the resolver takes from the detectors how long a silence may be and how many watch
+// each member, whatever it is set to (MEM-10).
 func TestResolverKnowsTheDetectors(t *testing.T) {
 	c := Config{Resolver: Resolver{Silence: time.Hour, WatchedBy: 99}}
 	require.Equal(t, c.Membership.SilenceBound(), c.resolver().Silence)

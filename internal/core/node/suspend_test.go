@@ -86,8 +86,8 @@ func TestSleeperWhomNobodyCanConfirm(t *testing.T) {
 	gone := membership.DownCommand{ID: id("10.0.0.1")}
 	for name, c := range map[string]struct {
 		sleeps time.Duration
-		early  membership.Cause // who downs a while b sleeps, which b learns from what lay in its sockets
-		late   membership.Cause // who downs a then, at b
+		early  membership.Cause // by which a is downed while b sleeps, which b learns from what lay in its sockets
+		late   membership.Cause // by which a is downed then, at b
 		ends   bool
 	}{
 		"others ended, long":  {shard.DefaultTakeoverTime, membership.CauseUnstable, membership.CauseNone, true},
@@ -122,7 +122,7 @@ func TestSleeperWhomNobodyCanConfirm(t *testing.T) {
 	}
 }
 
-// TestAloneNeedsNobody: there is nobody to whom a shard could have been given.
+// TestAloneNeedsNobody: there is no node that a shard could have been given to.
 func TestAloneNeedsNobody(t *testing.T) {
 	n, e := alone(t)
 	n.Tick(time.Hour)

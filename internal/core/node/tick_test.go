@@ -40,8 +40,8 @@ func (w *wires) joins(e *end, nodes ...*end) (requests []peer.Mail) {
 	return requests
 }
 
-// TestWhoIsAdmittedInTheStepIsAskedFirst: a coordinator whose takeover time ends in the very step that admits a member
-// of its role waits for the report of that member too (MEM-10).
+// TestWhoIsAdmittedInTheStepIsAskedFirst: if the takeover time of a coordinator ends in the very step that admits a
+// member of its role, it waits for the report of that member too (MEM-10).
 func TestWhoIsAdmittedInTheStepIsAskedFirst(t *testing.T) {
 	const takeover = 20 * time.Second
 	w := &wires{t: t, now: time.Second}

@@ -16,7 +16,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// end is one node with what it was told to do.
+// end is one node with what its effects asked for.
 type end struct {
 	id     peer.ID
 	n      *Node
@@ -38,7 +38,7 @@ type wires struct {
 	nodes []*end
 
 	tap     func(peer.Mail) bool     // false: the mail is refused
-	refused func(e *end, to peer.ID) // is told of that
+	refused func(e *end, to peer.ID) // called for that
 }
 
 func seedsOf(w *wires) (list []peer.Addr) {

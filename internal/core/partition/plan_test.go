@@ -118,7 +118,7 @@ func TestPlanHandsOver(t *testing.T) {
 	require.Equal(t, 2, back[0].Wanted)
 }
 
-// TestPlanLossesAndNumbers: who is lost is replaced at once, and there are as many as wanted, or as nodes (PRT-2).
+// TestPlanLossesAndNumbers: a lost instance is replaced at once, and there are as many as wanted, or as nodes (PRT-2).
 func TestPlanLossesAndNumbers(t *testing.T) {
 	members := nodes(1, 2, 3, 4)
 	table := define(t, nil, "a", Exactly(6)).Plan(members, 1, nil)
@@ -283,7 +283,7 @@ func anyWorld(t *rapid.T, roles bool) *world {
 	return w
 }
 
-// hosts returns who may host an instance of a path.
+// hosts returns the members that may host an instance of a path.
 func (w *world) hosts(role string) (list []peer.ID) {
 	for _, m := range w.members {
 		if m.Status == cluster.Up && m.HasRole(role) {

@@ -164,8 +164,8 @@ func anyTable() *rapid.Generator[Table] {
 	})
 }
 
-// TestMergeLaws: the join is commutative, associative and idempotent, whoever wrote; no epoch and no version goes back
-// (PRT-1).
+// TestMergeLaws: the join is commutative, associative and idempotent, whichever node wrote; no epoch and no version
+// goes back (PRT-1).
 func TestMergeLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := anyTable().Draw(t, "a"), anyTable().Draw(t, "b"), anyTable().Draw(t, "c")

@@ -1,4 +1,4 @@
-// Tests of the table of waiters: a law over its use, its time limits, and what a reply is to whom it names.
+// Tests of the table of waiters: a law over its use, its time limits, and what a reply is to the waiter that it names.
 
 package plane
 
@@ -37,7 +37,7 @@ func TestJudge(t *testing.T) {
 }
 
 // However waiters are taken and given back: each is used by one ask at a time, no correlation comes twice, and an ask
-// that has not been given back is told once to be over, never before its time and at the first tick after it.
+// that has not been given back is reported once to be over, never before its time and at the first tick after it.
 func TestAsksLaw(t *testing.T) {
 	type use struct {
 		ask  *Ask

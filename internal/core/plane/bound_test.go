@@ -86,8 +86,8 @@ func TestBlameFor(t *testing.T) {
 	}
 }
 
-// No handler was called for an ask that went nowhere, whatever its error; one whose answer met a bound was handled, and
-// says so by words of its own.
+// No handler was called for an ask that went nowhere, whatever its error; one with an answer that met a bound was
+// handled, and says so by words of its own.
 func TestRan(t *testing.T) {
 	for why := route.OK + 1; why < route.Reason(route.Reasons); why++ {
 		require.False(t, route.MayHaveRun(Ran(why, false, nil, why.Err())), why)

@@ -1,4 +1,4 @@
-// Laws of crews: who is in them, and who is offered a message (SHD-12).
+// Laws of crews: which workers are in them, and which are offered a message (SHD-12).
 
 package plane
 

@@ -1,4 +1,4 @@
-// What is handed over: golden bytes, truncation at every byte, hostile bytes; and who may answer.
+// What is handed over: golden bytes, truncation at every byte, hostile bytes; and which nodes may answer.
 
 package plane
 

@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// A large message goes payload first, then its envelope; one whose home has changed is called back (SHD-4, SHD-9).
+// A large message goes payload first, then its envelope; one is called back when its home has changed (SHD-4, SHD-9).
 func TestLargeForward(t *testing.T) {
 	var l Large
 	forward := func(at peer.ID, term uint32, want LargeStep, recalled bool) {

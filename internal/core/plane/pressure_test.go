@@ -1,4 +1,4 @@
-// Tests of the budget's strain: when it is told, when it refuses, when there is room.
+// Tests of the budget's strain: when senders hear of it, when it refuses, when there is room.
 
 package plane
 

@@ -14,7 +14,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// marking is a slot whose shard moves, and a link without credit in which messages wait for it and for another shard.
+// marking is a slot of a shard that moves, and a link without credit in which messages wait for it and for another
+// shard.
 func marking(t *testing.T, flags uint8, park int, pool flow.Budget) (*flow.Slot, *flow.Link) {
 	l := flow.NewLinkWithin(flow.Bounds{Buffer: 64 << 10, Window: 100})
 	l.Reconnected(1)

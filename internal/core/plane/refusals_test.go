@@ -22,7 +22,7 @@ func sampleRefusals() []*Refusal {
 	}
 }
 
-// unlimited returns sample refusals as peers of wire version 1 are told.
+// unlimited returns sample refusals as peers of wire version 1 get them.
 func unlimited() []*Refusal {
 	list := sampleRefusals()
 	for _, e := range list {
@@ -60,7 +60,7 @@ func TestRefusalsGolden(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreSpoken holds what a peer of wire version 1 is told: reasons that it knows, in order, and no two alike.
+// TestRefusalsAreSpoken holds what a peer of wire version 1 gets: reasons that it knows, in order, and no two alike.
 func TestRefusalsAreSpoken(t *testing.T) {
 	entry := func(shard route.ShardID, reason route.Reason, count uint64, id string) *Refusal {
 		return &Refusal{RefusalKey{Type: 1, Shard: shard, Reason: reason}, 9, count, []string{id}}

@@ -109,7 +109,7 @@ func TestSlotDoubts(t *testing.T) {
 	}
 }
 
-// The slot of a large message closes behind it; one whose home is not known asks once (SHD-4).
+// The slot of a large message closes behind it; one with an unknown home asks once (SHD-4).
 func TestParkAndHold(t *testing.T) {
 	e := &wire.Envelope{Type: 1, Shard: 2}
 	s := slotIn(t, flow.Unknown, 0)
@@ -152,7 +152,7 @@ func TestExpire(t *testing.T) {
 }
 
 // However homes come, go and are doubted, what waits is sent once, in order, or runs out of time; and a slot in which
-// something waits is asked for, leads somewhere, or the runtime has been told to forget its home.
+// something waits is asked for, leads somewhere, or the runtime has been asked to forget its home.
 func TestRouteLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slot := flow.MakeSlot(flow.NewParking(0, 1<<16, time.Minute, nil))

@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Whoever waits for a frame that goes nowhere is told, by what the frame was (SHD-9).
+// The one that waits for a frame that goes nowhere is notified, by what the frame was (SHD-9).
 func TestGiveUp(t *testing.T) {
 	frame := func(flags uint8) []byte {
 		b := make([]byte, wire.SizeEnvelope(1, 1))

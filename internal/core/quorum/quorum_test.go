@@ -17,7 +17,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// bench is a few machines whose messages a test carries by hand.
+// bench is a few machines; a test carries their messages by hand.
 type bench struct {
 	t     *testing.T
 	cfg   Config
@@ -216,7 +216,7 @@ func TestRead(t *testing.T) {
 	require.Empty(t, b.get(0, "nothing").Context)
 }
 
-// TestLateAnswerIsRepaired: a replica whose answer comes behind the outcome is repaired too (DYN-4).
+// TestLateAnswerIsRepaired: a replica is repaired too if its answer comes behind the outcome (DYN-4).
 func TestLateAnswerIsRepaired(t *testing.T) {
 	b := newBench(t, Config{}, 3)
 	b.keep = func(to peer.ID, m *message) bool { return m.kind != write || to != b.ms[2].ID() }
@@ -519,7 +519,7 @@ func TestDisks(t *testing.T) {
 	require.Equal(t, id(0, 5), m.ID())
 }
 
-// TestEmptyDiskDoesNotCount: a replica whose disk was lost answers no read for R until it has read what the others
+// TestEmptyDiskDoesNotCount: a replica that lost its disk answers no read for R until it has read what the others
 // hold, and then it holds all.
 func TestEmptyDiskDoesNotCount(t *testing.T) {
 	b := newBench(t, Config{}, 3)

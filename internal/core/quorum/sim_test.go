@@ -116,7 +116,7 @@ func (w *world) start(n *node, cfg Config) {
 	n.m, n.id = m, m.ID()
 }
 
-// tellMembers has all that run know who there is, and who runs.
+// tellMembers gives all that run the members, and which of them run.
 func (w *world) tellMembers() {
 	var all, up peer.Set
 	for _, n := range w.nodes {
@@ -439,7 +439,7 @@ func (w *world) disturb() {
 	}
 }
 
-// crash ends a process. All that its disk was not told is gone.
+// crash ends a process. All that its disk did not get is gone.
 func (w *world) crash(n *node) {
 	if n.m != nil {
 		w.drop(n)

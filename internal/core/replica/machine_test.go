@@ -134,7 +134,7 @@ func TestMajority(t *testing.T) {
 	require.ErrorIs(t, w.m[1].Do(w.now, ReadCommand{"nothing", All, 9}), ErrNotOpen)
 }
 
-// A read of a majority has what a majority was told.
+// A read of a majority has what a majority got.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	w := newNet(t, 5)
@@ -249,7 +249,7 @@ func TestUpdatesThatWereNeverMade(t *testing.T) {
 	require.EqualValues(t, 2, w.m[0].Stats().Refused)
 }
 
-// A view without this node, or with members that are down, counts whom it should.
+// A view without this node, or with members that are down, counts the right members.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	w := newNet(t, 1)
@@ -262,8 +262,8 @@ func TestMembers(t *testing.T) {
 	require.False(t, w.done[0][1], "one that is out of reach counts")
 }
 
-// What was merged of a frame whose next delta is refused is told, as any other change is: who waits for it is told that
-// it is held.
+// What was merged of a frame is reported, as any other change is, though its next delta is refused: a caller that waits
+// for it hears that it is held.
 func TestRefusedBehindAMerged(t *testing.T) {
 	t.Parallel()
 	w := newNet(t, 2)

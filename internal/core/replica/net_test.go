@@ -102,7 +102,7 @@ func all(n int) (list []int) {
 	return list
 }
 
-// members tells all machines who the members are.
+// members tells all machines the members.
 func (w *net) members(who ...int) {
 	v := &cluster.View{}
 	for _, i := range who {

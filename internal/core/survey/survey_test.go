@@ -1,4 +1,4 @@
-// Tests of surveys: the codec, and who is asked how often for what.
+// Tests of surveys: the codec, and which member is asked how often for what.
 
 package survey
 
@@ -114,8 +114,8 @@ func TestPagesOfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAsk: a member with many shards is asked for the next ones until it has told all, a lost question is put again, an
-// answer that nobody waits for changes nothing, and who does not answer is named.
+// TestAsk: a member with many shards is asked for the next ones until it has listed all, a lost question is put again,
+// an answer that nobody waits for changes nothing, and a member that does not answer is named.
 func TestAsk(t *testing.T) {
 	var d Desk
 	ctx, cancel := context.WithCancel(t.Context())
@@ -218,7 +218,7 @@ func TestReadersShareAQuestion(t *testing.T) {
 	require.Len(t, asks, members)
 }
 
-// No more types than a few are asked about at a time; who waits for its turn goes with its context.
+// No more types than a few are asked about at a time; a caller that waits for its turn goes with its context.
 func TestTypesAtATime(t *testing.T) {
 	var d Desk
 	put := make(chan Asked, 100)
@@ -245,7 +245,7 @@ func TestTypesAtATime(t *testing.T) {
 	require.Empty(t, d.slots)
 }
 
-// office is one whose pictures and frames are counted.
+// office is one with its pictures and frames counted.
 type office struct {
 	*Office
 	looks, sent atomic.Int64

@@ -19,7 +19,8 @@ func begin(t *testing.T, b *Book[int], e *entity.Entity, instance uint32, id str
 	return w, fresh
 }
 
-// A watch stands from Begin until it is told, taken back, or its instance has ended; a second one is the first.
+// A watch stands from Begin until its end is reported, it is taken back, or its instance has ended; a second one is the
+// first.
 func TestBook(t *testing.T) {
 	var b Book[int]
 	e, o := &entity.Entity{}, &entity.Entity{}

@@ -29,7 +29,7 @@ func id(n int) peer.ID {
 
 var errGone = errors.New("it is lost")
 
-// world is a few machines, hosts that know who lives, and couriers that keep the order and lose nothing.
+// world is a few machines, hosts that know which entities live, and couriers that keep the order and lose nothing.
 type world struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -208,8 +208,8 @@ func (w *world) step() {
 	}
 }
 
-// Whatever is lost, moves, has no room or is believed of homes: each watch is told exactly once in the end, unless it
-// was taken back or its entity lives, and what is told is true.
+// Whatever is lost, moves, has no room or is believed of homes: each watch is reported exactly once in the end, unless
+// it was taken back or its entity lives, and what is reported is true.
 func TestEachWatchIsToldOnce(t *testing.T) {
 	for seed := range uint64(200) {
 		w := newWorld(t, seed, 4)
@@ -282,7 +282,7 @@ func TestEachWatchIsToldOnce(t *testing.T) {
 }
 
 // A node that has left in order shows that by its last status; one that is Down is lost. One of an earlier version is
-// told as such, and asked no more.
+// reported as such, and asked no more.
 func TestGoneAndOld(t *testing.T) {
 	for _, c := range []struct {
 		status cluster.Status

@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// row is execution whose entities of a mode do what a test says.
+// row is execution with entities of a mode that do what a test says.
 type row struct {
 	*bare
 	own     bool // messages of this node itself
@@ -34,7 +34,7 @@ func inRows(t *testing.T, f func(t *testing.T, x *row)) {
 	}
 }
 
-// newRow returns one whose entities a, b and c are there already: the first message takes another way.
+// newRow returns one with the entities a, b and c there already: the first message takes another way.
 func newRow(t *testing.T, mode entity.Mode, own bool, shards uint32) *row {
 	x := &row{own: own}
 	made := make(chan struct{})
@@ -77,8 +77,8 @@ func (x *row) read(t *testing.T, messages ...[2]string) {
 	})))
 }
 
-// Whose each message of a row is, is found out before the first is handled, also of a type of very many shards. What is
-// not for a shard here, under its fence, is left to the long way (CARD-3).
+// The receiver of each message of a batch is looked up before the first is handled, also of a type of very many shards.
+// What is not for a shard here, under its fence, is left to the slow path (CARD-3).
 func TestRowsAreForeseen(t *testing.T) {
 	for _, shards := range []uint32{16, farShards, farShards + 1} {
 		t.Run(fmt.Sprint(shards), func(t *testing.T) {

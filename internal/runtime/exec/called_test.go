@@ -1,4 +1,4 @@
-// Tests of asks whose callers call the handler of an Inline entity themselves.
+// Tests of asks by Call: the caller's goroutine calls the handler of an Inline entity.
 
 package exec
 
@@ -19,7 +19,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// ask asks as a driver does whose route leads here, and reports whether the handler was called before it returned.
+// ask asks as a driver does when its route leads here, and reports whether the handler was called before it returned.
 func (x *bare) ask(id string, payload []byte) (called bool) {
 	h, env := x.host(id), x.envelope(id, payload)
 	env.Flags, env.Corr = wire.FlagAsk, 1
@@ -214,8 +214,8 @@ func TestCallerLeavesWhatIsLeft(t *testing.T) {
 	require.NotEqual(t, <-caller, <-got)
 }
 
-// Messages of one goroutine come in their order whoever calls the handler, and no two calls into a shard are made at a
-// time, while others ask and tell and other nodes send (SHD-5). The race detector looks on.
+// Messages of one goroutine come in their order whichever goroutine calls the handler, and no two calls into a shard
+// are made at a time, while others ask and tell and other nodes send (SHD-5). The race detector looks on.
 func TestOrderWhoeverCalls(t *testing.T) {
 	const senders, each = 4, 3000
 	for _, n := range []int{1, 2} {
@@ -269,7 +269,7 @@ func TestOrderWhoeverCalls(t *testing.T) {
 	}
 }
 
-// BenchmarkCalled is an ask of this node to an Inline entity whose loop is idle.
+// BenchmarkCalled is an ask of this node to an Inline entity with an idle loop.
 func BenchmarkCalled(b *testing.B) {
 	x := newBare(b, typeOf(entity.Inline, 4, func(c *entity.Context, payload []byte) error { return c.Reply(nil) }),
 		func(c *Config) { c.Origin = answers{make(chan route.Reason, 1)} })

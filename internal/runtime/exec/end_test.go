@@ -14,7 +14,7 @@ import (
 )
 
 // TestWhatComesBehindAWorkersEndIsTold: a worker ends when it has worked off what it holds, while loops still read.
-// What they give to it then is told by Settle as abandoned, once (SHD-4).
+// What they give to it then Settle reports as abandoned, once (SHD-4).
 func TestWhatComesBehindAWorkersEndIsTold(t *testing.T) {
 	x := newBare(t, typeOf(entity.Worker, 1, func(*entity.Context, []byte) error { return nil }))
 	env := x.envelope("a", []byte("x"))

@@ -92,7 +92,7 @@ func (leaver) HandOver(*entity.Context) ([]byte, error) { return []byte("state")
 
 func (leaver) TakeUp(*entity.Context, []byte) error { return nil }
 
-// leaving returns a host that has told its end and has handed over nothing yet: a state, and at the deadline of its
+// leaving returns a host that has reported its end and has handed over nothing yet: a state, and at the deadline of its
 // move two messages. What it still gets from now on, until it is removed, is all that a node may give it.
 func leaving(t *testing.T, mode entity.Mode, deadline bool, edit ...func(*Config)) (*bare, *Host) {
 	l := leaver{make(chan string, 10), make(chan struct{})}
@@ -161,7 +161,7 @@ func TestHostThatHasStopped(t *testing.T) {
 	}
 }
 
-// What has not been taken when the node ends is told as abandoned, once, or taken: whoever comes first has it (SHD-9).
+// What has not been taken when the node ends is reported as abandoned, once, or taken, whichever comes first (SHD-9).
 func TestHostThatHasStoppedIsLost(t *testing.T) {
 	for _, mode := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
 		for _, taken := range []bool{false, true} {

@@ -1,4 +1,4 @@
-// Tests of stop calls that do not return: told by name, once, behind their deadline, and nothing else is disturbed.
+// Tests of stop calls that do not return: reported by name, once, behind their deadline, and nothing else is disturbed.
 
 package exec
 
@@ -21,7 +21,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// parts is a handler whose Receive, HandOver and Stop are one function; call says which.
+// parts is a handler with one function as Receive, HandOver and Stop; call says which.
 type parts struct {
 	do func(c *entity.Context, call, text string)
 }
@@ -40,7 +40,7 @@ func (parts) TakeUp(*entity.Context, []byte) error { return nil }
 
 func (p parts) Stop(c *entity.Context) { p.do(c, entity.StopCall.String(), "") }
 
-// hangsKit is execution whose incidents and log are kept.
+// hangsKit is execution with its incidents and log kept.
 type hangsKit struct {
 	*bare
 	t     *testing.T
@@ -82,7 +82,7 @@ func notLost(list []entity.Incident) []entity.Incident {
 	return slices.DeleteFunc(list, func(i entity.Incident) bool { return i.Kind == entity.StateLost })
 }
 
-// last returns what was told since it was last called.
+// last returns what was reported since it was last called.
 func (k *hangsKit) last() []entity.Incident {
 	k.TellHook()
 	k.mu.Lock()
@@ -102,8 +102,8 @@ func (k *hangsKit) inShard(s route.ShardID, n int) (ids []string) {
 	return ids
 }
 
-// TestStopCallThatHangsIsTold: Stop or HandOver that has not returned at the deadline of its move is told, counted and
-// logged, once and in each mode, with everything that names it; entities of another shard are served meanwhile, and
+// TestStopCallThatHangsIsTold: Stop or HandOver that has not returned at the deadline of its move is reported, counted
+// and logged, once and in each mode, with everything that names it; entities of another shard are served meanwhile, and
 // when it returns its shard goes on (SHD-12).
 func TestStopCallThatHangsIsTold(t *testing.T) {
 	for _, mode := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
@@ -229,8 +229,8 @@ func TestDeadlineOfStopCalls(t *testing.T) {
 	}
 }
 
-// TestStopCallsThatReturn: nothing is told of stop calls that return or panic, however many there are, nothing is kept
-// of them, and noting one allocates nothing.
+// TestStopCallsThatReturn: nothing is reported of stop calls that return or panic, however many there are, nothing is
+// kept of them, and noting one allocates nothing.
 func TestStopCallsThatReturn(t *testing.T) {
 	for _, mode := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
 		t.Run(mode.String(), func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Tests of Type.Hosted: with the lifetime of its shard, waited for, called again, and told where it fails or hangs.
+// Tests of Type.Hosted: with the lifetime of its shard, waited for, called again, and reported where it fails or hangs.
 
 package exec
 
@@ -23,7 +23,7 @@ type hostedCall struct {
 	on    chan func() // what it does next; closed: it returns
 }
 
-// newAttended is execution whose Hosted gives itself to the test.
+// newAttended is execution with a Hosted that gives itself to the test.
 func newAttended(t *testing.T, mode entity.Mode) (*hangsKit, <-chan hostedCall) {
 	calls := make(chan hostedCall, 16)
 	k := newHangsKit(t, mode, func(*entity.Context, string, string) {}, func(typ *entity.Type) {
@@ -39,7 +39,8 @@ func newAttended(t *testing.T, mode entity.Mode) (*hangsKit, <-chan hostedCall) 
 }
 
 // TestHostedLivesWithItsShard: in each mode it is called for each shard, ends with the stop of its shard, which waits
-// for it, and is told by name where it hangs; the other shard is not disturbed, and no message waits for it (SHD-12).
+// for it, and is reported by name where it hangs; the other shard is not disturbed, and no message waits for it
+// (SHD-12).
 func TestHostedLivesWithItsShard(t *testing.T) {
 	for _, mode := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -74,8 +75,8 @@ func TestHostedLivesWithItsShard(t *testing.T) {
 	}
 }
 
-// TestHostedIsCalledAgain: after a panic and an end of its goroutine, which are told, and after a suspension; not after
-// it has returned by itself, nor for a shard that is lost (SHD-12).
+// TestHostedIsCalledAgain: after a panic and an end of its goroutine, which are reported, and after a suspension; not
+// after it has returned by itself, nor for a shard that is lost (SHD-12).
 func TestHostedIsCalledAgain(t *testing.T) {
 	k, calls := newAttended(t, entity.Blocking)
 	first, other := <-calls, <-calls

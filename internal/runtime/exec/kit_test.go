@@ -50,7 +50,7 @@ type refusal struct {
 	reason route.Reason
 }
 
-// bare is execution whose shards all live here, under one fence, with a ticker.
+// bare is execution with all its shards living here, under one fence, with a ticker.
 type bare struct {
 	*Exec
 	typ   *Type
@@ -199,7 +199,7 @@ func (f handling) Receive(c *entity.Context, payload []byte) error { return f(c,
 
 func (f handling) Stop(*entity.Context) {}
 
-// typeOf is a type whose handlers are one function.
+// typeOf is a type with one function as its handlers.
 func typeOf(mode entity.Mode, shards uint32, f handling) entity.Type {
 	return entity.Type{Name: "bare", Shards: shards, Mode: mode,
 		New: func(string, route.Fence) entity.Handler { return f }}

@@ -15,8 +15,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// A loop that does not get the shard's lock leaves its messages to whoever has it, in order and up to a bound; beyond
-// it they are refused, and their sender is told so (SHD-5).
+// A loop that does not get the shard's lock leaves its messages to the holder, in order and up to a bound; beyond it
+// they are refused to their sender (SHD-5).
 func TestLoserOfTheTryLockLeavesItsMessages(t *testing.T) {
 	const messages, size, buffer = 100, 8000, 512 << 10
 	var got []string

@@ -1,4 +1,4 @@
-// Tests of permits whose orders wait behind what a worker does.
+// Tests of permits with orders that wait behind what a worker does.
 
 package exec
 
@@ -16,7 +16,7 @@ import (
 )
 
 // TestPermitThatCameTooLate: while the order that an entity may live waits behind a busy worker, its lease ends,
-// whoever notices that: the entity does not begin, not for a moment, before it is permitted anew (SHD-12).
+// wherever that is noticed: the entity does not begin, not for a moment, before it is permitted anew (SHD-12).
 func TestPermitThatCameTooLate(t *testing.T) {
 	for name, ends := range map[string]func(h *Host, over *atomic.Bool){
 		"the holder says so":          func(h *Host, _ *atomic.Bool) { Withhold(h); LookAtLease(h) },
@@ -67,7 +67,7 @@ func TestPermitThatCameTooLate(t *testing.T) {
 	}
 }
 
-// TestNothingIsCalledWithoutItsLease: its lease is over, and nobody has told its host: a message that comes, small or
+// TestNothingIsCalledWithoutItsLease: its lease is over, and its host does not know: a message that comes, small or
 // large, on each way, looks and calls nothing (SHD-12).
 func TestNothingIsCalledWithoutItsLease(t *testing.T) {
 	for _, mode := range []entity.Mode{entity.Inline, entity.Worker, entity.Blocking} {

@@ -1,4 +1,4 @@
-// Tests of the pool that runs Blocking entities: its bound, on both ways into it, and whose turn it is.
+// Tests of the pool that runs Blocking entities: its bound, on both ways into it, and the order of turns.
 
 package exec
 
@@ -19,7 +19,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// No more Blocking entities run at a time than the pool takes, whoever their messages come from; the others wait for
+// No more Blocking entities run at a time than the pool takes, wherever their messages come from; the others wait for
 // their turn, and all get one (SHD-5).
 func TestBlockingPoolIsBounded(t *testing.T) {
 	const bound, entities = 4, 24
@@ -63,7 +63,7 @@ func TestBlockingPoolIsBounded(t *testing.T) {
 	}
 }
 
-// A handler that blocks holds up no other entity, of its own shard or of another, whoever the messages come from: all
+// A handler that blocks holds up no other entity, of its own shard or of another, wherever the messages come from: all
 // run at once, however many (SHD-5).
 func TestBlockingEntitiesRunAtOnce(t *testing.T) {
 	const entities = 3*maxTurn + 1
@@ -92,8 +92,8 @@ func TestBlockingEntitiesRunAtOnce(t *testing.T) {
 	}
 }
 
-// Whatever comes at once from here and from another node is handled, all of it: nobody leaves an entity that is ready
-// to somebody who does not come.
+// Whatever comes at once from here and from another node is handled, all of it: no goroutine leaves an entity that is
+// ready to another one that does not come.
 func TestNoReadyEntityIsForgotten(t *testing.T) {
 	const senders, rounds, ids = 3, 300, 24
 	var handled atomic.Int64
@@ -173,7 +173,7 @@ func TestShardsTakeTurns(t *testing.T) {
 	eventually(t, func() bool { return x.Busy() == 0 })
 }
 
-// The queue of hosts is first in, first out, and who is taken out of its turn leaves no trace.
+// The queue of hosts is first in, first out, and a host that is taken out of its turn leaves no trace.
 func TestHostQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q hostQueue
@@ -208,7 +208,7 @@ func TestHostQueue(t *testing.T) {
 }
 
 // TestHandlerThatExits: a handler that ends its goroutine, as t.FailNow does, costs no place among those that run; its
-// asker is told, and what waits is handled, by a new instance, on another goroutine (SHD-5).
+// asker gets an error, and what waits is handled, by a new instance, on another goroutine (SHD-5).
 func TestHandlerThatExits(t *testing.T) {
 	for _, latency := range []func(string, time.Duration){nil, func(string, time.Duration) {}} {
 		const exits = 5

@@ -18,7 +18,7 @@ import (
 )
 
 // TestRememberedEntitiesBegin: in each mode all that the list of a shard names live without a message; an error, a
-// panic and bad ids are told, and disturb nothing else; the list is asked for again (SHD-12).
+// panic and bad ids are reported, and disturb nothing else; the list is asked for again (SHD-12).
 func TestRememberedEntitiesBegin(t *testing.T) {
 	const shards, ids = 8, 1000
 	for _, mode := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
@@ -68,7 +68,8 @@ func TestRememberedEntitiesBegin(t *testing.T) {
 	}
 }
 
-// TestListOfLostShardEnds: who reads a list is told by its context when the shard is lost, and nothing begins any more.
+// TestListOfLostShardEnds: the reader of a list sees by its context when the shard is lost, and nothing begins any
+// more.
 func TestListOfLostShardEnds(t *testing.T) {
 	reading, ended := make(chan struct{}), make(chan error, 1)
 	typ := typeOf(entity.Blocking, 1, nil)

@@ -66,7 +66,7 @@ func (h lingerer) Receive(c *entity.Context, _ []byte) error {
 	return nil
 }
 
-// The same for the Stop of who passivates (MEM-10).
+// The same for the Stop of an entity that passivates (MEM-10).
 func TestGateBeforeTheStopOfAPassivation(t *testing.T) {
 	h := lingerer{stepper{make(chan error, 4)}, make(chan struct{}), make(chan struct{})}
 	typ := typeOf(entity.Blocking, 1, nil)

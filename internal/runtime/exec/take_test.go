@@ -1,4 +1,4 @@
-// Tests of the one way into a shard: whatever is not taken is counted, and told as the way on which it came wants.
+// Tests of the one way into a shard: whatever is not taken is counted, and reported as the way on which it came wants.
 
 package exec
 
@@ -75,8 +75,8 @@ func refusedOn(t *testing.T, mode entity.Mode, way string, flags uint8, left str
 	}
 }
 
-// A message of this node that waits for room is refused by a full mailbox, and told of room once when half is free,
-// whatever comes meanwhile; one that does not wait is never told (SHD-4).
+// A message of this node that waits for room is refused by a full mailbox, and gets one signal of room when half is
+// free, whatever comes meanwhile; one that does not wait gets none (SHD-4).
 func TestRoomHereIsTold(t *testing.T) {
 	rooms, open := make(chan uint64, 16), make(chan struct{})
 	typ := typeOf(entity.Blocking, 1, func(*entity.Context, []byte) error { <-open; return nil })

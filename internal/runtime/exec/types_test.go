@@ -1,4 +1,4 @@
-// Tests of places: one for each shard, whoever asks first, and none for a shard that is only looked for.
+// Tests of places: one for each shard, whichever goroutine asks first, and none for a shard that is only looked for.
 
 package exec
 

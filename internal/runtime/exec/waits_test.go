@@ -1,4 +1,4 @@
-// Tests of who must not wait.
+// Tests of the callers that must not wait.
 
 package exec
 
