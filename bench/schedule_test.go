@@ -43,7 +43,7 @@ func TestSlotsOfASchedule(t *testing.T) {
 	require.LessOrEqual(t, s.late.Count(), int64(70), "those that were due already were not waited for")
 }
 
-// A schedule ends with its context, also for those who wait for a slot that is far away.
+// A schedule ends with its context, also for callers that wait for a slot that is far away.
 func TestScheduleEnds(t *testing.T) {
 	s, err := newSchedule(0.001)
 	require.NoError(t, err)

@@ -128,7 +128,7 @@ func TestAroundErrorAfterTheHandler(t *testing.T) {
 	require.Equal(t, []string{"e new", "e got x", "e got y"}, r.takeLog())
 }
 
-// TestAroundErrorThatPanics: an error whose methods panic turns its message away all the same.
+// TestAroundErrorThatPanics: an error with methods that panic turns its message away all the same.
 func TestAroundErrorThatPanics(t *testing.T) {
 	r := newRig(t, Blocking, with(func(*Context, []byte, func([]byte) error) error { return unwrapsBadly{} }))
 	got := r.ask("e", "x")
@@ -236,8 +236,8 @@ func TestAroundLeavesOwnMessagesAlone(t *testing.T) {
 	})
 }
 
-// TestEnterSend: what is around a send is called in order, and told in the reverse one; the first refusal ends it, and
-// a panic is one.
+// TestEnterSend: what is around a send is called in order, and hears the outcome in the reverse one; the first refusal
+// ends it, and a panic is one.
 func TestEnterSend(t *testing.T) {
 	var log []string
 	guard := func(name string, f func()) (err error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// sharing returns n Blocking shards of one budget, whose handlers do nothing.
+// sharing returns n Blocking shards of one budget, with handlers that do nothing.
 func sharing(t require.TestingT, n, limit int) (list []*rig, pool *Pool) {
 	pool = &Pool{Limit: limit}
 	for range n {
@@ -37,8 +37,9 @@ func TestKeptEntitiesHoldLittle(t *testing.T) {
 	require.Equal(t, route.OK, list[8].deliver("a", "x", nil, 0))
 }
 
-// TestScarceBudgetIsNotHeldInVain: whatever waits in many shards and however long their handlers take, who is refused
-// because of the budget finds half of it, but for a block, taken by what waits; and nothing is held where nothing does.
+// TestScarceBudgetIsNotHeldInVain: whatever waits in many shards and however long their handlers take, a sender that is
+// refused because of the budget finds half of it, but for a block, taken by what waits; and nothing is held where
+// nothing does.
 func TestScarceBudgetIsNotHeldInVain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list, pool := sharing(t, 40, rapid.IntRange(4*budgetBlock, 64*budgetBlock).Draw(t, "limit"))
@@ -106,7 +107,7 @@ func (b *touched) Give(n int) {
 	b.Pool.Give(n)
 }
 
-// TestBusyShardSeldomTouchesTheBudget: also for messages whose senders wait for room, and for those that were parked,
+// TestBusyShardSeldomTouchesTheBudget: also for messages of senders that wait for room, and for those that were parked,
 // which no bound refuses (CARD-3).
 func TestBusyShardSeldomTouchesTheBudget(t *testing.T) {
 	for name, m := range map[string]Message{

@@ -236,8 +236,8 @@ func TestPanickedEntityLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// A message for which no handler comes of New or Open is over, and no handler has seen it: an ask is told why by an
-// error of its own, a tell is given back to whoever reports it. The next message tries again.
+// A message for which no handler comes of New or Open is over, and no handler has seen it: an ask gets the reason as an
+// error of its own, a tell is given back to be reported. The next message tries again.
 func TestNewThatFailsIsTriedAgain(t *testing.T) {
 	for _, opens := range []bool{false, true} {
 		everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
@@ -446,7 +446,7 @@ func TestBadPayload(t *testing.T) {
 }
 
 // TestContextOfAnAskIsGivenBack: the runtime hears when a handler has returned that asked for its context, however it
-// returns, once; not of one that has detached, whose context goes on, nor of one that never asked.
+// returns, once; not of one that has detached: its context goes on; nor of one that never asked.
 func TestContextOfAnAskIsGivenBack(t *testing.T) {
 	everyMode(t, func(t *testing.T, r *rig, _ func(...func(*Type)) *rig) {
 		var token ReplyToken

@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// crashing is a rig whose handlers panic when told "bad".
+// crashing is a rig with handlers that panic at "bad".
 func crashing(r *rig) *rig {
 	r.f.receive = func(c *Context, p []byte) error {
 		if string(p) == "bad" {
@@ -83,8 +83,8 @@ func TestBackoffDoubles(t *testing.T) {
 	})
 }
 
-// More panics than the limit within the window: the entity is given up for a window, what waits is dropped and told,
-// and then it begins anew.
+// More panics than the limit within the window: the entity is given up for a window, what waits is dropped and
+// reported, and then it begins anew.
 func TestEntityThatPanicsTooOftenIsGivenUp(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		r := crashing(again(func(typ *Type) { typ.MaxRestarts, typ.RestartWindow = 2, 10*time.Second }))

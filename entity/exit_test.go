@@ -61,8 +61,8 @@ type course struct {
 	left       []State
 }
 
-// lives is the life of a shard in which a call fails once, at a place: an entity whose state came with the shard, and
-// one without, are asked and told, and move.
+// lives is the life of a shard in which a call fails once, at a place: an entity with a state that came with the shard,
+// and one without, get asks and tells, and move.
 func lives(t *testing.T, policy Restart, place string, fail func()) (c course, said []string) {
 	r := newRig(t, Blocking, func(typ *Type) {
 		typ.Restart, typ.SlowAfter = policy, time.Hour

@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// lines returns messages as text: whose they are, what they say, whether somebody asks.
+// lines returns messages as text: their entities, what they say, whether they are asks.
 func lines(list []Message) (l []string) {
 	for _, m := range list {
 		l = append(l, fmt.Sprintf("%s %s%s %v", m.ID, m.Headers, m.Payload, m.From != nil))

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a hook is told can be printed and logged as it is (OPS-1).
+// What a hook gets can be printed and logged as it is (OPS-1).
 func TestIncidentAsALine(t *testing.T) {
 	for want, i := range map[string]Incident{
 		`panicked: trip "7" (shard 3): no driver (and 2 like it before)`: {Kind: Panicked, Type: "trip", ID: "7", Shard: 3,

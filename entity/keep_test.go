@@ -142,8 +142,8 @@ func TestDaemonBackoffLaws(t *testing.T) {
 	})
 }
 
-// TestDaemonStops: what a daemon returns when it was told to end is no failure; it is not called again, nor when it had
-// not begun.
+// TestDaemonStops: what a daemon returns when it was asked to end is no failure; it is not called again, nor when it
+// had not begun.
 func TestDaemonStops(t *testing.T) {
 	r := newRig(t, Blocking, alive)
 	runs := 0

@@ -15,7 +15,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// misuses are all methods of Context, called by somebody to whom it was not given. Those that return an error return
+// misuses are all methods of Context, called by a goroutine that it was not given to. Those that return an error return
 // it, of others is said what they return.
 var misuses = map[string]func(c *Context) (any, error){
 	"Type":       func(c *Context) (any, error) { return c.Type(), nil },
@@ -58,7 +58,7 @@ var wordless = map[string]bool{"Type": true, "Asked": true, "Headers": true, "St
 	"Ended": true, "Unwatch": true, "SetHeaders": true,
 	"Timer": true, "CancelTimer": true, "CancelTimers": true, "Passivate": true, "Suspended": true}
 
-// misuse calls every method of c, which belongs to nobody who calls, and demands that none does anything.
+// misuse calls every method of c, which does not belong to the calling goroutine, and demands that none does anything.
 func misuse(t *testing.T, c *Context, entity string) {
 	t.Helper()
 	all := reflect.TypeFor[*Context]()

@@ -1,4 +1,4 @@
-// The stop message: who gets it, when, and what it does not count as (SHD-7).
+// The stop message: which entity gets it, when, and what it does not count as (SHD-7).
 
 package entity
 
@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// lasting has entities whose handlers note why they are called, and get "bye" as their last message.
+// lasting has entities with handlers that note why they are called, and get "bye" as their last message.
 func lasting(again func(...func(*Type)) *rig, change ...func(*Type)) *rig {
 	r := counters(again, append(change, func(t *Type) { t.StopMessage = []byte("bye") })...)
 	note := func(c *Context, what string) {
@@ -38,7 +38,7 @@ func lasting(again func(...func(*Type)) *rig, change ...func(*Type)) *rig {
 	return r
 }
 
-// Where an instance stops it gets the message once: behind what waited, and before HandOver and Stop. Who does not
+// Where an instance stops it gets the message once: behind what waited, and before HandOver and Stop. One that does not
 // live gets none. It is no message of a sender: it is not among those that were delivered.
 func TestStopMessage(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {

@@ -39,8 +39,8 @@ type hostModel struct {
 	gaveUp   int
 	failed   error         // of the Open that is under way
 	given    int           // abandoned
-	behind   int           // runs whose call never returned when their shard was abandoned
-	due      time.Duration // what Next has told last
+	behind   int           // runs with a call that never returned when their shard was abandoned
+	due      time.Duration // what Next has returned last
 	isDue    bool          // likewise
 	dueKnown bool          // nothing has happened since of which Quiet says nothing
 }
@@ -327,7 +327,7 @@ func (m *hostModel) check(t *rapid.T) {
 	}
 }
 
-// checkQuiet: while a shard of Blocking entities is quiet, Next tells what it has told before.
+// checkQuiet: while a shard of Blocking entities is quiet, Next returns what it has returned before.
 func (m *hostModel) checkQuiet(t *rapid.T) {
 	quiet := m.Quiet() && m.dueKnown && m.Type().Mode == Blocking
 	due, ok := m.Next()

@@ -17,7 +17,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// An ask whose asker has given up when it comes makes no entity and calls nothing; one that comes in time is handled,
+// An ask makes no entity if its asker has given up when it comes, and calls nothing; one that comes in time is handled,
 // and its handler knows the limit (ACC-3).
 func TestExpiredAsksAreRefusedWhenTheyCome(t *testing.T) {
 	everyMode(t, func(t *testing.T, r *rig, _ func(...func(*Type)) *rig) {
@@ -43,8 +43,8 @@ func TestExpiredAsksAreRefusedWhenTheyCome(t *testing.T) {
 	})
 }
 
-// What waits in a mailbox while its asker gives up is dropped when its turn comes, never before, and the asker is told
-// in case it waits all the same. What waits behind it is handled (ACC-3).
+// What waits in a mailbox while its asker gives up is dropped when its turn comes, never before, and the asker gets an
+// error in case it waits all the same. What waits behind it is handled (ACC-3).
 func TestExpiredAsksAreDroppedInTheirMailbox(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(t, Blocking)
@@ -85,7 +85,7 @@ func TestExpiredAsksAreDroppedInTheirMailbox(t *testing.T) {
 	})
 }
 
-// A message whose turn comes behind the Stop of the instance before it has waited for that (ACC-3).
+// A message that is handled behind the Stop of the instance before it has waited for that (ACC-3).
 func TestExpiredAskBehindAStop(t *testing.T) {
 	r := newRig(t, Blocking)
 	r.f.receive = func(c *Context, p []byte) error {

@@ -138,7 +138,7 @@ func TestWithheldWhileItStops(t *testing.T) {
 	require.Len(t, TakeLeft(r.Shard), 2)
 }
 
-// TestWithheldDaemon: a daemon whose permission goes ends as its context does, and is called again when it is back.
+// TestWithheldDaemon: a daemon that loses its permission ends as its context does, and is called again when it is back.
 func TestWithheldDaemon(t *testing.T) {
 	r := newRig(t, Blocking, alive)
 	runs := 0

@@ -1,4 +1,4 @@
-// Tests of messages whose senders wait for room: who is told what, when, and how much is taken.
+// Tests of messages of senders that wait for room: which sender hears what, when, and how much is taken.
 
 package entity
 
@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// presser is a Sender that says what it was told, as a connection does: news once.
+// presser is a Sender that passes on what it hears, as a connection does: news once.
 type presser struct {
 	t         require.TestingT
 	full      map[uint64]bool
@@ -46,14 +46,14 @@ func newPresser(t require.TestingT, allowance int) *presser {
 	return &presser{t: t, full: map[uint64]bool{}, allowance: allowance}
 }
 
-// press delivers a message of so many counted bytes whose sender waits.
+// press delivers a message of so many counted bytes of a sender that waits.
 func (r *rig) press(id string, size int, from *presser) route.Reason {
 	m := Message{ID: []byte(id), Payload: make([]byte, size-RecordOverhead), Sender: from}
 	return r.Deliver(r.f.now, &m)
 }
 
-// A message whose sender waits is taken into a full mailbox, and its sender told; Room comes at half of the bound; all
-// that is refused is what a sender cannot have sent before it heard.
+// A message of a sender that waits is taken into a full mailbox, and the sender hears that; Room comes at half of the
+// bound; all that is refused is what a sender cannot have sent before it heard.
 func TestSenderIsToldOfAFullMailbox(t *testing.T) {
 	r := newRig(t, Blocking, func(typ *Type) { typ.MailboxBytes = MinMailboxBytes })
 	a, b := newPresser(t, 512), newPresser(t, 256)
@@ -97,7 +97,7 @@ func (o *own) Room(route.TypeID, route.ShardID, uint64) { o.rings++ }
 
 func (*own) Gone() bool { return false }
 
-// A message of the entity's own node whose sender waits is refused by a full mailbox, and takes no room that others
+// A message of a sender on the entity's own node that waits is refused by a full mailbox, and takes no room that others
 // wait for: it goes on when they do, with one ring for all of its node (SHD-4).
 func TestSenderHereWaitsWithTheOthers(t *testing.T) {
 	r := newRig(t, Blocking, func(typ *Type) { typ.MailboxBytes = MinMailboxBytes })
@@ -143,7 +143,7 @@ func TestSenderHereWaitsWithTheOthers(t *testing.T) {
 	require.Zero(t, r.Stats().Full)
 }
 
-// One large message into an empty mailbox is over the bound: its sender is told.
+// One large message into an empty mailbox is over the bound: its sender hears that.
 func TestLargestMessageFillsTheMailbox(t *testing.T) {
 	r := newRig(t, Blocking, func(typ *Type) { typ.MailboxBytes = MinMailboxBytes })
 	a := newPresser(t, 100)
@@ -172,8 +172,8 @@ func TestPressureIsBounded(t *testing.T) {
 	require.Equal(t, route.OK, r.press("a", 256, newPresser(t, 256)))
 }
 
-// Whatever is delivered, run, stopped and given up: a sender that stops when it is told is never refused for a full
-// mailbox; who was told is told of room when the mailbox holds at most half; what waits is bounded (SHD-4, ACC-5).
+// Whatever is delivered, run, stopped and given up: a sender that stops when it hears Full is never refused for a full
+// mailbox; it hears of room when the mailbox holds at most half; what waits is bounded (SHD-4, ACC-5).
 func TestPressureLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const allowance = 600
@@ -188,7 +188,7 @@ func TestPressureLaw(t *testing.T) {
 			return nil
 		}
 		senders := []*presser{newPresser(t, allowance), newPresser(t, allowance), newPresser(t, allowance)}
-		after := map[string]int{} // bytes sent after being told, by sender and entity
+		after := map[string]int{} // bytes sent after Full, by sender and entity
 		var runs []*Entity
 		t.Repeat(map[string]func(*rapid.T){
 			"tell": func(t *rapid.T) {
@@ -196,7 +196,7 @@ func TestPressureLaw(t *testing.T) {
 				size := rapid.IntRange(RecordOverhead, 400).Draw(t, "size")
 				key := fmt.Sprint(n, id)
 				if senders[n].full[HashID([]byte(id))] {
-					if after[key]+size > allowance-400 { // the message that it was told of counts too
+					if after[key]+size > allowance-400 { // the message that made it full counts too
 						return
 					}
 					after[key] += size

@@ -22,7 +22,7 @@ func remembers(typ *Type) {
 	typ.Remembered = func(context.Context, route.ShardID, route.Fence) iter.Seq2[string, error] { return nil }
 }
 
-// recall has entities begin and returns how often that was told to be done.
+// recall has entities begin and returns how often that was reported as done.
 func (r *rig) recall(ids ...string) (done *int) {
 	done = new(int)
 	Recall(r.Shard, r.f.now, ids, func() { *done++ })
@@ -31,7 +31,7 @@ func (r *rig) recall(ids ...string) (done *int) {
 }
 
 // TestRecalledEntitiesBegin: each is made once, without a message to any handler; one that lives goes on living, and
-// whoever gave the list hears when it is done (SHD-12, F-R6: twenty starts, then twenty stops).
+// the caller that gave the list hears when it is done (SHD-12, F-R6: twenty starts, then twenty stops).
 func TestRecalledEntitiesBegin(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		r := again(remembers)
@@ -92,8 +92,8 @@ func TestRecalledEntityBeginsAgain(t *testing.T) {
 	})
 }
 
-// TestRecallBehindTimersOfTheDead: an entity whose instance fails while messages of its timers wait begins again all
-// the same, and one that lets itself go soon after a failure does not.
+// TestRecallBehindTimersOfTheDead: an entity begins again after its instance has failed while messages of its timers
+// wait all the same, and one that lets itself go soon after a failure does not.
 func TestRecallBehindTimersOfTheDead(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		r := again(remembers)

@@ -16,7 +16,7 @@ import (
 
 var testFence = route.MakeFence(5, 2, 9)
 
-// answer is what an origin was told.
+// answer is what an origin got.
 type answer struct {
 	corr    uint64
 	reason  route.Reason
@@ -47,7 +47,7 @@ type fake struct {
 	incidents []Incident
 	log       []string // what was called: new, receive, stop, in order
 	stops     []string // what encloses stop calls
-	given     []uint64 // asks whose handlers have asked for their context
+	given     []uint64 // asks with handlers that have asked for their context
 	answered  []uint64 // and have returned
 
 	receive func(c *Context, payload []byte) error

@@ -454,7 +454,7 @@ func TestShardSaysWhatItIs(t *testing.T) {
 	require.Equal(t, route.OK, s.Deliver(0, &Message{ID: []byte("x")}), "no budget is no bound")
 }
 
-// Stop is told why, in every mode, and no other call is.
+// Stop gets the reason, in every mode, and no other call does.
 func TestStopKnowsItsReason(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		var why []StopReason
@@ -493,7 +493,8 @@ func TestStopKnowsItsReason(t *testing.T) {
 	})
 }
 
-// An entity that was to be stopped for idleness, and whose shard is stopped before that, is told of the shard's stop.
+// An entity that was to be stopped for idleness gets the shard's stop as the reason if its shard is stopped before
+// that.
 func TestStopOfTheShardComesFirst(t *testing.T) {
 	r := newRig(t, Blocking, func(typ *Type) { typ.IdleAfter = time.Second })
 	var why []StopReason

@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// counter is a handler whose state is how many messages its entity got.
+// counter is a handler with the number of messages that its entity got as its state.
 type counter struct {
 	*handler
 	n      int
@@ -50,7 +50,7 @@ func (h *counter) TakeUp(c *Context, state []byte) error {
 	return err
 }
 
-// counters is a rig whose entities are counters.
+// counters is a rig with counters as its entities.
 func counters(again func(...func(*Type)) *rig, change ...func(*Type)) *rig {
 	r := again(change...)
 	r.f.make = func(id string) Handler {
@@ -131,7 +131,7 @@ func TestStateMovesWithItsEntity(t *testing.T) {
 	})
 }
 
-// One that goes for another reason than a move is not asked: its Stop is all there is. Nor is one whose shard is lost.
+// One that goes for another reason than a move is not asked: its Stop is all there is. Nor is one of a lost shard.
 func TestStateIsAskedForOnlyInAMove(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		for _, why := range []StopReason{StopPassivated, StopIdle, StopEvicted, StopMoved, StopLeaving, NotStopping} {
@@ -264,7 +264,7 @@ func TestStateThatIsNotHandedOver(t *testing.T) {
 }
 
 // What messages have used up of the bound is not there for states. A next owner that speaks an earlier version gets
-// none: HandOver is not called, each is told of, and Stop has its say.
+// none: HandOver is not called, each is reported, and Stop has its say.
 func TestStateWithoutRoom(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		r := counters(again)
@@ -377,7 +377,7 @@ func TestStateThatWaits(t *testing.T) {
 	})
 }
 
-// An entity whose only message is an ask that has expired when its turn comes begins with its state all the same: the
+// An entity with one message, an ask that has expired when its turn comes, begins with its state all the same: the
 // message came first, and no handler got it (SHD-9).
 func TestStateBehindAnExpiredAsk(t *testing.T) {
 	r := counters(func(change ...func(*Type)) *rig { return newRig(t, Blocking, change...) })
@@ -427,7 +427,7 @@ func TestStateThatWaitsIsGivenBack(t *testing.T) {
 	})
 }
 
-// A shard that is lost loses what waits, and what was handed over and not taken yet; each is told of.
+// A shard that is lost loses what waits, and what was handed over and not taken yet; each is reported.
 func TestStateOfALostShard(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		r := counters(again)
@@ -500,9 +500,9 @@ func TestRunEndsBehindHandOver(t *testing.T) {
 	require.Equal(t, []State{{"a", []byte("1")}}, TakeStates(r.Shard, plenty))
 }
 
-// A state whose entity cannot be made, now or for as long as it rests, holds nothing of the budget: it may wait for
-// ever for a message, and what others send must have room meanwhile. Whoever is made gets it all the same. Found by
-// storm 761126001101 (SHD-9, ACC-5).
+// A state holds nothing of the budget if its entity cannot be made, now or for as long as it rests: it may wait for
+// ever for a message, and what others send must have room meanwhile. An entity that is made gets it all the same. Found
+// by storm 761126001101 (SHD-9, ACC-5).
 func TestStateThatNobodyTakesHoldsNoBudget(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		for _, first := range []string{"", "a"} { // the first message, before the shard begins instances by itself

@@ -55,8 +55,8 @@ func TestEveryCallOfARunIsAStep(t *testing.T) {
 	}
 }
 
-// TestLossBetweenTheCallsOfARun: who has lost the shard calls nothing more, and what New was called for is told as what
-// waits behind it, once, also when the runtime has given the run up before.
+// TestLossBetweenTheCallsOfARun: a node that has lost the shard calls nothing more, and what New was called for is
+// reported as what waits behind it, once, also when the runtime has given the run up before.
 func TestLossBetweenTheCallsOfARun(t *testing.T) {
 	for _, behind := range []bool{false, true} {
 		for calls, want := range [][]string{{"go", "1"}, {"go", "1"}, {"1"}, {"1"}} {

@@ -1,4 +1,4 @@
-// The table against a map: random lives of ids, among them many whose hashes agree in the bits that the table uses.
+// The table against a map: random lives of ids, among them many with hashes that agree in the bits that the table uses.
 
 package entity
 
@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// crowd returns ids whose hashes end alike, so that they crowd into one window of any table of up to 64 slots.
+// crowd returns ids with hashes that end alike, so that they crowd into one window of any table of up to 64 slots.
 func crowd(n int) (ids []string) {
 	for i := 0; len(ids) < n; i++ {
 		if id := fmt.Sprint("c", i); xxhash.Sum64String(id)&63 == 5 {

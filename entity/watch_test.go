@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// watchman is a fake whose entities watch: it keeps what it is told to do.
+// watchman is a fake with entities that watch: it keeps what it is called for.
 type watchman struct {
 	*fake
 	asked, back, over []string
@@ -51,7 +51,7 @@ func (w *watchman) Watched(e *Entity, by []Watcher, instance uint64, why EndCaus
 	}
 }
 
-// takes returns what watchers were told since the last call.
+// takes returns what watchers heard since the last call.
 func (w *watchman) takes() (list []string) {
 	list, w.told = w.told, nil
 	return list
@@ -59,7 +59,7 @@ func (w *watchman) takes() (list []string) {
 
 const watchRoom = 100
 
-// watchRig is a rig whose runtime is a watchman.
+// watchRig is a rig with a watchman as its runtime.
 func watchRig(t *testing.T, mode Mode, edit ...func(*Type)) (*rig, *watchman) {
 	r := newRig(t, mode, edit...)
 	w := &watchman{fake: r.f, room: watchRoom, gone: map[uint64]bool{}}
@@ -86,7 +86,7 @@ func obeys(c *Context, payload []byte) error {
 	return nil
 }
 
-// Each end is told once to all who watch by then, with its cause and the instance's number; a watch of nobody is
+// Each end is reported once to all that watch by then, with its cause and the instance's number; a watch of nobody is
 // answered at once, and makes nobody live.
 func TestWatchedEnds(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Mode) {
@@ -195,8 +195,9 @@ func TestWatchComesDuringARun(t *testing.T) {
 	}
 }
 
-// A run that goes on may end more than one instance: who watched before hears of the first, who came during the run of
-// the last, under a number of its own. Found by storm 1142002095, which was told of a panic before its watch.
+// A run that goes on may end more than one instance: earlier watchers hear of the first, those that came during the run
+// of the last, under a number of its own. Found by storm 1142002095, in which a watcher heard of a panic before its
+// watch.
 func TestWatchComesBetweenTwoEnds(t *testing.T) {
 	for last, want := range map[string][]string{
 		"go": {"1: a.1 panicked", "2: a.2 passivated"}, "panic": {"1: a.1 panicked", "2: a.2 panicked"},

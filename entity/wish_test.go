@@ -1,4 +1,5 @@
-// Tests of named timers: set, replaced, cancelled, told from messages; a law over all that handlers may do with them.
+// Tests of named timers: set, replaced, cancelled, distinguished from messages; a law over all that handlers may do
+// with them.
 
 package entity
 
@@ -90,8 +91,8 @@ func TestNamedTimersTakeEachOthersPlace(t *testing.T) {
 	})
 }
 
-// A timer of a Blocking entity that is due waits in the mailbox: whoever is handled before it may still cancel it, or
-// set it anew.
+// A timer of a Blocking entity that is due waits in the mailbox: a message that is handled before it may still cancel
+// it, or set it anew.
 func TestTimerThatIsDueIsCancelled(t *testing.T) {
 	r := newRig(t, Blocking)
 	done := orders(r)

@@ -120,8 +120,8 @@ func TestVerdicts(t *testing.T) {
 }
 
 // Seed 000: "If less than ½ of the nodes resides in the seen set (have seen the new state) then the cluster gossips 3
-// times instead of once every second." (GOS-5) Exactly half is not fewer: in a cluster of two, who made the change has
-// seen it and is half. A Down member speeds up always.
+// times instead of once every second." (GOS-5) Exactly half is not fewer: in a cluster of two, the one that made the
+// change has seen it and is half. A Down member speeds up always.
 func TestSpeedUp(t *testing.T) {
 	for n, few := range map[int]int{ // how many at most are fewer than half; nobody is in a seen set of nobody
 		1: 0, 2: 0, 3: 1, 4: 1, 5: 2, 6: 2, 7: 3, 10: 4, 11: 5,

@@ -1,4 +1,4 @@
-// Tests of addresses told by their difference: golden bytes, round trip, what is refused.
+// Tests of addresses written by their difference: golden bytes, round trip, what is refused.
 
 package peer
 

@@ -19,7 +19,7 @@ var (
 	errOther  = route.NewError("other", route.KindConflict, "the account is closed")
 )
 
-// asked returns what an asker gets whose handler returned err, on a node of a wire version.
+// asked returns what an asker gets when the handler returned err, on a node of a wire version.
 func asked(err error, version uint16) error {
 	why, payload := route.HandlerFailed, []byte(err.Error())
 	if b, ok := route.Named(err, payload); ok {

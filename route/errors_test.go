@@ -42,7 +42,7 @@ func TestTypedErrors(t *testing.T) {
 	}
 }
 
-// TestUndeliveredSaysWhy: a bound is told with its limit, a node with its name, and else the reason alone.
+// TestUndeliveredSaysWhy: a bound is reported with its limit, a node with its name, and else the reason alone.
 func TestUndeliveredSaysWhy(t *testing.T) {
 	id := peer.ID{Inc: 1}
 	for r := OK + 1; r.Known(); r++ {

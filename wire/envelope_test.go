@@ -57,7 +57,7 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 }
 
 // TestEnvelopeTruncatedAtEveryByte cuts inside the header and the id: an error, and the target unchanged. A shorter
-// payload cannot be told from a whole one: the frame's size says where it ends.
+// payload cannot be distinguished from a whole one: the frame's size says where it ends.
 func TestEnvelopeTruncatedAtEveryByte(t *testing.T) {
 	whole := put(&Envelope{Type: 1, Shard: 2, Payload: []byte("pay")}, "entity")
 	for cut := range EnvelopeSize + len("entity") {

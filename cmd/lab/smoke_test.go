@@ -18,7 +18,7 @@ import (
 	"github.com/kith-io/kith/internal/lab/shardscale"
 )
 
-// A killed process is unreachable to all others, who say when they learnt it (FD-1).
+// A killed process is unreachable to all others, which say when they learnt it (FD-1).
 func TestKillTestWithProcesses(t *testing.T) {
 	r, _, _ := envtest.Line[killResult](t, program, "kill", "kill-test", "--nodes=3", "--rounds=1")
 	require.Len(t, r.All, 1)

@@ -103,7 +103,7 @@ func TestChildrenKnowTheirOwnCommands(t *testing.T) {
 	require.Equal(t, 1, envtest.Children(t, whole, alone))
 }
 
-// What agrees is accepted, however often it is said, and so are flags whose defaults would have no effect.
+// What agrees is accepted, however often it is said, and so are flags with defaults that would have no effect.
 func TestFlagsThatAgree(t *testing.T) {
 	for _, args := range []string{"", "--inline", "--inline --exec=inline", "--mode=tell", "--exec=worker --inline=false",
 		"--mode=ask", "--mode=ask --callback --inflight=2 --timeout=1s", "--timeout=1s --mode=ask --exec=blocking"} {
@@ -116,7 +116,7 @@ func TestFlagsThatAgree(t *testing.T) {
 	}
 }
 
-// Whoever names a measure that there is not is told those that there are.
+// A user who names a measure that there is not gets a list of those that there are.
 func TestMeasureNames(t *testing.T) {
 	r := &rounds{free: &crew{}, secret: &crew{}, pinned: map[string]*crew{"_p1": {}, "_p2": {}}}
 	var names []string

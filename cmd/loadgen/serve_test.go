@@ -108,7 +108,7 @@ func TestTargetTellsItsStatistics(t *testing.T) {
 	require.True(t, handled, "types")
 }
 
-// Whoever cannot get at running nodes is told why: nobody there, another cluster, entities over other shards.
+// The error says why running nodes cannot be used: nobody there, another cluster, entities over other shards.
 func TestTargetsThatAreNone(t *testing.T) {
 	first, end := serve(t)
 	addr := port.Keep(t)

@@ -1,4 +1,4 @@
-// Tests of what the program does when it is told to, in small. Nothing here judges a time.
+// Tests of what the program does on command, in small. Nothing here judges a time.
 
 package main
 
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// started returns a program whose node hosts entities of one type.
+// started returns a program with a node that hosts entities of one type.
 func started(t *testing.T, a typeArgs) *program {
 	t.Helper()
 	p := &program{types: map[string]*target{}}

@@ -58,7 +58,7 @@ func TestWindowOfAReceiverThatIsGone(t *testing.T) {
 	require.False(t, w.take(1, &over))
 }
 
-// A program whose peer is a function call counts what it says it sent, one way and asked.
+// A program with a function call as its peer counts what it says it sent, one way and asked.
 func TestProgram(t *testing.T) {
 	var in *Inbound
 	const room = 1000

@@ -15,7 +15,7 @@ type effects struct {
 	View *int
 }
 
-// toy is a machine whose Drain can be made to break the contract.
+// toy is a machine with a Drain that can be made to break the contract.
 type toy struct {
 	known map[string][]int
 	next  time.Duration

@@ -1,4 +1,4 @@
-// Tests of the door: who goes when one more comes, and what requests may cost.
+// Tests of the door: which connection goes when one more comes, and what requests may cost.
 
 package door
 
@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// opened is a server behind a door, whose handler waits at /wait, and keeps its place at /keep, until it may go on.
+// opened is a server behind a door; its handler waits at /wait, and keeps its place at /keep, until it may go on.
 type opened struct {
 	*Door
 	goOn chan struct{}
@@ -102,7 +102,7 @@ func gone(t *testing.T, c net.Conn) {
 }
 
 // The newcomer takes the place of a silent one, then of one that has not finished to ask, then of an idle one, then of
-// one whose request has no place; never of one that is kept. Those from elsewhere do not suffer from a crowd.
+// one with a request that has no place; never of one that is kept. Those from elsewhere do not suffer from a crowd.
 func TestWhoGoes(t *testing.T) {
 	o := serve(t, Config{Most: 5, FirstByte: time.Minute, Full: "HTTP/1.1 503 Full\r\n\r\n"})
 	o.grace = 0 // nobody is fresh
@@ -132,8 +132,8 @@ func TestWhoGoes(t *testing.T) {
 	require.EqualValues(t, 1, o.Stats().Refused)
 }
 
-// Whoever asks at once is served, though silent and slow connections of the same address have taken all places, and
-// come again.
+// A client that asks at once is served, though silent and slow connections of the same address have taken all places,
+// and come again.
 func TestAskersAreServedInACrowd(t *testing.T) {
 	o := serve(t, Config{Most: 16, FirstByte: time.Minute})
 	for range 10 {
@@ -147,7 +147,7 @@ func TestAskersAreServedInACrowd(t *testing.T) {
 	require.Zero(t, o.Stats().Refused)
 }
 
-// A connection whose first bytes nobody has read yet is none that says nothing: it stays, and a silent one goes.
+// A connection with first bytes that nobody has read yet is none that says nothing: it stays, and a silent one goes.
 func TestUnreadIsNotSilent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -167,8 +167,9 @@ func TestUnreadIsNotSilent(t *testing.T) {
 	o.until(t, map[stage]int{silent: 1, speaking: 2})
 }
 
-// A newcomer whose request is on its way yet, while all others have begun one and come again and again, has time for
-// it: nobody goes while all are fresh and there is room for as many again, then the oldest of those that are more.
+// A newcomer with a request that is still on its way, while all others have begun one and come again and again, has
+// time for it: nobody goes while all are fresh and there is room for as many again, then the oldest of those that are
+// more.
 func TestNewcomersHaveTime(t *testing.T) {
 	o := serve(t, Config{Most: 8, FirstByte: time.Minute})
 	o.grace = time.Hour
@@ -245,7 +246,7 @@ func TestProbesAcceptedWithACrowd(t *testing.T) {
 	require.EqualValues(t, 26, o.Stats().PutOut)
 }
 
-// An idle connection whose next request nobody has read yet is none: another one goes.
+// An idle connection with a next request that nobody has read yet is none: another one goes.
 func TestUnreadIsNotIdle(t *testing.T) {
 	_, accept, in := accepted(t, 1)
 	asks, rests := accept("GET"), accept("")

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// thing is one whose time the test keeps beside.
+// thing is one with its time, which the test keeps beside.
 type thing struct {
 	due Due[thing]
 	at  time.Duration

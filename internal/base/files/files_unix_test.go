@@ -94,7 +94,7 @@ func TestReplace(t *testing.T) {
 	require.NoError(t, lock.Close())
 }
 
-// Modes that let others in are told.
+// Modes that let others in are reported.
 func TestLoose(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "f")

@@ -31,7 +31,7 @@ func TestRealWaits(t *testing.T) {
 	require.ErrorIs(t, short.Err(), context.DeadlineExceeded)
 }
 
-// TestCrew: who waits has all behind him that was begun before, also what a member began; an empty one is not waited
+// TestCrew: Wait returns when all that was begun before is over, also what a member began; an empty one is not waited
 // for.
 func TestCrew(t *testing.T) {
 	c := Crew{On: Real{}}

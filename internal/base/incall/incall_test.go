@@ -1,4 +1,4 @@
-// What a goroutine is told by is its own while it lives.
+// The number of a goroutine is its own while it lives.
 
 package incall
 

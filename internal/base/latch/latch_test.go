@@ -1,4 +1,4 @@
-// Tests of the lock: it excludes, and who waits gets it.
+// Tests of the lock: it excludes, and a goroutine that waits gets it.
 
 package latch
 
@@ -40,7 +40,7 @@ func TestLatchExcludes(t *testing.T) {
 	require.Equal(t, goroutines*each, shared[0])
 }
 
-// Those who wait for a holder that is held up for long get it, one after the other.
+// Goroutines that wait for a holder that is held up for long get it, one after the other.
 func TestLatchWaits(t *testing.T) {
 	var l Latch
 	require.True(t, l.TryLock())

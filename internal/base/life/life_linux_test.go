@@ -25,8 +25,8 @@ func lived(t *testing.T, addr string, inc uint64) string {
 
 const at1 = "10.0.0.1:1"
 
-// Who gets the lock knows the end of the last one that held it, each of the one before it. While somebody holds it
-// nobody else gets it, and the file says what it said.
+// A node that gets the lock knows the end of the last one that held it, each of the one before it. While somebody holds
+// it nobody else gets it, and the file says what it said.
 func TestLifeProvesTheLastOne(t *testing.T) {
 	path := lived(t, at1, 7)
 	l, dead, err := Take(path, at1, 8)

@@ -1,4 +1,4 @@
-// Tests of the queue in front of loggers: nobody waits, nothing is lost in ordinary runs, and what is lost is told
+// Tests of the queue in front of loggers: nobody waits, nothing is lost in ordinary runs, and what is lost is reported
 // (OPS-1).
 
 package logs
@@ -76,7 +76,7 @@ func TestNothingIsLost(t *testing.T) {
 	require.True(t, q.Flush(0), "nothing waits")
 }
 
-// A logger that stands still holds nobody up; what found no room is counted, and told behind what came before it.
+// A logger that stands still holds nobody up; what found no room is counted, and reported behind what came before it.
 func TestAStuckLoggerHoldsNobodyUp(t *testing.T) {
 	g := newGate()
 	log, q := Behind(slog.New(bare(g)))
@@ -116,7 +116,7 @@ func TestWritesAreBoundedInBytes(t *testing.T) {
 	require.EqualValues(t, 1, q.Dropped(), "one that is larger goes alone")
 }
 
-// stuck is a handler whose every method stands still.
+// stuck is a handler: every method of it stands still.
 type stuck chan struct{}
 
 func (s stuck) Enabled(context.Context, slog.Level) bool  { <-s; return true }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who wants them gets them, others do not.
+// They run where they are wanted, and nowhere else.
 func TestLongTestsAreSkipped(t *testing.T) {
 	t.Setenv(Env, "")
 	ran := false

@@ -105,7 +105,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// A family whose queries are dropped holds up nobody, as little as one that fails, or has nothing (OPS-3).
+// A family with queries that are dropped holds up nobody, as little as one that fails, or has nothing (OPS-3).
 func TestOneFamilyIsEnough(t *testing.T) {
 	for name, six := range map[string]func() ([]netip.Addr, error){
 		"dropped": nil, "failed": fails, "no such name": none, "other family in the file of hosts": other,

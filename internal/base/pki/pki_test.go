@@ -1,4 +1,4 @@
-// Tests of what is issued: who is vouched for, for what, for how long, and pairs that do not fit.
+// Tests of what is issued: which names it vouches for, for what, for how long, and pairs that do not fit.
 
 package pki
 

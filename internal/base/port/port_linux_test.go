@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who asks for any free port never gets a kept one. So many are kept that a port of theirs would come up at once.
+// A listener at any free port never gets a kept one. So many are kept that a port of theirs would come up at once.
 func TestKeptPortIsGivenToNobody(t *testing.T) {
 	kept := map[string]bool{}
 	for range 500 {

@@ -1,4 +1,4 @@
-// Tests of kept ports: refused to dials and free for who names them.
+// Tests of kept ports: refused to dials and free for a listener that names them.
 
 package port
 
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A kept port refuses dials and can be listened on again and again, by who names it.
+// A kept port refuses dials and can be listened on again and again, by its name.
 func TestKeptPortIsFreeForItsName(t *testing.T) {
 	addr := Keep(t)
 	require.NotEqual(t, addr, Keep(t))

@@ -102,7 +102,7 @@ func TestAskARunningNode(t *testing.T) {
 	code, _, stderr := ask("status")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "this node is ended")
-	code, stdout, _ := ask("explain") // what it decided is told still
+	code, stdout, _ := ask("explain") // what it decided is reported still
 	require.Equal(t, 0, code)
 	require.Contains(t, stdout, "this node is ended: ")
 	require.NotContains(t, stdout, "convergence")
@@ -161,7 +161,7 @@ func TestFlightRecordAndReplay(t *testing.T) {
 	require.Contains(t, stderr, "damaged or cut off")
 }
 
-// A node that runs serves its admin interface, and one that is told to leave ends with exit code 0.
+// A node that runs serves its admin interface, and one that is ordered to leave ends with exit code 0.
 func TestRunServesItsAdminInterface(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef"), 0o600))
@@ -182,8 +182,8 @@ func TestRunServesItsAdminInterface(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 }
 
-// Where is X: every node says the same home, an entity is asked and told with the token, and a refusal says whether a
-// handler may have run (OPS-1).
+// Where is X: every node says the same home, an entity gets an ask and a tell with the token, and a refusal says
+// whether a handler may have run (OPS-1).
 func TestWhereAskTell(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef"), 0o600))
@@ -374,7 +374,7 @@ func TestJoinAll(t *testing.T) {
 	up(3, adminTo)
 }
 
-// A process whose node is marked down goes on as a new member, with --rejoin (PRT-6).
+// A process with a node that is marked down goes on as a new member, with --rejoin (PRT-6).
 func TestRunRejoins(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef"), 0o600))
@@ -470,7 +470,7 @@ func TestDashboard(t *testing.T) {
 	require.Contains(t, stderr, "loopback")
 }
 
-// A token goes to the node that was named and nowhere else, and no answer fills the memory of who asks.
+// A token goes to the node that was named and nowhere else, and no answer fills the memory of the client.
 func TestTokenStays(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600))

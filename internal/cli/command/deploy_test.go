@@ -54,7 +54,7 @@ func at(t *testing.T, v any, path ...any) any {
 	return v
 }
 
-// takes demands that kith run takes a command line and an environment, all of whose names it knows.
+// takes demands that kith run takes a command line and an environment, and knows all names in them.
 func takes(t *testing.T, where string, args []string, vars map[string]string) {
 	t.Helper()
 	_, known, _ := program(t, "config", "--json")

@@ -16,7 +16,7 @@ import (
 	"github.com/kith-io/kith/internal/cli/env"
 )
 
-// stands is an entity whose stop call stands until it may return.
+// stands is an entity with a stop call that stands until it may return.
 type stands struct{ until <-chan struct{} }
 
 // Receive answers.

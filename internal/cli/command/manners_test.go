@@ -83,7 +83,8 @@ func TestPlainErrors(t *testing.T) {
 	require.Equal(t, `cluster "kith" is another`, env.Plain(`cluster "kith" is another`))
 }
 
-// Who asks the node's port instead of the admin interface's is told so, and so is who has no token to give (OPS-1).
+// A user who asks the node's port instead of the admin interface's gets an error that says so, and so does one without
+// a token (OPS-1).
 func TestWrongPort(t *testing.T) {
 	n, ask := asked(t)
 	code, _, errs := program(t, "status", "--admin="+n.Addr().String())

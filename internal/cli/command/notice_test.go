@@ -1,4 +1,4 @@
-// The test that NOTICE says whose work is linked into the programs, and under which licences.
+// The test that NOTICE names the authors of what is linked into the programs, and under which licences.
 
 package command
 
@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// linked returns the modules of others whose packages the programs link, and the folders where their sources lie.
+// linked returns the modules of others that the programs link packages of, and the folders where their sources lie.
 func linked(t *testing.T) map[string]string {
 	t.Helper()
 	const format = "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}|{{.Dir}}{{end}}{{end}}"

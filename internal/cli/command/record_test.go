@@ -21,7 +21,7 @@ import (
 type kept struct {
 	ClusterID string   `json:"cluster_id"`
 	Others    []string `json:"others"`
-	Newcomers int      `json:"newcomers"` // of these, who has never been up
+	Newcomers int      `json:"newcomers"` // of these, those that have never been up
 }
 
 func readKept(t *testing.T, dir string) (k kept) {

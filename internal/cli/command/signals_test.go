@@ -70,7 +70,7 @@ func answers(t *testing.T, address, path string) int {
 	return a.StatusCode
 }
 
-// A node whose stderr nobody reads goes on, says so in its metrics, and leaves on SIGTERM.
+// A node goes on while nobody reads its stderr, says so in its metrics, and leaves on SIGTERM.
 func TestRunGoesOnWithAStuckStderr(t *testing.T) {
 	cmd, r := piped(t, "run", "--listen=127.0.0.1:0", "--log-format=json", "--log-level=debug", "--stats-every=100ms",
 		"--admin=127.0.0.1:0", "--demo")
@@ -135,7 +135,7 @@ func TestRunReloadsOnHangup(t *testing.T) {
 	require.NoError(t, cmd.Wait(), rest(stderr))
 }
 
-// A second SIGTERM while the node leaves, as orchestrators send it, is told and changes nothing; SIGINT then ends the
+// A second SIGTERM while the node leaves, as orchestrators send it, is logged and changes nothing; SIGINT then ends the
 // process at once, with an exit code of its own.
 func TestSignalsWhileANodeLeaves(t *testing.T) {
 	for _, c := range []struct {

@@ -225,7 +225,7 @@ func TestRunThatIsNotAdmitted(t *testing.T) {
 	require.Contains(t, log, "not admitted")
 }
 
-// A seed that cannot be reached is told at once, and that the node goes on trying; once the seed is there it joins.
+// A seed that cannot be reached is reported at once, and that the node goes on trying; once the seed is there it joins.
 func TestRunWithAnUnreachableSeed(t *testing.T) {
 	seed := port.Keep(t)
 	cmd, _, stderr := spawn(t, "run", "--listen=127.0.0.1:0", "--log-format=json", "--seeds="+seed)
@@ -248,7 +248,7 @@ func TestRunWithAnUnreachableSeed(t *testing.T) {
 	}
 }
 
-// A node whose port is taken says so and exits with 1.
+// A node says so if its port is taken, and exits with 1.
 func TestRunOnATakenPort(t *testing.T) {
 	first, _, stderr := spawn(t, "run", "--listen=127.0.0.1:0", "--log-format=json")
 	line := until(t, stderr, `"event":"node-started"`)

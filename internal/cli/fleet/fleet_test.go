@@ -59,7 +59,7 @@ func (c counted) Call(_ context.Context, _ string, _, result any) error {
 	return nil
 }
 
-// Answers stand where their processes do, and every error is told.
+// Answers stand where their processes do, and every error is reported.
 func TestAsk(t *testing.T) {
 	all, err := Ask[int](t.Context(), []counted{3, 1, 2}, "n", cli.None{})
 	require.NoError(t, err)
