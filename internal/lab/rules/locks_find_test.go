@@ -177,7 +177,7 @@ func listed(list []string, name string) bool {
 
 // unlocked lists functions that hold nothing when they return, though their text does not show it.
 var unlocked = []string{
-	".ahead).run", // host.enter has the lock only when it returns an entity, and foreseen.exit gives it up
+	".ahead).run", // host.enter has the lock only when it returns an entity, and prefetched.exit gives it up
 }
 
 // either lists functions that are called under the one of two locks that Host.Lock has taken. A condition at their

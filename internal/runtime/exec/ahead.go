@@ -1,5 +1,5 @@
 // Ahead: looks a few frames ahead, so that the memory that their entities need is on its way while others are handled,
-// and then calls the handlers of those that are as foreseen, one after the other.
+// and then calls the handlers of the prefetch hits, one after the other.
 
 package exec
 
@@ -26,14 +26,14 @@ type ahead struct {
 	arrived   uint32           // if so, when they came
 	n         int
 	at        int // how many of them were begun, for those of a worker
-	next      [aheadFrames]foreseen
+	next      [aheadFrames]prefetched
 
 	far    bool                               // of some the place is known, of the type of more than farShards
 	places [aheadFrames]*atomic.Pointer[Host] // then; nil: of the others
 }
 
-// foreseen is one frame that was looked at.
-type foreseen struct {
+// prefetched is one frame that was looked at.
+type prefetched struct {
 	frame []byte
 	kind  wire.Kind
 	bad   error // why it is no envelope though it is of that kind
@@ -63,7 +63,7 @@ func (a *ahead) look(frames []byte) (rest []byte) {
 		a.hosts()
 	}
 	for i := range a.next[:a.n] {
-		if x := &a.next[i]; x.h != nil && x.h.alone {
+		if x := &a.next[i]; x.h != nil && x.h.singleThreaded {
 			x.e = x.h.sh.Foresee(x.hash) // of others only under their lock
 		}
 	}
@@ -76,7 +76,7 @@ func (a *ahead) look(frames []byte) (rest []byte) {
 }
 
 // envelope looks at an envelope. Those of shards that another goroutine steps are left to it.
-func (a *ahead) envelope(x *foreseen) {
+func (a *ahead) envelope(x *prefetched) {
 	if a.fresh && x.frame[5]&wire.FlagLimit != 0 {
 		wire.Arrive(x.frame, a.arrived)
 	}
@@ -84,7 +84,7 @@ func (a *ahead) envelope(x *foreseen) {
 		return
 	}
 	t := a.cache.typeOf(a.x, &x.env)
-	if t == nil || x.env.Shard >= t.shards || t.lapsed != nil { // the last: the long way looks at the lease
+	if t == nil || x.env.Shard >= t.shards || t.leaseLost != nil { // the last: the slow path looks at the lease
 		return
 	}
 	place := t.hosts.Find(route.ShardID(x.env.Shard))
@@ -102,8 +102,8 @@ func (a *ahead) envelope(x *foreseen) {
 	}
 }
 
-// farShards is up to how many shards the hosts of a type are all at hand. Of a larger type each message waits for the
-// memory of its own, which is most of what it costs.
+// farShards is the largest number of shards at which all hosts of a type are at hand. Of a larger type each message
+// waits for the memory of its own, which is most of what it costs.
 const farShards = 4096
 
 // hosts looks at the hosts of messages of such types: at all places first, and then at all hosts, so that these waits
@@ -124,13 +124,13 @@ func (a *ahead) hosts() {
 
 // mine reports whether this goroutine steps a host, nil for none, and may take an envelope for it. When it may not,
 // hostOf says why in its turn.
-func (a *ahead) mine(h *Host, x *foreseen) bool {
-	return h != nil && h.callFrame != nil && (!h.alone || h.queue == a.queue) && h.term == x.env.Term &&
+func (a *ahead) mine(h *Host, x *prefetched) bool {
+	return h != nil && h.callFrame != nil && (!h.singleThreaded || h.queue == a.queue) && h.term == x.env.Term &&
 		h.epoch == x.env.Epoch && len(x.env.Payload) <= a.x.cfg.MaxPayload && x.env.Flags&wire.FlagBulk == 0
 }
 
-// run calls the handlers of the frames from at on, up to end, as long as they are as foreseen and the gate is open. It
-// returns the first frame that it has not dealt with, which is at when that is the one.
+// run calls the handlers of the frames from at on, up to end, as long as they are prefetch hits and the gate is open.
+// It returns the first frame that it has not dealt with, which is at when that is the one.
 func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 	ex := a.x
 	next = at
@@ -151,7 +151,7 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 		}
 		more := x.env.Flags&(wire.FlagLimit|wire.FlagHeaders) != 0
 		if more && x.env.Flags&wire.FlagLimit != 0 && plane.Over(x.env.Limit, max(now, ex.Clock.Ticked())) {
-			return next // the long way says so
+			return next // the slow path says so
 		}
 		if e == nil {
 			if e = h.enter(now, x); e == nil {
@@ -187,7 +187,7 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 }
 
 // with has the next call know what only some envelopes have.
-func (h *Host) with(now time.Duration, x *foreseen) {
+func (h *Host) with(now time.Duration, x *prefetched) {
 	var m entity.Message
 	h.x.more(now, &x.env, &m)
 	h.callFrame.With(m.Limit, m.Headers)
@@ -195,8 +195,8 @@ func (h *Host) with(now time.Duration, x *foreseen) {
 
 // enter tries for the lock of an Inline host that several loops step, and looks up the frame's entity. Without both it
 // returns nil and has no lock; so it does for other hosts.
-func (h *Host) enter(now time.Duration, x *foreseen) *entity.Entity {
-	if h.alone || !h.mu.TryLock() {
+func (h *Host) enter(now time.Duration, x *prefetched) *entity.Entity {
+	if h.singleThreaded || !h.mu.TryLock() {
 		return nil
 	}
 	h.workLeft(now) // what was left before comes first
@@ -209,8 +209,8 @@ func (h *Host) enter(now time.Duration, x *foreseen) *entity.Entity {
 }
 
 // exit gives the lock of such a host up; of others there is nothing to give up.
-func (x *foreseen) exit(now time.Duration) {
-	if !x.h.alone {
+func (x *prefetched) exit(now time.Duration) {
+	if !x.h.singleThreaded {
 		x.h.mu.Unlock()
 		x.h.pickUp(now)
 	}

@@ -292,7 +292,7 @@ func (p *blockingPool) serve(r *runner, h *Host, begun *entity.Entity) {
 		}
 		r.in = job{}
 		if weighs {
-			h.shown.ran.Add(int64(p.x.Clock.Now() - t.now))
+			h.published.ran.Add(int64(p.x.Clock.Now() - t.now))
 		}
 		t.now = p.x.Clock.Fresh(t.now)
 	}
@@ -334,7 +334,7 @@ func (t *turn) next(p *blockingPool) (more bool) {
 
 // note is Host.note behind a message, or a run: mostly there is nothing to do. The lock of the host is held.
 func (p *blockingPool) note(h *Host) {
-	if h.t.lapsed != nil || !h.sh.Quiet() || !h.upToDate(p.x.Clock.slewed.Load()) {
+	if h.t.leaseLost != nil || !h.sh.Quiet() || !h.upToDate(p.x.Clock.slewed.Load()) {
 		h.note()
 	}
 }
@@ -342,13 +342,13 @@ func (p *blockingPool) note(h *Host) {
 // again ends the run under way and begins the next one of its entity, and reports whether there is work for it.
 func (t *turn) again() (more bool) {
 	h := t.h
-	barNow(h, t.now)
+	revokeLease(h, t.now)
 	more = t.e.End(t.now)
 	permitted(h)
 	if more {
 		t.run, more = begins(h, t.e, t.now)
 	} else {
-		cutNow(h, t.now)
+		cutIfDue(h, t.now)
 	}
 	return more
 }

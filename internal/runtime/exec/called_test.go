@@ -45,7 +45,7 @@ func (x *bare) mayCallNow(id string) bool {
 	h.Unlock()
 	if idle {
 		h.queue.seat.Unlock()
-		if !h.alone {
+		if !h.singleThreaded {
 			h.mu.Unlock()
 		}
 	}

@@ -93,17 +93,17 @@ type published struct {
 }
 
 // publish copies the shard's figures where readers find them, and returns when it is to be called again though nothing
-// changes. The caller steps the shard, and has set shown.at.
+// changes. The caller steps the shard, and has set published.at.
 func (h *Host) publish() (again time.Duration) {
 	st := h.sh.Stats()
 	t := tallyOf(&st)
 	for i := range t {
-		if v := &h.shown.value[i]; v.Load() != t[i] { // most have not changed, and a store costs more than a load
+		if v := &h.published.value[i]; v.Load() != t[i] { // most have not changed, and a store costs more than a load
 			v.Store(t[i])
 		}
 	}
 	if h.sh.Spare() {
-		return h.shown.at
+		return h.published.at
 	}
 	return never
 }
@@ -136,7 +136,7 @@ func (p *past) keep(h *Host) {
 	t := tallyOf(&st)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h.shown.over = true
+	h.published.over = true
 	for i := range figEntities {
 		p.sum.add(i, t[i])
 	}
@@ -151,11 +151,11 @@ func (t *Type) Stats() entity.Stats {
 	sum := t.past.sum
 	for _, at := range t.hosts.All {
 		h := at.Load()
-		if h == nil || h.shown.over {
+		if h == nil || h.published.over {
 			continue
 		}
 		for f := range sum {
-			sum.add(f, h.shown.value[f].Load())
+			sum.add(f, h.published.value[f].Load())
 		}
 	}
 	return sum.stats()

@@ -21,26 +21,26 @@ const never = dues.Never
 // Worker, its worker's goroutine; Inline, a loop that got mu by trying.
 type Host struct {
 	// What every message touches comes first, in one line of memory: a host is cold when its message comes.
-	t           *Type
-	sh          *entity.Shard
-	queue       *execQueue // Worker and Inline: local messages and orders
-	callFrame   *entity.CallFrame
-	term, epoch uint32
-	alone       bool        // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
-	told        bool        // the control goroutine knows of the end: nothing steps sh any more
-	queued      bool        // in the queue of the pool, or in the hands of a runner that looks next
-	closed      atomic.Bool // no handler is called for what waits: it is lost already, or at the deadline of its move
-	upTo        int64       // until when note has nothing to do, by the slewed clock; see upToDate
-	mu          sync.Mutex
-	waits       waits // beside the lock: a goroutine that takes one of them writes the other
+	t              *Type
+	sh             *entity.Shard
+	queue          *execQueue // Worker and Inline: local messages and orders
+	callFrame      *entity.CallFrame
+	term, epoch    uint32
+	singleThreaded bool        // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
+	endReported    bool        // the control goroutine knows of the end: nothing steps sh any more
+	queued         bool        // in the queue of the pool, or in the hands of a runner that looks next
+	closed         atomic.Bool // no handler is called for what waits: it is lost already, or at the deadline of its move
+	upTo           int64       // until when note has nothing to do, by the slewed clock; see upToDate
+	mu             sync.Mutex
+	waits          waits // beside the lock: a goroutine that takes one of them writes the other
 
-	x        *Exec
-	due      dues.Due[Host] // when Tick has something to do
-	shard    route.ShardID
-	fence    route.Fence
-	shown    published // the figures
-	calls    calls
-	leftover // Inline: what losers of the try left
+	x         *Exec
+	due       dues.Due[Host] // when Tick has something to do
+	shard     route.ShardID
+	fence     route.Fence
+	published published // the figures
+	calls     calls
+	leftover  // Inline: what losers of the try left
 
 	permit  permit         // of the entity that is kept alive
 	life    lifetime.Shard // of the handlers' contexts
@@ -86,22 +86,22 @@ func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence, left []entity.M
 	switch t.typ.Mode {
 	case entity.Worker:
 		h.queue = &x.workers[int(id)%len(x.workers)].queue
-		h.alone = true
+		h.singleThreaded = true
 	case entity.Inline:
 		h.queue = &x.passes[int(id)%len(x.passes)].local
-		h.alone = len(x.passes) == 1
+		h.singleThreaded = len(x.passes) == 1
 	}
 	x.hosts.add(h)
 	h.leftover.limit = x.cfg.LocalBuffer
 	h.sh = entity.NewShard(&t.typ, id, f, t.rider(h), x.cfg.Mailboxes)
 	switch {
-	case h.alone:
+	case h.singleThreaded:
 		h.callFrame = h.queue.callFrame
 	case t.typ.Mode == entity.Inline:
 		h.callFrame = &entity.CallFrame{}
 	}
 	h.sh.Use(h.callFrame)
-	if t.lapsed != nil {
+	if t.leaseLost != nil {
 		Withhold(h)
 		entity.Withhold(h.sh, x.Clock.Now(), t.keep)
 	}
@@ -122,10 +122,10 @@ func (h *Host) Fence() route.Fence { return h.fence }
 func (h *Host) Type() *Type { return h.t }
 
 // Entities returns how many live in a shard, idle ones included, up to showEvery ago.
-func Entities(h *Host) uint64 { return h.shown.value[figEntities].Load() }
+func Entities(h *Host) uint64 { return h.published.value[figEntities].Load() }
 
 // Handled returns how many messages were handled in a shard since it lives here, up to showEvery ago.
-func Handled(h *Host) uint64 { return h.shown.value[figHandled].Load() }
+func Handled(h *Host) uint64 { return h.published.value[figHandled].Load() }
 
 // Look says what an entity of a shard is doing; known is false for one of a type that is not Blocking, which has no
 // mailbox of its own.
@@ -142,7 +142,7 @@ func Look(id string, h *Host) (d entity.Doing, known bool) {
 // HandlerTime returns how long handlers of the shard ran since Weigh was called and it lives here: what they waited for
 // included. Of Blocking entities that is the length of their runs, which ended; of the others an estimate, by one call
 // in so many. Zero for a type that is not weighed.
-func HandlerTime(h *Host) time.Duration { return time.Duration(h.shown.ran.Load()) }
+func HandlerTime(h *Host) time.Duration { return time.Duration(h.published.ran.Load()) }
 
 // Ending reports whether an order to stop or to abandon the shard was given.
 func (h *Host) Ending() bool { return h.end.began.Load() }
@@ -176,9 +176,9 @@ func cut(h *Host) {
 	h.give(orderCut)
 }
 
-// cutNow carries that out if it is due. Called where the host's messages are ordered. It reports whether no message
+// cutIfDue carries that out if it is due. Called where the host's messages are ordered. It reports whether no message
 // waits any more for handlers that a run would call.
-func cutNow(h *Host, now time.Duration) bool {
+func cutIfDue(h *Host, now time.Duration) bool {
 	if !h.closed.Load() {
 		return false
 	}
@@ -192,7 +192,7 @@ func cutNow(h *Host, now time.Duration) bool {
 // the deadline of its move the run under way ends, so that what it has not begun can be taken, and likewise when the
 // entity that is kept alive may not live.
 func goesOn(h *Host, r run) bool {
-	if h.t.lapsed != nil && !r.other && withheldNow(h) {
+	if h.t.leaseLost != nil && !r.other && withheldNow(h) {
 		return false
 	}
 	return !h.closed.Load() || r.last && !h.end.lost.Load()
@@ -206,8 +206,8 @@ type run struct {
 
 // begins begins a run of an entity of the host. Its lock is held.
 func begins(h *Host, e *entity.Entity, now time.Duration) (r run, more bool) {
-	r.last = cutNow(h, now)
-	r.other = h.t.lapsed != nil && entity.Withheld(h.sh)
+	r.last = cutIfDue(h, now)
+	r.other = h.t.leaseLost != nil && entity.Withheld(h.sh)
 	return r, e.Begin(now)
 }
 
@@ -266,7 +266,7 @@ func (h *Host) lose() {
 
 // obey carries out an order. Called where the host's messages are ordered.
 func (h *Host) obey(now time.Duration, o order) {
-	if h.told {
+	if h.endReported {
 		over(h, o)
 		return
 	}
@@ -275,7 +275,7 @@ func (h *Host) obey(now time.Duration, o order) {
 	case orderTick:
 		h.ticking.Store(false)
 		if !h.end.lost.Load() {
-			barNow(h, now)
+			revokeLease(h, now)
 			h.sh.Tick(now)
 		}
 	case orderBegin:
@@ -293,7 +293,7 @@ func (h *Host) obey(now time.Duration, o order) {
 	case orderRecall:
 		recallNow(h, now)
 	case orderCut:
-		cutNow(h, now)
+		cutIfDue(h, now)
 	case orderWatch:
 		watchNow(h, false)
 	case orderAbandon:
@@ -331,25 +331,25 @@ func (h *Host) follow() {
 
 // note is follow but for the entities that are ready.
 func (h *Host) note() {
-	if h.told {
+	if h.endReported {
 		return
 	}
 	due, ok := h.sh.Next()
 	if !ok {
 		due = never
 	}
-	if now := h.x.Clock.Ticked(); now < h.shown.at {
-		due = min(due, h.shown.at)
+	if now := h.x.Clock.Ticked(); now < h.published.at {
+		due = min(due, h.published.at)
 	} else {
-		h.shown.at = now + time.Duration(h.x.hosts.every.Load())
+		h.published.at = now + time.Duration(h.x.hosts.every.Load())
 		due = min(due, h.publish())
 	}
 	h.due.Set(due)
-	if h.upTo = 0; due <= h.shown.at {
-		h.upTo = int64(h.shown.at)
+	if h.upTo = 0; due <= h.published.at {
+		h.upTo = int64(h.published.at)
 	}
 	if h.sh.Stopping() && h.sh.Stopped() && !h.end.attended.Load() {
-		h.told, h.upTo = true, 0
+		h.endReported, h.upTo = true, 0
 		h.due.Set(never)
 		h.t.living.Add(-1)
 		h.t.past.keep(h)

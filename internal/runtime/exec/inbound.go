@@ -28,7 +28,7 @@ const (
 )
 
 // envelope takes one envelope and reports whether somebody else will give its credit back.
-func (p *pass) envelope(now time.Duration, c *transport.InConn, from *Source, x *foreseen) bool {
+func (p *pass) envelope(now time.Duration, c *transport.InConn, from *Source, x *prefetched) bool {
 	t := p.ahead.cache.typeOf(p.x, &x.env)
 	switch {
 	case t == nil || x.env.Shard >= t.shards: // it is refused
@@ -195,9 +195,9 @@ func (p *pass) worked(c *chunk, bytes, elsewhere int) {
 	p.x.readsOn.kept.Add(-int64(bytes))
 }
 
-// here gives a frame that waited in the queue of the loop, and is not as foreseen, to its Inline host. It reports
+// here gives a frame that waited in the queue of the loop, and is no prefetch hit, to its Inline host. It reports
 // whether somebody else gives its credit back.
-func (p *pass) here(now time.Duration, c *chunk, x *foreseen) (elsewhere bool) {
+func (p *pass) here(now time.Duration, c *chunk, x *prefetched) (elsewhere bool) {
 	if x.kind != wire.KindEnvelope || x.bad != nil {
 		return false // it was skimmed; nothing else can be: this node has made it, or looked at it
 	}
@@ -207,7 +207,7 @@ func (p *pass) here(now time.Duration, c *chunk, x *foreseen) (elsewhere bool) {
 // skim gives the hosts at their deadline what waits for them here, and their orders.
 func (p *pass) skim(now time.Duration, b *batch) {
 	p.local.skim(p.x, &p.ahead.cache, b,
-		func(from *Source, x *foreseen) { p.x.arrive(now, &p.ahead.cache, nil, from, x, p) },
+		func(from *Source, x *prefetched) { p.x.arrive(now, &p.ahead.cache, nil, from, x, p) },
 		func(t hostTask) { t.h.inlineOrder(now, t.o) })
 }
 
@@ -325,7 +325,7 @@ func mayCall(h *Host, p *pass, now time.Duration) bool {
 	if x.Gate.Held(now) || x.stopping.Load() || h.closed.Load() || !p.backlog.empty() {
 		return false
 	}
-	if h.alone {
+	if h.singleThreaded {
 		return true
 	}
 	if !h.mu.TryLock() {
@@ -380,7 +380,7 @@ func (p *pass) callOver(h *Host) {
 		p.called = nil
 	}
 	p.rise()
-	if h.alone {
+	if h.singleThreaded {
 		return
 	}
 	h.mu.Unlock()

@@ -25,7 +25,7 @@ type leftover struct {
 // the credit back. With one data loop there is nobody to try against. hash is zero when that of the id is not known.
 func (h *Host) inline(now time.Duration, c *transport.InConn, from *Source, f []byte, env *wire.Envelope,
 	hash uint64) bool {
-	if h.alone {
+	if h.singleThreaded {
 		h.take(now, from, env, hash, tellSender, nil)
 		return false
 	}
@@ -46,7 +46,7 @@ func (h *Host) inline(now time.Duration, c *transport.InConn, from *Source, f []
 
 // inlineOrder carries out an order, now or by the loop that is running the host.
 func (h *Host) inlineOrder(now time.Duration, o order) {
-	if h.alone {
+	if h.singleThreaded {
 		h.obey(now, o)
 		return
 	}

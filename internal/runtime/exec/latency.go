@@ -66,7 +66,7 @@ func (s *Sampler) room() int  { return max(s.left-1, 0) }
 func (s *Sampler) pass(n int) { s.left -= n }
 
 // timeFrame has a worker work off one frame, and tells how long that took if it is picked.
-func (w *worker) timeFrame(now time.Duration, from *Source, x *foreseen) {
+func (w *worker) timeFrame(now time.Duration, from *Source, x *prefetched) {
 	if !w.timed.Pick(w.x.cfg.LatencyEvery) {
 		w.frame(now, from, x)
 		return
@@ -87,7 +87,7 @@ func (t *Type) took(shard uint32, took time.Duration, stands int) {
 	}
 	if t.weighs.Load() && shard < t.shards {
 		if h := t.hosts.Find(route.ShardID(shard)).Load(); h != nil {
-			h.shown.ran.Add(int64(took) * int64(stands))
+			h.published.ran.Add(int64(took) * int64(stands))
 		}
 	}
 }
@@ -102,7 +102,7 @@ func timed(x *Exec) bool { return x.cfg.Latency != nil || x.weighs.Load() }
 
 // timeFrame has a loop take one frame, and tells how long that took if it was for an Inline entity. The others'
 // handlers run elsewhere.
-func (p *pass) timeFrame(now time.Duration, c *transport.InConn, from *Source, x *foreseen) outcome {
+func (p *pass) timeFrame(now time.Duration, c *transport.InConn, from *Source, x *prefetched) outcome {
 	began := time.Now()
 	done := p.frame(now, c, from, x)
 	if done == taken {
@@ -112,7 +112,7 @@ func (p *pass) timeFrame(now time.Duration, c *transport.InConn, from *Source, x
 }
 
 // timeHere is here, timed if somebody wants to know and it is picked.
-func (p *pass) timeHere(now time.Duration, c *chunk, x *foreseen, times bool) (elsewhere bool) {
+func (p *pass) timeHere(now time.Duration, c *chunk, x *prefetched, times bool) (elsewhere bool) {
 	if !times || !p.timed.Pick(p.x.cfg.LatencyEvery) {
 		return p.here(now, c, x)
 	}

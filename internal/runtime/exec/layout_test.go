@@ -71,8 +71,9 @@ func TestHostIsOneLineForAMessage(t *testing.T) {
 	for name, end := range map[string]uintptr{
 		"t": unsafe.Offsetof(h.t) + word, "sh": unsafe.Offsetof(h.sh) + word, "queue": unsafe.Offsetof(h.queue) + word,
 		"callFrame": unsafe.Offsetof(h.callFrame) + word, "term": unsafe.Offsetof(h.term) + 4,
-		"epoch": unsafe.Offsetof(h.epoch) + 4, "alone": unsafe.Offsetof(h.alone) + 1, "told": unsafe.Offsetof(h.told) + 1,
-		"closed": unsafe.Offsetof(h.closed) + unsafe.Sizeof(h.closed), "upTo": unsafe.Offsetof(h.upTo) + 8,
+		"epoch": unsafe.Offsetof(h.epoch) + 4, "singleThreaded": unsafe.Offsetof(h.singleThreaded) + 1,
+		"endReported": unsafe.Offsetof(h.endReported) + 1,
+		"closed":      unsafe.Offsetof(h.closed) + unsafe.Sizeof(h.closed), "upTo": unsafe.Offsetof(h.upTo) + 8,
 	} {
 		require.LessOrEqual(t, end+word, uintptr(cacheLine), name)
 	}

@@ -198,8 +198,8 @@ func (p *pass) keepRest(c *transport.InConn, from *Source, first int, unseen []b
 	p.keep(c, from, unseen)
 }
 
-// frame takes one frame that is not as foreseen.
-func (p *pass) frame(now time.Duration, c *transport.InConn, from *Source, x *foreseen) outcome {
+// frame takes one frame that is no prefetch hit.
+func (p *pass) frame(now time.Duration, c *transport.InConn, from *Source, x *prefetched) outcome {
 	e := p.x
 	switch {
 	case x.kind == wire.KindReply:
@@ -267,7 +267,7 @@ func (p *pass) stage(frames []byte) (rest []byte) {
 }
 
 // keeps has the queue of the loop that has the orders of an Inline shard get a frame when the pass ends.
-func (p *pass) keeps(x *foreseen) {
+func (p *pass) keeps(x *prefetched) {
 	s := &p.kept[int(x.env.Shard)%len(p.kept)]
 	s.buf = append(s.buf, x.frame...)
 	p.keptSome = true

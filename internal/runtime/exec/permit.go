@@ -33,20 +33,20 @@ func LookAtLease(h *Host) { h.give(orderLease) }
 
 // lookAtLease does. Called where the host's messages are ordered.
 func lookAtLease(h *Host, now time.Duration) {
-	barNow(h, now) // what has lived without its lease for a moment is not what lives on
+	revokeLease(h, now) // what has lived without its lease for a moment is not what lives on
 	if w := h.permit.withheld.Load(); w != 0 && w == h.permit.allowed.Load() && !h.end.lost.Load() {
 		entity.Permit(h.sh, now)
 		permitted(h)
 	}
 }
 
-// barNow ends the entity if it may not live. Called where the host's messages are ordered.
-func barNow(h *Host, now time.Duration) {
-	if h.t.lapsed == nil {
+// revokeLease ends the entity if it may not live. Called where the host's messages are ordered.
+func revokeLease(h *Host, now time.Duration) {
+	if h.t.leaseLost == nil {
 		return
 	}
 	if h.queue != nil { // else its lock is held, and a run looks before each call
-		h.t.lapsed()
+		h.t.leaseLost()
 	}
 	if h.permit.withheld.Load() != 0 && !h.end.lost.Load() && !entity.Withheld(h.sh) {
 		entity.Withhold(h.sh, now, h.t.keep)
@@ -56,7 +56,7 @@ func barNow(h *Host, now time.Duration) {
 // withheldNow reports whether the entity may not live, by the clock as it is now: nothing else needs to have noticed
 // that the lease is over, nor that the process slept. The lock of a Blocking host is not held.
 func withheldNow(h *Host) bool {
-	h.t.lapsed()
+	h.t.leaseLost()
 	return h.permit.withheld.Load() != 0
 }
 

@@ -61,7 +61,7 @@ func (x *Exec) Judge(env *wire.Envelope, b *wire.BulkBegin) route.Reason {
 
 // arrive has the host of an envelope take it, or refuses it. It reports whether somebody else gives its credit back. p
 // is the loop that reads it, if one does.
-func (x *Exec) arrive(now time.Duration, cache *typeCache, c *transport.InConn, from *Source, f *foreseen,
+func (x *Exec) arrive(now time.Duration, cache *typeCache, c *transport.InConn, from *Source, f *prefetched,
 	p *pass) (elsewhere bool) {
 	h, reason := x.hostOf(cache, &f.env)
 	if reason != route.OK {
@@ -92,9 +92,9 @@ func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash ui
 			sender, reason = h.x.senderOf(env, p.conn.Waiting())
 		}
 	}
-	if h.queue != nil && !h.told {
-		cutNow(h, now)
-		barNow(h, now)
+	if h.queue != nil && !h.endReported {
+		cutIfDue(h, now)
+		revokeLease(h, now)
 	}
 	if reason == route.OK {
 		reason = h.deliver(now, from, env, hash, sender)

@@ -19,18 +19,18 @@ import (
 // Type is one registered type on this node: its shards that live here, and what is counted of it. Methods are safe for
 // concurrent use unless said otherwise.
 type Type struct {
-	x      *Exec
-	typ    entity.Type
-	id     route.TypeID
-	shards uint32
-	rider  func(*Host) entity.Runtime
-	keep   *entity.Keep                 // nil: no entity is kept alive
-	weighs atomic.Bool                  // how long handlers run is measured by shard
-	lapsed func()                       // nil: what is kept alive needs no lease
-	hosts  Places[atomic.Pointer[Host]] // by shard; set while it lives here, its stop included
-	living atomic.Int32                 // shards that live here, those that are being stopped included
-	past   past
-	told   incidentLimits
+	x         *Exec
+	typ       entity.Type
+	id        route.TypeID
+	shards    uint32
+	rider     func(*Host) entity.Runtime
+	keep      *entity.Keep                 // nil: no entity is kept alive
+	weighs    atomic.Bool                  // how long handlers run is measured by shard
+	leaseLost func()                       // nil: what is kept alive needs no lease
+	hosts     Places[atomic.Pointer[Host]] // by shard; set while it lives here, its stop included
+	living    atomic.Int32                 // shards that live here, those that are being stopped included
+	past      past
+	told      incidentLimits
 
 	refused                  [route.Reasons]atomic.Uint64
 	panics, slow, lost, hung atomic.Uint64 // lost: states; hung: stop calls
@@ -55,10 +55,10 @@ func Weigh(t *Type) {
 	t.x.weighs.Store(true)
 }
 
-// KeepLeased is Keep of entities that may live only between Permit and Withhold. Before a handler is called lapsed is:
-// it withholds them when their lease is over by then.
-func KeepLeased(t *Type, k *entity.Keep, lapsed func()) {
-	t.keep, t.lapsed = k, lapsed
+// KeepLeased is Keep of entities that may live only between Permit and Withhold. Before a handler is called, leaseLost
+// is: it withholds them when their lease is over by then.
+func KeepLeased(t *Type, k *entity.Keep, leaseLost func()) {
+	t.keep, t.leaseLost = k, leaseLost
 }
 
 // Types are the types to which messages may come, as a value that is not changed any more. The zero value has none.

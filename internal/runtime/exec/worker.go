@@ -113,7 +113,7 @@ func (w *worker) frames(now time.Duration, from *Source, times bool) {
 }
 
 // frame works off one.
-func (w *worker) frame(now time.Duration, from *Source, x *foreseen) {
+func (w *worker) frame(now time.Duration, from *Source, x *prefetched) {
 	if x.kind != wire.KindEnvelope || x.bad != nil {
 		w.other(from, x)
 		return
@@ -122,7 +122,7 @@ func (w *worker) frame(now time.Duration, from *Source, x *foreseen) {
 }
 
 // other notes a frame that a peer sent and that made no sense.
-func (w *worker) other(from *Source, x *foreseen) {
+func (w *worker) other(from *Source, x *prefetched) {
 	if x.kind == skimmed {
 		return
 	}
@@ -136,7 +136,7 @@ func (w *worker) other(from *Source, x *foreseen) {
 // skim gives the hosts at their deadline what waits for them here, and their orders.
 func (w *worker) skim(now time.Duration, b *batch) {
 	w.queue.skim(w.x, &w.ahead.cache, b,
-		func(from *Source, x *foreseen) { w.x.arrive(now, &w.ahead.cache, nil, from, x, nil) },
+		func(from *Source, x *prefetched) { w.x.arrive(now, &w.ahead.cache, nil, from, x, nil) },
 		func(t hostTask) { t.h.obey(now, t.o) })
 }
 
@@ -149,7 +149,7 @@ const skimmed wire.Kind = 0xff
 // skim gives the hosts at their deadline all that waits for them in the queue, to take, and their orders, to
 // obey: nothing is handled of it, it is handed over. b is the batch that the queue's goroutine is at; of its chunk in
 // hand all up to its place was begun.
-func (q *execQueue) skim(x *Exec, cache *typeCache, b *batch, take func(from *Source, f *foreseen),
+func (q *execQueue) skim(x *Exec, cache *typeCache, b *batch, take func(from *Source, f *prefetched),
 	obey func(hostTask)) {
 	q.hurry.Store(false)
 	q.mu.Lock()
@@ -188,10 +188,10 @@ func (q *execQueue) skim(x *Exec, cache *typeCache, b *batch, take func(from *So
 
 // skimFrames takes the frames of hosts out of whole frames of one origin.
 func skimFrames(hosts map[*Host]bool, c chunk, x *Exec, cache *typeCache,
-	take func(from *Source, f *foreseen)) {
+	take func(from *Source, f *prefetched)) {
 	for frames := c.buf; len(frames) > 0; {
 		n := wire.SizeOf(frames)
-		f := foreseen{frame: frames[:n:n], kind: wire.KindOf(frames)}
+		f := prefetched{frame: frames[:n:n], kind: wire.KindOf(frames)}
 		frames = frames[n:]
 		if f.kind != wire.KindEnvelope || wire.ParseEnvelope(f.frame, &f.env) != nil {
 			continue
