@@ -10,7 +10,7 @@ import (
 )
 
 // Hidden returns the types that the exported names of p lead to and that are declared in an internal package, sorted,
-// each with a way to it: whoever imports p could hold such a value and not read what it is. The standard library's own
+// each with a way to it: an importer of p could hold such a value and not read what it is. The standard library's own
 // count for nothing.
 func Hidden(p *types.Package) []string {
 	w := &walker{seen: map[types.Type]bool{}}
@@ -84,7 +84,7 @@ func (w *walker) named(t *types.Named, way string) {
 	}
 }
 
-// foreign tells types of modules, whose paths begin with a domain, from those of the standard library.
+// foreign tells types of modules, with paths that begin with a domain, from those of the standard library.
 func foreign(t *types.Named) bool {
 	if t.Obj().Pkg() == nil {
 		return false

@@ -13,7 +13,7 @@ import (
 type past struct {
 	Round
 	faults     []struck
-	wronged    []struck      // who was ended without a reason: that explains losses, and obliges nobody less
+	wronged    []struck      // nodes that were ended without a reason: that explains losses, and obliges nobody less
 	from       time.Duration // when the first fault came
 	until      time.Duration // when all was well again
 	gap        time.Duration // the longest time without an answer
@@ -40,7 +40,7 @@ type message struct {
 	cause  cause
 }
 
-// cause is why nobody was told of a message that was not handled: a fact that the supervisor knows.
+// cause is why a message that was not handled was not reported: a fact that the supervisor knows.
 type cause string
 
 // The causes. A loss without one is not explained, and neither is one by faults that all sides have lived through.
@@ -67,7 +67,7 @@ const (
 	marginAfter  = 2 * time.Second
 )
 
-// explain returns the round whose faults touched a missing message's sender, its owners or the way between, or -1.
+// explain returns the round with faults that touched a missing message's sender, its owners or the way between, or -1.
 func explain(rounds []past, from int, owners []int, at time.Duration) int {
 	for i := range rounds {
 		r := &rounds[i]

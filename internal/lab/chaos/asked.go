@@ -1,4 +1,4 @@
-// What an operator is told on each side of a cut: the verbs of the program, run as processes where the node that they
+// What an operator learns on each side of a cut: the verbs of the program, run as processes where the node that they
 // ask is, and the judgement of what they print.
 
 package chaos
@@ -135,7 +135,7 @@ func (o *operator) explained(ctx context.Context, l *life, lost, downs []string,
 	defer cancel()
 	for l.running() && ctx.Err() == nil && !told {
 		s = o.ask(ctx, l, "explain")
-		if told = explainTells(s, lost, downs, lives); !told && lives { // who loses has no time to spare
+		if told = explainTells(s, lost, downs, lives); !told && lives { // a losing node has no time to spare
 			cli.Pause(ctx, explainEvery)
 		}
 	}
@@ -172,7 +172,7 @@ func (o *operator) count(change func(*Answers)) {
 	change(&o.sums)
 }
 
-// tellings counts losing nodes by what told of their ends.
+// tellings counts losing nodes by what reported their ends.
 type tellings struct {
 	Explain int `json:"explain"` // kith explain, while the process ran: the decision
 	Events  int `json:"events"`  // kith events, while it ran: that it stops, or was downed
@@ -207,8 +207,8 @@ func membersTell(s said, gone, others []string) bool {
 	return s.code == 0 && every(gone, no) && every(others, yes)
 }
 
-// explainTells reports whether kith explain, or a replay, names the decision that a side came to: the strategy, who was
-// lost, why, who was downed, and what becomes of the node.
+// explainTells reports whether kith explain, or a replay, names the decision that a side came to: the strategy, the
+// lost nodes, why, the downed ones, and what becomes of the node.
 func explainTells(s said, lost, downs []string, lives bool) bool {
 	why, end := "the other side is the majority", "this node stops"
 	if lives {
@@ -270,7 +270,7 @@ func sameWords(text string, words []string) bool {
 	return slices.Equal(slices.Sorted(strings.FieldsSeq(text)), slices.Sorted(slices.Values(words)))
 }
 
-// lineOf returns the line whose first word is first and whose second one begins so; nothing if there is none.
+// lineOf returns the line with first as its first word and a second one that begins so; nothing if there is none.
 func lineOf(text, first, second string) string {
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == first && strings.HasPrefix(f[1], second) {

@@ -1,5 +1,5 @@
 // The bill: where the time goes between the loss of an owner and the first answers of its entities, from journals and
-// from the log records of those who live on. Pure but for reading them.
+// from the log records of the survivors. Pure but for reading them.
 
 package chaos
 
@@ -100,7 +100,7 @@ func makeBill(records []timed, victims []string, at time.Duration) breakdown {
 	return b
 }
 
-// survivorsLogs returns the records of all processes whose slots were not hit.
+// survivorsLogs returns the records of all processes in slots that were not hit.
 func survivorsLogs(dir string, hit []int) (all []timed, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "n*-*.log"))
 	if err != nil {
@@ -137,7 +137,7 @@ func (x *exclusive) ownedBy(processes []uint32, at time.Duration) (all []uint16)
 }
 
 // firstAnswers returns for each entity that these processes owned when they were lost how long it took until somebody
-// else had an answer from it, by another process than these. Who had none is in none.
+// else had an answer from it, by another process than these. An entity without an answer is in none.
 func (b *journalSet) firstAnswers(gone []uint32, at time.Duration) (took map[uint16]time.Duration, none []uint16) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

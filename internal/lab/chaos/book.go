@@ -247,7 +247,7 @@ func (b *journalSet) total(rounds []past) (t sums) {
 	return t
 }
 
-// lose counts a message of which nobody was told.
+// lose counts a message that was not reported.
 func (t *sums) lose(rounds []past, m *message) {
 	t.Lost++
 	if m.cause == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/internal/lab/bootruns"
 )
 
-// faultDriver is a network whose ways can be made to fail.
+// faultDriver is a network with ways that can be made to fail.
 type faultDriver interface {
 	// place says where the node of a slot listens and under which address the others reach it. Called before each start.
 	place(slot int) (listen, advertise string, err error)
@@ -29,7 +29,7 @@ type faultDriver interface {
 	close() error
 }
 
-// namer is a carrier whose nodes can be known by names in place of addresses.
+// namer is a carrier of nodes that can be known by names in place of addresses.
 type namer interface {
 	// byNames has place return names from now on; after an error it goes on with addresses.
 	byNames() error

@@ -191,8 +191,8 @@ func (c *child) depart() {
 // stickArgs says for how long nobody reads what the process logs.
 type stickArgs struct{ For time.Duration }
 
-// stick puts a pipe that is full in the place of stderr, so that whoever writes to it stands still; then what has come
-// is read, and stderr is itself again.
+// stick puts a pipe that is full in the place of stderr, so that a writer to it stands still; then what has come is
+// read, and stderr is itself again.
 func (c *child) stick(_ context.Context, a stickArgs) (cli.None, error) {
 	var ends [2]int
 	kept, err := unix.Dup(unix.Stderr)

@@ -38,7 +38,7 @@ type delayed struct {
 	packet []byte
 }
 
-// newTunnels makes a device in each namespace, whose name space tells. addr is the address of a node.
+// newTunnels makes a device in each namespace, named by space. addr is the address of a node.
 func newTunnels(nodes int, space, addr func(slot int) string) (*tunnels, error) {
 	t := &tunnels{at: map[netip.Addr]*os.File{}}
 	for slot := range nodes {

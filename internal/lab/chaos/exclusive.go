@@ -59,7 +59,7 @@ type verdicts struct {
 	Woke      int // of these, what began when it had stood still
 	Twice     int // messages that were handled again
 	Reordered int
-	Fenced    int // handlings whose write the store refused
+	Fenced    int // handlings with a write that the store refused
 	Handled   int
 }
 

@@ -74,7 +74,7 @@ func (h *harness) account(o *outage) error {
 	return nil
 }
 
-// restFor returns how long the cluster is left alone before a loss. Who coordinates next, after a proof of death, may
+// restFor returns how long the cluster is left alone before a loss. The next coordinator, after a proof of death, may
 // have missed losses before its time until it has been Up for a takeover time; without a proof the loss itself takes
 // longer than that.
 func (h *harness) restFor(next bool) time.Duration {

@@ -151,7 +151,7 @@ func TestFailoverBounds(t *testing.T) {
 	require.Less(t, PauseOwner.bound(calm), 8800*time.Millisecond)
 }
 
-// Who is lost owns something, or nobody is lost.
+// A lost node owns something, or none is lost.
 func TestLosers(t *testing.T) {
 	even := map[int]int{0: 4, 1: 3, 2: 5, 3: 5}
 	for c, want := range map[Case][]int{LoseOwner: {2}, PauseOwner: {2}, LoseCoordinator: {0}, LoseBothProof: {0, 2}} {

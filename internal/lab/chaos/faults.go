@@ -1,4 +1,4 @@
-// Faults: what they are, and how they are told. Pure.
+// Faults: what they are, and how they are worded. Pure.
 
 package chaos
 
@@ -50,14 +50,14 @@ const (
 var Kinds = []Kind{Kill, KillAll, Pause, Restart, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset,
 	Loss, Delay, Leave, Rolling, LeaveLate, Close, Move, SlowLink}
 
-// Beside are the kinds that come beside a round's faults, and only there unless they are asked for: who leaves them out
-// has the same rounds. They give nobody a reason to be downed.
+// Beside are the kinds that come beside a round's faults, and only there unless they are asked for: a run that leaves
+// them out has the same rounds. They give nobody a reason to be downed.
 var Beside = []Kind{StuckLog, DNS}
 
 // Named are all kinds that may be asked for.
 func Named() []Kind { return slices.Concat(Kinds, Beside) }
 
-// Role says who the first victim of a fault is: known only when the fault comes.
+// Role says which node the first victim of a fault is: known only when the fault comes.
 type Role string
 
 // The roles.
@@ -76,7 +76,7 @@ type Fault struct {
 	Kind     Kind
 	At       time.Duration // after the begin of the round
 	For      time.Duration // how long it lasts; zero for what is done at once
-	First    Role          // who is the first victim
+	First    Role          // the first victim
 	Victims  int           // how many there are; zero: it concerns all alike
 	Order    []int         // slots; the further victims are the first of them that are none yet
 	Stagger  time.Duration // between one victim and the next
@@ -84,8 +84,8 @@ type Fault struct {
 	PerMille int
 	MBit     int // of SlowLink
 	Extra    time.Duration
-	Rest     time.Duration    // the supervisor waits so long before it starts again who ends
-	Twice    bool             // who leaves is told by SIGTERM, and Again later once more, as the kubelet does
+	Rest     time.Duration    // the supervisor waits so long before it starts an ended process again
+	Twice    bool             // a leaver gets SIGTERM, and Again later once more, as the kubelet does
 	Again    time.Duration    // of Twice
 	Moving   Moving           // of Move
 	Trouble  bootruns.Trouble // of DNS
@@ -104,7 +104,7 @@ type Phase string
 // The phases of a move, in their order.
 const (
 	noPhase     Phase = ""
-	Marking     Phase = "marking"      // it has begun; not all who send have marked
+	Marking     Phase = "marking"      // it has begun; not all senders have marked
 	WorkingOff  Phase = "working-off"  // nobody sends to the giver any more, and a handler there is slow
 	HandingOver Phase = "handing-over" // the giver's entities have stopped; what is left is on its way to the taker
 	Starting    Phase = "starting"     // the giver has nothing any more; nobody has heard that the taker hosts
@@ -116,8 +116,8 @@ var phases = []Phase{Marking, WorkingOff, HandingOver, Starting}
 
 // The participants of a move, as first victims of a fault. The third is the Coordinator.
 const (
-	Giver Role = "giver" // whom the shard leaves
-	Taker Role = "taker" // whom it goes to
+	Giver Role = "giver" // that the shard leaves
+	Taker Role = "taker" // that it goes to
 )
 
 var participants = []Role{Giver, Taker, Coordinator}
@@ -152,7 +152,7 @@ type Moving struct {
 	Slow  time.Duration // how long each Blocking call at the giver takes meanwhile
 }
 
-// restBrief is how long a supervisor waits at most that starts again at once; who stays longer is away.
+// restBrief is how long a supervisor waits at most that starts again at once; a process that stays longer is away.
 const restBrief = 3 * time.Second
 
 // away reports whether it is a machine that is lost: nothing there answers, and nobody takes it for a restart.

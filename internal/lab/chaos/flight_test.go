@@ -18,7 +18,7 @@ import (
 	"github.com/kith-io/kith/internal/core/flight"
 )
 
-// cutSeed returns a seed whose first round is one cut that separates one node for long enough that the others decide.
+// cutSeed returns a seed with a first round of one cut that separates one node for long enough that the others decide.
 func cutSeed(nodes int) uint64 {
 	for seed := uint64(1); ; seed++ {
 		f := draw(seed, nodes, 1, Cut)[0].Faults

@@ -123,7 +123,7 @@ type harness struct {
 	mu      sync.Mutex
 	senders uint32
 	rounds  []past
-	active  []*struck // whose faults are in the network now
+	active  []*struck // with faults in the network now
 	found   found
 }
 

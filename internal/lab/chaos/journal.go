@@ -95,7 +95,7 @@ const (
 	fateAsked                // an ask that was accepted and is under way
 	fateAnswered             // its answer came
 	fateFailed               // it ended with an error, which its asker got
-	fateReported             // no message: Config.Undelivered told of some
+	fateReported             // no message: Config.Undelivered reported some
 )
 
 // sent is one note of a sender.
@@ -181,7 +181,7 @@ func (j *journal) note(n int, r record) {
 	}
 }
 
-// messageBytes is the length of a message: who sent it, and its number there.
+// messageBytes is the length of a message: its sender, and its number there.
 const messageBytes = 13
 
 func appendMessage(b []byte, sender uint32, number uint64, ask bool) []byte {

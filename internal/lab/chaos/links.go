@@ -63,7 +63,7 @@ func linksUnder(faults []struck, nodes int) links {
 		switch f.Kind {
 		case Cut, Flap:
 			l.each(across, cut(allLanes))
-		case Kill, Restart: // of the second, who loses its power
+		case Kill, Restart: // of the second, which loses its power
 			if f.Kind == Restart || f.away() {
 				l.each(func(from, to int) bool { return f.touched(from) || f.touched(to) }, cut(allLanes))
 			}

@@ -44,7 +44,7 @@ type load struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	senders sync.WaitGroup
-	moves   *journal     // what the node told of moves
+	moves   *journal     // what the node reported of moves
 	slowBy  atomic.Int64 // how long each Blocking call takes, in nanoseconds,
 
 	slowUntil atomic.Int64 // until then, by the clock of the run
@@ -104,7 +104,7 @@ func (l *load) shards() []uint32 {
 	return all
 }
 
-// run sends from when the node is ready until it is told to be quiet.
+// run sends from when the node is ready until it is ordered to be quiet.
 func (l *load) run(node *kith.Node) {
 	if node.Ready(l.ctx) != nil {
 		return

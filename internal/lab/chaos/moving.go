@@ -30,7 +30,7 @@ const (
 	slowMost  = fillTime + beginTime
 )
 
-// cast is who takes part in a move: different slots, but of three nodes the taker is the sender, too.
+// cast is the nodes that take part in a move: different slots, but of three nodes the taker is the sender, too.
 type cast struct {
 	giver, taker, coordinator, sender int
 	shard                             uint32 // of the Blocking type
@@ -224,7 +224,7 @@ func (u *underWay) strike(ctx context.Context) {
 	u.line.printf("fault: %s: %s", u.Fault, name(victim))
 	over := u.lay(hit)
 	at := u.clock.Now()
-	cli.Pause(ctx, holdAfter) // who tells of what was before, has told
+	cli.Pause(ctx, holdAfter) // what was before has been reported by then
 	then := follow(slices.DeleteFunc(u.book.moves(u.since), func(n moveNote) bool { return n.at > at }), 0, u.shard,
 		u.since)
 	u.release()

@@ -214,7 +214,7 @@ func (n *namespaces) wrap(slot int, o *cli.Options) {
 	o.Path, _ = exec.LookPath("ip") // it was there a moment ago
 }
 
-// apply changes the rules of the nodes whose ways change.
+// apply changes the rules of the nodes with changed ways.
 func (n *namespaces) apply(l links) error {
 	var errs []error
 	delay, mbit := time.Duration(0), 0

@@ -86,7 +86,7 @@ func TestNamespacesDelay(t *testing.T) {
 	}
 }
 
-// Lanes are told apart by the hello, in both directions of a connection, and a cut of one leaves the other alone.
+// Lanes are known by the hello, in both directions of a connection, and a cut of one leaves the other alone.
 func TestNamespacesCutLanes(t *testing.T) {
 	n, ln := spacesOf(t, os.Getpid())
 	listen := ln.Addr().String()
@@ -117,7 +117,7 @@ func TestNamespacesCutLanes(t *testing.T) {
 	require.False(t, passes(t, control, controlEnd, soon))
 }
 
-// Resets reach who has sent, also while both sides reset what comes in (OPS-3).
+// Resets reach the sender, also while both sides reset what comes in (OPS-3).
 func TestNamespacesReset(t *testing.T) {
 	n, ln := spacesOf(t, os.Getpid())
 	var c net.Conn
@@ -164,8 +164,8 @@ func TestNamespacesAreNarrow(t *testing.T) {
 	require.Zero(t, narrow(t, n))
 }
 
-// In every namespace the names of all nodes are known to who is started there, unless DNS is in trouble; the files that
-// say so are gone with the namespaces.
+// In every namespace the names of all nodes are known to a process started there, unless DNS is in trouble; the files
+// that say so are gone with the namespaces.
 func TestNamespacesHaveNames(t *testing.T) {
 	c, err := newNamespaces(os.Getpid(), 2)
 	if err != nil {

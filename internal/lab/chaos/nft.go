@@ -50,7 +50,7 @@ func faulting(l links, to int, addr func(slot int) string) string {
 		if k.Loss > 0 {
 			rule("numgen random mod 1000 < %d drop", k.Loss)
 		}
-		// The reset goes to who sent the packet: mostly the acknowledgement of a chunk that it has. There it comes in by
+		// The reset goes to the sender of the packet: mostly the acknowledgement of a chunk that it has. There it comes in by
 		// the same rules, which must let it pass.
 		if k.Reset > 0 {
 			rule("tcp flags & rst == 0 numgen random mod 1000 < %d reject with tcp reset", k.Reset)

@@ -167,7 +167,7 @@ func (s *separation) takenOver(ctx context.Context) error {
 	return nil
 }
 
-// healed ends the cut, and waits until those who were cut off are back.
+// healed ends the cut, and waits until the nodes that were cut off are back.
 func (s *separation) healed(ctx context.Context, cut *struck) error {
 	healed := s.h.clock.Now()
 	s.h.inNet(cut, false)
@@ -181,7 +181,7 @@ func (s *separation) healed(ctx context.Context, cut *struck) error {
 	return nil
 }
 
-// witnessEvery is how often is looked whether there is something to ask about. Who loses lives for a fifth of a second
+// witnessEvery is how often is looked whether there is something to ask about. A loser lives for a fifth of a second
 // after its decision: it is asked without a pause, from explainBefore that is due on.
 const (
 	witnessEvery  = 50 * time.Millisecond
@@ -235,7 +235,7 @@ func (s *separation) witness(ctx context.Context, l *life) {
 	s.o.count(func(a *Answers) { a.Living += one(told) })
 }
 
-// ended has the flight record of a losing node tell why it ended, and counts what has told of that.
+// ended reads from the flight record of a losing node why it ended, and counts what has reported that.
 func (s *separation) ended(ctx context.Context, l *life, here, there []string, live bool, events said) {
 	select {
 	case <-l.child.Done():

@@ -14,13 +14,13 @@ import (
 	"github.com/kith-io/kith/internal/cli"
 )
 
-// PartitionCase says who is cut off.
+// PartitionCase says which nodes are cut off.
 type PartitionCase string
 
 // The cases. The smaller side is as large as one that loses can be, two of five.
 const (
-	CutOwners           PartitionCase = "owners"      // who owns most shards, the coordinator not among them
-	CutCoordinator      PartitionCase = "coordinator" // the coordinator, and who owns most shards
+	CutOwners           PartitionCase = "owners"      // the owners of most shards, the coordinator not among them
+	CutCoordinator      PartitionCase = "coordinator" // the coordinator, and the owners of most shards
 	CutOwnersProof      PartitionCase = "owners-proof"
 	CutCoordinatorProof PartitionCase = "coordinator-proof" // both with kith.Config.Sharding.ProcessDeathIsProof
 )

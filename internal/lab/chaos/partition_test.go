@@ -1,5 +1,5 @@
-// Tests of partition: who is cut off, gaps from journals, what verbs must say, the verdict. The whole with real
-// processes is a test of the program that has the verbs (package command).
+// Tests of partition: which nodes are cut off, gaps from journals, what verbs must say, the verdict. The whole with
+// real processes is a test of the program that has the verbs (package command).
 
 package chaos
 
@@ -33,8 +33,8 @@ func TestSides(t *testing.T) {
 	require.Equal(t, PartitionCases, all)
 }
 
-// A gap is from the end of the last handler of those who are gone until the begin of the first one elsewhere; a handler
-// that its process took along ended with it (MEM-10, SHD-9).
+// A gap is from the end of the last handler of the processes that are gone until the begin of the first one elsewhere;
+// a handler that its process took along ended with it (MEM-10, SHD-9).
 func TestGaps(t *testing.T) {
 	b := newBook(t.TempDir(), 3, Load{Entities: 2, Shards: 4})
 	t.Cleanup(b.close)

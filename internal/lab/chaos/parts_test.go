@@ -199,7 +199,7 @@ func TestEndsAreJudged(t *testing.T) {
 	}
 }
 
-// Who asks for a fault that the carrier cannot do is told, before anything runs (OPS-3).
+// A run with a fault that the carrier cannot do is refused, before anything runs (OPS-3).
 func TestFaultsThatCannotComeAreRefused(t *testing.T) {
 	h := newHarness(Config{Nodes: 3, Net: "proxy", Kinds: []Kind{DNS}, Dir: t.TempDir()})
 	require.ErrorContains(t, h.prepare(), "none of [dns] can come here: proxy")

@@ -136,7 +136,7 @@ func (p *proxies) open(from, to int, l lane) bool {
 	}
 }
 
-// slotOf returns whose address that is, -1 when it is nobody's.
+// slotOf returns the slot of an address, -1 when it is nobody's.
 func (p *proxies) slotOf(a netip.AddrPort) int {
 	return slices.IndexFunc(p.slots, func(one *proxy) bool { return one.self == a })
 }
@@ -155,7 +155,7 @@ func (x *proxy) accept() {
 // helloTime is how long a dialler has for its hello.
 const helloTime = 10 * time.Second
 
-// serve reads who dials, dials the node behind, and carries bytes both ways.
+// serve reads which node dials, dials the node behind, and carries bytes both ways.
 func (x *proxy) serve(c *net.TCPConn) {
 	begin := make([]byte, 0, helloBytes)
 	from, l := -1, controlLane
@@ -174,7 +174,7 @@ func (x *proxy) serve(c *net.TCPConn) {
 		}
 	}
 	_ = c.SetReadDeadline(time.Time{})
-	// What a dialler is told of a host behind a cut is nothing.
+	// A dialler learns nothing of a host behind a cut.
 	if !x.all.open(from, x.slot, l) || !x.all.open(x.slot, from, l) {
 		_ = c.Close()
 		return
@@ -196,7 +196,7 @@ func abort(c *net.TCPConn) {
 	_ = c.Close()
 }
 
-// What a proxy has to know of a connection: who dials and for which lane, both in the hello that it begins with.
+// What a proxy has to know of a connection: the dialler and the lane, both in the hello that it begins with.
 
 // Where things stand in a hello: see docs/contributing/wire.md.
 const (

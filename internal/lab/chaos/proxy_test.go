@@ -147,7 +147,7 @@ func TestProxyEndsConnections(t *testing.T) {
 	}
 }
 
-// Behind a cut a dead host and a living one look alike; without one, who dials a dead node is told.
+// Behind a cut a dead host and a living one look alike; without one, the dialler of a dead node learns it.
 func TestProxyBeforeADeadNode(t *testing.T) {
 	p, ln := behind(t)
 	require.NoError(t, ln.Close())

@@ -69,7 +69,8 @@ func (h *harness) silence(askers []int, from, until time.Duration) (gap time.Dur
 	return gap
 }
 
-// unhit returns whose asks count for the time without answers: those that no fault hit itself, or all if there is none.
+// unhit returns the nodes with asks that count for the time without answers: those that no fault hit itself, or all if
+// there is none.
 func unhit(faults []struck, nodes int) (all []int) {
 	for slot := range nodes {
 		if !slices.ContainsFunc(faults, func(f struck) bool { return f.touched(slot) }) {

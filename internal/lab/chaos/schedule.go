@@ -62,7 +62,7 @@ func (r *Rounds) Next() Round {
 	return round
 }
 
-// beside draws what comes beside a round's faults, and how those that leave are told, by numbers of its own.
+// beside draws what comes beside a round's faults, and how leavers get the order, by numbers of its own.
 func (r *Rounds) beside(round *Round) {
 	rng := rand.New(rand.NewPCG(r.seed, 1<<63|uint64(r.next)))
 	for i := range round.Faults {
@@ -218,7 +218,7 @@ func EveryMove(seed uint64, nodes int, kinds ...Kind) (all []Round) {
 	return all
 }
 
-// What a fault touches, and whom it leaves untouched: whom the strategy obliges to live on.
+// What a fault touches, and what it leaves untouched: the nodes that the strategy obliges to live on.
 
 // struck is a fault with its victims, known once it has come.
 type struck struct {
@@ -259,7 +259,7 @@ func obliged(faults []struck, nodes int) []int {
 	restless := slices.ContainsFunc(faults, func(f struck) bool {
 		return f.Kind == Loss && f.PerMille > mildLoss || f.Kind == Flap && f.For > unstableAfter*3/4
 	})
-	// Who leaves is counted no more by those who stay, so one that leaves takes nobody's majority.
+	// Those that stay count a leaver no more, so one that leaves takes nobody's majority.
 	gone := 0
 	for slot := range nodes {
 		if !slices.Contains(live, slot) && slices.ContainsFunc(faults, func(f struck) bool {

@@ -146,7 +146,7 @@ func TestBesideChangesNoRound(t *testing.T) {
 	require.Positive(t, beside)
 }
 
-// Who must live on: the untouched, as long as they are the majority (MEM-10).
+// The nodes that must live on: the untouched, as long as they are the majority (MEM-10).
 func TestWhoMustLive(t *testing.T) {
 	hit := func(k Kind, who ...int) struck { return struck{Fault{Kind: k, Victims: len(who)}, who} }
 	flap := hit(Flap, 1)

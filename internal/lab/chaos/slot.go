@@ -234,7 +234,7 @@ func (l *life) endedAfter(at time.Duration) bool {
 	return l.over && l.end >= at && l.end < at+endTime
 }
 
-// told returns the last status and when it came; ok is false before the first.
+// told returns the last reported status and when it came; ok is false before the first.
 func (l *life) told() (s status, at time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// seedOf returns a seed whose first rounds are one fault of each of these kinds, in that order.
+// seedOf returns a seed with first rounds of one fault of each of these kinds, in that order.
 func seedOf(nodes int, kinds ...Kind) uint64 {
 	for seed := uint64(1); ; seed++ {
 		fits := true

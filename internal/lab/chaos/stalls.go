@@ -1,4 +1,5 @@
-// Stalls: one process after the other stands still for a moment under load, and who ends for it is counted.
+// Stalls: one process after the other stands still for a moment under load, and the run counts processes that end for
+// it.
 
 package chaos
 

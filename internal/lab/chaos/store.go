@@ -109,7 +109,7 @@ func (s *store) close() error {
 	return err
 }
 
-// errFenced is what an entity returns whose write the store refused.
+// errFenced is what an entity returns when the store refused its write.
 var errFenced = errors.New("a higher fence was there before")
 
 // storeTime bounds one write.

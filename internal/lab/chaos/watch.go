@@ -73,7 +73,7 @@ func (h *harness) tell(lines []string) {
 	}
 }
 
-// look notes what the processes have told.
+// look notes what the processes have reported.
 func (w *watcher) look() {
 	clusters := map[uint64][]int{}
 	w.each(func(i int, l *life, st *status) {
@@ -88,7 +88,7 @@ func (w *watcher) look() {
 	w.twins(clusters)
 }
 
-// each calls f for each process that has told something, with what it told last.
+// each calls f for each process that has reported something, with its last report.
 func (w *watcher) each(f func(slot int, l *life, st *status)) {
 	for i, s := range w.h.slots {
 		if l := s.current(); l != nil {
@@ -174,8 +174,8 @@ func (w *watcher) twins(clusters map[uint64][]int) {
 	w.h.line.printf("VIOLATION: twins: clusters %s", strings.Join(text, ", "))
 }
 
-// agreed reports whether all nodes, in what they have told since t, see exactly all nodes Up and reachable, in one
-// cluster; if not, why.
+// agreed reports whether all nodes, in their reports since t, see exactly all nodes Up and reachable, in one cluster;
+// if not, why.
 func (w *watcher) agreed(t time.Duration) (why string, ok bool) {
 	var cluster uint64
 	for i, s := range w.h.slots {
@@ -229,7 +229,7 @@ func (h *harness) well(ctx context.Context, t, bound time.Duration) (why string,
 	})
 }
 
-// victims returns whom a fault hits, by what the nodes tell now.
+// victims returns the nodes that a fault hits, by what the nodes tell now.
 func (w *watcher) victims(f Fault) (who []int) {
 	if f.Victims == 0 {
 		return nil

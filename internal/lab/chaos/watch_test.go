@@ -1,4 +1,4 @@
-// Tests of the watcher: who is hit, and when all is well.
+// Tests of the watcher: which nodes are hit, and when all is well.
 
 package chaos
 
@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/internal/cli"
 )
 
-// told returns a harness of three nodes that have just told a healthy status.
+// told returns a harness of three nodes that have just reported a healthy status.
 func told(t *testing.T) *harness {
 	line, err := newTimeline(filepath.Join(t.TempDir(), "t"), cli.NewClock(cli.MachineTime()-time.Minute), &cli.Progress{})
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestVictims(t *testing.T) {
 		c.f.Order = order
 		require.Equal(t, c.want, h.watcher.victims(c.f), c.f)
 	}
-	for _, s := range h.slots { // nobody tells anything: whoever the seed says
+	for _, s := range h.slots { // nobody reports anything: the node that the seed says
 		s.now = nil
 	}
 	require.Equal(t, []int{2}, h.watcher.victims(Fault{First: Leader, Victims: 1, Order: order}))
@@ -101,7 +101,7 @@ func TestAnswersFromAll(t *testing.T) {
 	require.Equal(t, []silence{{0, 0, 2 * time.Second, 7 * time.Second}, {1, 0, 2 * time.Second, 7 * time.Second}}, all)
 }
 
-// Whose asks count: those that no fault hit; all, when all were hit.
+// The nodes with asks that count: those that no fault hit; all, when all were hit.
 func TestWhoseAsksCount(t *testing.T) {
 	require.Equal(t, []int{0, 2}, unhit([]struck{died(1)}, 3))
 	require.Equal(t, []int{0, 1, 2}, unhit([]struck{{Fault{}, []int{0, 1, 2}}}, 3))

@@ -26,8 +26,8 @@ const (
 	remove   verb = "delete"
 	credit   verb = "credit"   // the other end of a transfer
 	fired    verb = "fired"    // a reminder
-	refunded verb = "refunded" // a transfer that was told as not handled
-	unsure   verb = "unsure"   // one that was told as perhaps handled
+	refunded verb = "refunded" // a transfer that was reported as not handled
+	unsure   verb = "unsure"   // one that was reported as perhaps handled
 )
 
 // entry is one line of an account's list. Op and N name what it comes of: N counts the times that a reminder came.
@@ -186,7 +186,7 @@ func (s *run) reminded(tx *durable.Tx[account], _ string, body []byte) error {
 	return nil
 }
 
-// undelivered is told of what did not arrive.
+// undelivered gets what did not arrive.
 func (s *run) undelivered(tx *durable.Tx[account], u *durable.Undelivered) {
 	o, ok := accounts.Of(u)
 	switch {

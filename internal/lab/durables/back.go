@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/store"
 )
 
-// goesBack demands that owners notice: who has what the store has lost says so, and stops.
+// goesBack demands that owners notice: the owner of what the store has lost says so, and stops.
 func (s *run) goesBack() {
 	if !s.wentBack || len(s.found) > 0 {
 		return

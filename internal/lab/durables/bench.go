@@ -32,7 +32,7 @@ func (b *bench) Fatalf(format string, args ...any) {
 	panic(fatal{})
 }
 
-// Failed implements sim.TB: whoever runs the storm keeps the trace.
+// Failed implements sim.TB: the caller of the storm keeps the trace.
 func (*bench) Failed() bool { return false }
 
 // Cleanup implements sim.TB.

@@ -41,7 +41,7 @@ func faultTick(s *run) {
 	}
 }
 
-// up returns the hosts whose processes hold themselves for Up and do not leave.
+// up returns the hosts with processes that hold themselves for Up and do not leave.
 func up(s *run) (list []int) {
 	for i, h := range s.w.Hosts {
 		if p := h.Process; p != nil && p.Alive && p.View != nil && !p.Leaving {
@@ -53,7 +53,7 @@ func up(s *run) (list []int) {
 	return list
 }
 
-// victim draws one whose loss leaves more than half of the hosts, -1 for none.
+// victim draws one with a loss that leaves more than half of the hosts, -1 for none.
 func victim(s *run) int {
 	list := up(s)
 	if len(list)-1 <= s.nodes/2 {

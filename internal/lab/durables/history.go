@@ -103,7 +103,7 @@ func compare(a, b rowKey) int {
 	return 0
 }
 
-// sees is told of each claim and commit.
+// sees gets each claim and commit.
 func (s *history) sees(c store.Call, said error) {
 	if s.sealed {
 		return

@@ -112,7 +112,7 @@ func (s *judge) judgesOps() {
 	}
 }
 
-// judgesSends: each message between accounts has its effect once, or is told as not delivered.
+// judgesSends: each message between accounts has its effect once, or is reported as not delivered.
 func (s *judge) judgesSends() {
 	for _, key := range slices.SortedFunc(maps.Keys(s.all), compareLines) {
 		from := s.all[key]
@@ -202,7 +202,7 @@ func (s *judge) endOf(o *op, set place) (at int, over bool) {
 	return 0, false
 }
 
-// judgesOrder: what was told as done before something else was asked stands before it; what one account sends to
+// judgesOrder: what was acknowledged before something else was asked stands before it; what one account sends to
 // another is handled in order; what an asker was shown is how its account has begun.
 func (s *judge) judgesOrder() {
 	byID := map[string][]*op{}
@@ -244,7 +244,7 @@ func (s *judge) judgesMail() {
 				}
 				from := append(slices.Clip(s.all[line{e.Op, e.N, transfer}]), s.all[line{e.Op, e.N, fired}]...)
 				if len(from) != 1 {
-					continue // which is told elsewhere
+					continue // which is reported elsewhere
 				}
 				way := pair{from[0].id, to}
 				if last, ok := sent[way]; ok && from[0].at < last.at {

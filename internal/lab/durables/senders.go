@@ -1,4 +1,4 @@
-// Senders: what accounts are asked from outside, how often, and what is told of it.
+// Senders: what accounts are asked from outside, how often, and what is reported of it.
 
 package durables
 
@@ -37,9 +37,9 @@ type op struct {
 	fails    int  // of a reminder
 	times    int
 	every    time.Duration
-	target   int // of a forget: whose reminder
+	target   int // of a forget: the account of the reminder
 
-	begun, acked time.Duration // acked is negative until it is told as done
+	begun, acked time.Duration // acked is negative until it is acknowledged
 	maybe        bool          // an attempt may have had its effect
 	reply        account
 	why          error // of the last attempt

@@ -58,16 +58,16 @@ type Counts struct {
 	StoreCounts
 
 	Asked    int `json:"asked"`    // messages from outside
-	Acked    int `json:"acked"`    // of them: told as done
-	Open     int `json:"open"`     // whose outcome nobody was told
+	Acked    int `json:"acked"`    // of them: acknowledged
+	Open     int `json:"open"`     // with an outcome that nobody learnt
 	Rejected int `json:"rejected"` // refused by the handler
 	Repeated int `json:"repeated"` // attempts beside the first one, and questions by a key that was answered
 	Panics   int `json:"panics"`   // of handlers
 
 	Sent        int `json:"sent"`        // messages between entities
 	Delivered   int `json:"delivered"`   // of them: handled
-	Refunded    int `json:"refunded"`    // told as not handled
-	Undelivered int `json:"undelivered"` // told as perhaps handled
+	Refunded    int `json:"refunded"`    // reported as not handled
+	Undelivered int `json:"undelivered"` // reported as perhaps handled
 
 	Reminders int `json:"reminders"` // that were set
 	Fired     int `json:"fired"`     // times that they came
@@ -203,7 +203,7 @@ func patiently(cfg *Config, seed uint64) outcome {
 	return broken("hang", string(stacks[:runtime.Stack(stacks, true)]), "not over after %v", patience)
 }
 
-// broken is the outcome of a seed whose run came to nothing.
+// broken is the outcome of a seed with a run that came to nothing.
 func broken(rule, trace, format string, args ...any) outcome {
 	return outcome{trace: trace, violations: []check.Violation{{Rule: rule, Text: fmt.Sprintf(format, args...)}}}
 }

@@ -66,7 +66,7 @@ func Garbage(n int) []byte {
 	return b
 }
 
-// NonMembers are the attacks of those whose hello is never taken.
+// NonMembers are the attacks of clients with a hello that is never taken.
 func (t *Target) NonMembers() (list []Attack) {
 	add := func(name, counts string, b []byte) {
 		list = append(list, Attack{Name: name, Counts: counts, Closes: true, Bytes: b})
@@ -115,7 +115,7 @@ func (t *Target) NonMembers() (list []Attack) {
 	return append(list, t.slow(good)...)
 }
 
-// slow are those who take their time.
+// slow are the attacks that take their time.
 func (t *Target) slow(good []byte) []Attack {
 	nothing := "silent"
 	if t.TLS != nil {

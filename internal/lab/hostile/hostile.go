@@ -1,5 +1,5 @@
 // Package hostile is clients that break the rules at a node's port, for tests and benchmarks: what a stranger may send
-// before a hello, and what somebody whose hello was taken may send after it.
+// before a hello, and what a client may send after its hello was taken.
 package hostile
 
 import (
@@ -25,7 +25,7 @@ type Target struct {
 	Node    peer.ID
 	Name    string  // of the cluster
 	Cluster uint64  // its id
-	Member  peer.ID // another member, in whose name somebody speaks; zero: none
+	Member  peer.ID // another member, that a client speaks for; zero: none
 	Type    uint32  // that the node has registered
 	// TLS is what a member has, nil without TLS; Stranger's TLS rows bring their own.
 	TLS *tls.Config
@@ -65,7 +65,7 @@ func (t *Target) Bare() (*Conn, error) {
 	return plain.Dial()
 }
 
-// strangers numbers those who are nobody.
+// strangers numbers clients that are nobody.
 var strangers atomic.Uint64
 
 // Stranger is an identity that no node has.

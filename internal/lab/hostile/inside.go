@@ -1,4 +1,4 @@
-// The attacks of those whose hello is taken.
+// The attacks of clients with a hello that is taken.
 
 package hostile
 
@@ -13,7 +13,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Insiders are the attacks of those whose hello was taken: nobody's, or another member's on a connection of its own.
+// Insiders are the attacks of clients with a hello that was taken: nobody's, or another member's on a connection of its
+// own.
 func (t *Target) Insiders() []Attack {
 	return slices.Concat(t.onControl(), t.onData(), t.onBulk(), t.gossip(), t.numbered(), t.connections())
 }
@@ -66,7 +67,7 @@ func (t *Target) onControl() (list []Attack) {
 	return list
 }
 
-// Floods are more than a node works off: what waits for it afterwards is what these attackers, and others who are no
+// Floods are more than a node works off: what waits for it afterwards is what these attackers, and others that are no
 // members, have said.
 func (t *Target) Floods() []Attack {
 	status := frame(wire.KindStatus, append(t.envelope(), make([]byte, 16)...))
@@ -96,7 +97,7 @@ func (t *Target) halves(*Conn) error {
 	return nil
 }
 
-// flood says the same a hundred thousand times, as fast as it goes, and leaves the answers to whom they are sent to.
+// flood says the same a hundred thousand times, as fast as it goes, and leaves the answers to their receivers.
 func flood(c *Conn, frame []byte) error {
 	many := bytes.Repeat(frame, 1000)
 	for range 100 {

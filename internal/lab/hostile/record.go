@@ -28,7 +28,7 @@ type Recorder struct {
 // Record listens on a loopback port.
 func Record(t *Target) (*Recorder, error) { return record(t, false) }
 
-// Refuse listens on a loopback port, and tells whoever says hello there that it was removed.
+// Refuse listens on a loopback port, and answers each hello there that its sender was removed.
 func Refuse(t *Target) (*Recorder, error) { return record(t, true) }
 
 func record(t *Target, refuse bool) (*Recorder, error) {
@@ -102,8 +102,8 @@ func (r *Recorder) read(nc net.Conn) {
 	}
 }
 
-// Version asks the node for its version and returns the body that it sent: 16 bytes of whom it is for and of which
-// cluster, then the version. It is nil when none came.
+// Version asks the node for its version and returns the body that it sent: 16 bytes of its receiver and the cluster,
+// then the version. It is nil when none came.
 func (r *Recorder) Version() []byte {
 	c, err := r.target.Dial()
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *Recorder) Version() []byte {
 	if c.Greet(Hello{From: r.self, Cluster: r.target.Cluster}) != nil {
 		return nil
 	}
-	want := append(r.target.envelope(), make([]byte, 8)...) // of one who holds nothing
+	want := append(r.target.envelope(), make([]byte, 8)...) // of one that holds nothing
 	want = append(want, 1, 0)                               // the state is wanted; no clock
 	if _, err := c.Write(wire.AppendFrame(nil, wire.KindVersion, 0, 0, want)); err != nil {
 		return nil

@@ -34,7 +34,7 @@ func (t *Target) Revoked(ca *pki.CA) (stolen tls.Certificate, list []byte, err e
 	return stolen, list, err
 }
 
-// Uncertified are the attacks of those who have no certificate of the cluster, whose authority ca is, or have a stolen
+// Uncertified are the attacks of clients without a certificate of the cluster (its authority is ca), or with a stolen
 // one that is revoked.
 func (t *Target) Uncertified(ca *pki.CA, stolen tls.Certificate) ([]Attack, error) {
 	other, err := pki.NewCA("other", time.Hour)
@@ -80,7 +80,7 @@ func (t *Target) Uncertified(ca *pki.CA, stolen tls.Certificate) ([]Attack, erro
 	return append(list, t.unencrypted()...), nil
 }
 
-// Tangles are the attacks of those whose certificates are dear to look at, and prove nothing.
+// Tangles are the attacks by certificates that are dear to look at, and prove nothing.
 func (t *Target) Tangles() (list []Attack, err error) {
 	for _, chain := range []struct {
 		n      int
@@ -96,7 +96,7 @@ func (t *Target) Tangles() (list []Attack, err error) {
 	return list, nil
 }
 
-// Forgers are the attacks of somebody between the nodes, who has no keys: bytes under TLS that nobody sealed.
+// Forgers are the attacks of a client between the nodes without keys: bytes under TLS that nobody sealed.
 func (t *Target) Forgers() (list []Attack) {
 	for _, lane := range []wire.Lane{wire.LaneControl, wire.LaneData, wire.LaneBulk} {
 		for name, b := range map[string][]byte{"garbage": Garbage(4096), "a record": {23, 3, 3, 0, 20, 19: 1, 24: 0},
@@ -111,7 +111,7 @@ func (t *Target) Forgers() (list []Attack) {
 	return list
 }
 
-// certified is a dialler whose certificates are no good.
+// certified is a dialler with bad certificates.
 func (t *Target) certified(name, counts string, certs []tls.Certificate) Attack {
 	return Attack{Name: name, Counts: counts, Alone: true, Do: func(*Conn) error {
 		return t.bare(func(nc *Conn) error {
@@ -141,7 +141,7 @@ func (t *Target) bare(f func(*Conn) error) error {
 	return nc.Closed()
 }
 
-// unencrypted are those who do not speak TLS, or not to its end.
+// unencrypted are the attacks that do not speak TLS, or not to its end.
 func (t *Target) unencrypted() (list []Attack) {
 	add := func(name, counts string, slow bool, do func(*Conn) error) {
 		list = append(list, Attack{Name: name, Counts: counts, Slow: slow, Alone: true,

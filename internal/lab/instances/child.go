@@ -159,7 +159,7 @@ func (c *child) known(ctx context.Context, _ cli.None) (cli.None, error) {
 	return cli.None{}, nil
 }
 
-// begin sends so many messages a second to each instance until it is told to end.
+// begin sends so many messages a second to each instance until it is ordered to end.
 func (c *child) begin(_ context.Context, rate float64) (cli.None, error) {
 	ctx, end := context.WithCancel(context.Background())
 	c.end = end

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ErrFailed is wrapped by the error of a run whose result says what must not be.
+// ErrFailed is wrapped by the error of a run with a result that must not be.
 var ErrFailed = errors.New("instances")
 
 // Result is the last line. Per hand-off; all but the last two are of what was planned: moves, a join, a leave.

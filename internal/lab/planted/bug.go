@@ -28,7 +28,7 @@ type bug struct {
 	// Seeds is how many storm seeds, from First on (1 if zero), may be used to find it. Zero when a test has to.
 	Seeds int
 	First uint64
-	// Accounts has them be seeds of `lab accounts`, whose storms look closer at where messages go.
+	// Accounts makes them seeds of `lab accounts`: its storms look closer at where messages go.
 	Accounts bool
 
 	// Package and Run name the tests that have to fail when Seeds is zero, as in go test -run Run Package.
@@ -67,7 +67,7 @@ func (b *bug) check() error {
 	return nil
 }
 
-// verb is the verb of the node command whose seeds have to find it.
+// verb is the verb of the node command with the seeds that have to find it.
 func (b *bug) verb() string {
 	if b.Accounts {
 		return "accounts"

@@ -9,7 +9,7 @@
 //
 // Nothing in the tree is changed: mutated files are put in place by go build -overlay. Progress goes to standard error;
 // the last line on standard output is `planted {json}`. Exit code 1 when a bug got away, 2 when the check itself cannot
-// run: an entry whose old text is gone, a mutation that does not compile, a net that fails without any bug.
+// run: an entry with an old text that is gone, a mutation that does not compile, a net that fails without any bug.
 package main
 
 import (

@@ -149,7 +149,7 @@ func (c *child) report(context.Context, cli.None) (ledger.Report, error) {
 	return c.ledger.Report(), nil
 }
 
-// told has the instances that lived in this process.
+// told returns the instances that lived in this process.
 func (c *child) told(context.Context, cli.None) (map[string][]Life, error) {
 	return c.lives.told(), nil
 }

@@ -280,7 +280,7 @@ func (c *crew) over(ctx context.Context, d time.Duration, late *naps) (*hdrhisto
 // answerLimit is how long is waited for the first answer where none came in the time that is measured.
 const answerLimit = time.Minute
 
-// errNoAnswer is what a run ends with whose asks nobody answers.
+// errNoAnswer is what a run ends with when nobody answers its asks.
 var errNoAnswer = fmt.Errorf("no ask was answered within %s", answerLimit)
 
 // evenAmong reports whether all shards have a home and no node that hosts has two more than another.

@@ -32,7 +32,7 @@ func (n *naps) take(ctx context.Context) {
 	}
 }
 
-// told hands over how late naps were since the last time.
+// told reports how late naps were since the last time.
 func (n *naps) told() *hdrhistogram.Histogram {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -36,7 +36,7 @@ type load struct {
 	times   times
 }
 
-// times is what the asks of a process took since it was last told.
+// times is what the asks of a process took since it was last reported.
 type times struct {
 	took   *hdrhistogram.Histogram // nanoseconds
 	failed uint64
@@ -47,7 +47,7 @@ type times struct {
 const (
 	maxErrs = 8
 	maxSlow = 32
-	// slowTime is how long an ask takes that is told of by itself.
+	// slowTime is how long an ask takes that is reported by itself.
 	slowTime = 100 * time.Millisecond
 )
 

@@ -20,7 +20,7 @@ type fact struct {
 	At    time.Duration
 }
 
-// facts is what a node has told of its moves.
+// facts is what a node has reported of its moves.
 type facts struct {
 	clock cli.Clock
 	over  chan struct{} // closed when the node has ended
@@ -86,8 +86,8 @@ func (f *facts) take() []fact {
 // the next owner has confirmed it; and all of them together.
 type phases struct{ mark, stop, start, whole []time.Duration }
 
-// phasesOf makes that out of the facts of all nodes, which is why they are sorted first. A move whose shard came back
-// is one that was given up.
+// phasesOf makes that out of the facts of all nodes, which is why they are sorted first. A move with a shard that came
+// back is one that was given up.
 func phasesOf(list []fact) (p phases, done, aborted int) {
 	slices.SortStableFunc(list, func(a, b fact) int { return cmp.Compare(a.At, b.At) })
 	open := map[kith.ShardID]map[kith.ShardEventKind]time.Duration{}

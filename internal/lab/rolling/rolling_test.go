@@ -19,7 +19,7 @@ import (
 )
 
 // Facts of several nodes, in any order, become the phases of moves; one that another coordinator took over, one
-// that was given up, and one whose shard came back, have none.
+// that was given up, and one with a shard that came back, have none.
 func TestPhasesOfMoves(t *testing.T) {
 	list := []fact{
 		{kith.ShardReleased, 1, 9}, {kith.MoveMarked, 1, 4}, {kith.MoveBegan, 1, 1}, {kith.MoveDone, 1, 16},
@@ -54,7 +54,7 @@ func TestFactsOfANode(t *testing.T) {
 	require.Empty(t, f.take())
 }
 
-// A member that its own next process replaced had left; everybody else who is downed was healthy.
+// A member that its own next process replaced had left; every other downed member was healthy.
 func TestWhoWasHealthy(t *testing.T) {
 	f := &facts{}
 	for inc, cause := range []kith.Cause{kith.CauseReplaced, kith.CauseResolver, kith.CauseOperator} {

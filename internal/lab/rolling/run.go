@@ -1,4 +1,4 @@
-// The run: a cluster under load, each of whose processes leaves and comes again in turn, and the account of it.
+// The run: a cluster under load in which each process leaves and comes again in turn, and the account of it.
 
 package rolling
 
@@ -133,7 +133,7 @@ func names(list []*process) string {
 	return strings.Join(all, " and ")
 }
 
-// handOn has processes stop their senders, whose place those of others take.
+// handOn makes processes stop their senders; those of others take their place.
 func (c *crew) handOn(ctx context.Context, list []*process) error {
 	for _, p := range list {
 		senders := p.senders
@@ -217,7 +217,7 @@ func (c *crew) stall(leave []*process) (wait func()) {
 	return func() { <-done }
 }
 
-// close ends a process whose node has left, and keeps what it has noted.
+// close ends a process after its node has left, and keeps what it has noted.
 func (c *crew) close(ctx context.Context, p *process) error {
 	if _, err := c.lap(ctx, []*process{p}); err != nil {
 		return err

@@ -72,7 +72,7 @@ type Scaled struct {
 	Fresh *Fresh `json:"fresh,omitempty"`
 }
 
-// Fresh is a start of many nodes at once, whose shards are kept alive. Times count from when the last was Up.
+// Fresh is a start of many nodes at once, with shards that are kept alive. Times count from when the last was Up.
 type Fresh struct {
 	Nodes   int      `json:"nodes"`
 	Shards  uint32   `json:"shards"`

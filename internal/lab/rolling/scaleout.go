@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/internal/cli/fleet"
 )
 
-// keptWorkers is how many daemons there are in a fresh start, beside the entities, whose shards are kept alive too.
+// keptWorkers is how many daemons there are in a fresh start, beside the entities; their shards are kept alive too.
 const keptWorkers = 100
 
 // ScaleOut measures, and returns an error that wraps ErrMissed when the result says what must not be.

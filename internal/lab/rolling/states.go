@@ -50,7 +50,7 @@ func (l *lives) begin(id string, fence kith.Fence) *life {
 	return x
 }
 
-// told copies what there is.
+// told returns a copy of what there is.
 func (l *lives) told() map[string][]Life {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *lives) told() map[string][]Life {
 	return all
 }
 
-// stateOf makes the state of an entity: its padding tells whose it is, and of which count.
+// stateOf makes the state of an entity: its padding tells its entity, and its count.
 func stateOf(id string, n uint64, pads int) []byte {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, countSize+pads), n)
 	for i := range pads {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shownAliases are aliases of the root whose comments name all that go doc does not show of them.
+// shownAliases are aliases of the root with comments that name all that go doc does not show of them.
 var shownAliases = strings.Fields("EntityType Handler Context Incident Fence View Undelivered")
 
 // alias is a name of the root that stands for a type of another package, and its comment.

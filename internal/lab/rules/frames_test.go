@@ -57,7 +57,7 @@ func offsets(s *source) []finding {
 	return found
 }
 
-// readKinds returns the kinds whose bodies a file reads, and where.
+// readKinds returns the kinds with bodies that a file reads, and where.
 func readKinds(s *source) map[string]token.Pos {
 	read := map[string]token.Pos{}
 	if s.tests {
@@ -95,8 +95,8 @@ func shared(all []*source) []finding {
 	return found
 }
 
-// TestFramesAreReadInWire holds who reads bytes by offset, and that the list of exceptions is no longer than it must be
-// (CARD-3).
+// TestFramesAreReadInWire holds which files read bytes by offset, and that the list of exceptions is no longer than it
+// must be (CARD-3).
 func TestFramesAreReadInWire(t *testing.T) {
 	judge(t, offsets)
 	all, err := sources()

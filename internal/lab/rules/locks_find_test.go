@@ -192,7 +192,7 @@ var keeps = []string{
 	".Host).workLeft", // the host is Inline, and take unlocks those of Blocking entities
 }
 
-// order returns who is taken while who is held, sorted.
+// order returns which lock is taken while which is held, sorted.
 func (l *locking) order() (list []held) {
 	for key, at := range l.edges { // sorted below: no order
 		list = append(list, held{key[0], key[1], at})

@@ -100,8 +100,8 @@ func judgeLocks(names []string, order []held, rows map[string]lockRow) (found []
 	return found
 }
 
-// rewriteLocks returns the text of the table with today's locks: one whose type has moved keeps its words, a new one
-// gets a row without any, and of the order stands what does not follow from the rest.
+// rewriteLocks returns the text of the table with today's locks: one of a type that has moved keeps its words, a new
+// one gets a row without any, and of the order stands what does not follow from the rest.
 func rewriteLocks(text string, names []string, order []held) string {
 	was, now := readLocks(text), map[string]lockRow{}
 	for _, name := range names {
@@ -148,7 +148,7 @@ func rewriteLocks(text string, names []string, order []held) string {
 	return b.String()
 }
 
-// orderText prints who is taken under whom, in lines of up to maxLine characters.
+// orderText prints which lock is taken under which, in lines of up to maxLine characters.
 func orderText(names []string, rows map[string]lockRow) string {
 	var b strings.Builder
 	for _, name := range names {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// logLevels are the methods of a slog.Logger by which operators are told something, and the word of the page.
+// logLevels are the methods of a slog.Logger that log something for operators, and the word of the page.
 var logLevels = map[string]string{"Info": "info", "Warn": "warning", "Error": "error"}
 
 // literal returns the text of a string that is written out, in one piece or as a sum that may end in what is not.
@@ -73,7 +73,7 @@ func messages(t *testing.T, dir string) map[string]string {
 
 var logRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (info|warning|error) \\| .+ \\|$")
 
-// logging are the packages whose records operators of a node see.
+// logging are the packages with records that operators of a node see.
 const logging = "internal/runtime/driver internal/runtime/exec internal/runtime/transport " +
 	"internal/runtime/trust internal/runtime/loop internal/base/logs " +
 	"internal/base/callback internal/cli/command admin bootstrap partition durable delivery service"
@@ -112,7 +112,8 @@ var behindAQueue = strings.Fields("driver admin bootstrap internal/cli/command i
 // given are packages with a Logger in a configuration that one of those fills in, and commands that are no nodes.
 var given = strings.Fields("root exec transport loop bench examples internal/base/logs")
 
-// TestLoggersStandBehindAQueue: nobody who holds a lock, or carries a node, waits for somebody else's logger (OPS-1).
+// TestLoggersStandBehindAQueue: no goroutine that holds a lock, or carries a node, waits for somebody else's logger
+// (OPS-1).
 func TestLoggersStandBehindAQueue(t *testing.T) {
 	takes, queued := map[string]bool{}, map[string]bool{}
 	all, err := sources()

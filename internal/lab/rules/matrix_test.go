@@ -64,7 +64,7 @@ var matrix = map[string]string{
 	"internal/lab/durables": "root durable durable/durabletest store sim world check storm membership shard route wire",
 	// messages that are kept until they are acknowledged, to entities without a state in a store
 	"delivery": "root entity route store wire internal/base/ground internal/base/logs",
-	// entities asked and told over HTTP
+	// asks and tells to entities over HTTP
 	"gateway":         "root route internal/base/door internal/base/refuse",
 	"sqlfence":        "root", // states of entities in a SQL database, under fences
 	"store/storetest": "store route",
@@ -155,12 +155,12 @@ var matrix = map[string]string{
 	"internal/cli/operate":    "admin internal/cli internal/base/files", // the verbs that ask a running node
 	"internal/base/localname": "",                                       // names that a listener on loopback answers to
 	"internal/base/refuse":    "",                                       // requests over HTTP that no route is asked about
-	// who comes in at a port with HTTP, and what they cost
+	// clients that come in at a port with HTTP, and what they cost
 	"internal/base/door":    "",
 	"internal/base/files":   "",                    // files that somebody gave a node
 	"internal/base/kubeapi": "internal/base/files", // the API of Kubernetes, as a pod asks it
 	"internal/cli/settings": "internal/base/files", // flags from a file and the environment
-	"internal/base/fileid":  "",                    // a file, told from its copies
+	"internal/base/fileid":  "",                    // a file, distinct from its copies
 	// names that are dialled, and what is remembered of them
 	"internal/base/names":     "",
 	"internal/lab/shardscale": "root internal/cli internal/cli/fleet",
@@ -183,7 +183,7 @@ var matrix = map[string]string{
 	"internal/cli/ledger":  "",                      // what entities have received, held against what was sent
 	"internal/core/survey": "shard route peer wire", // what all members have of a type
 	"internal/base/feed":   "",                      // events for readers, each at its own pace
-	"internal/base/logs":   "",                      // what waits for a logger, and who carries it there
+	"internal/base/logs":   "",                      // what waits for a logger, and the goroutine that carries it there
 	"internal/lab/api":     "",                      // lists what packages export, for a test
 
 	"internal/lab/pgserver":   "",                         // PostgreSQL servers for tests and commands

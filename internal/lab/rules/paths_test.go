@@ -62,7 +62,7 @@ func TestTestsOfDocsExist(t *testing.T) {
 	require.Equal(t, []string{"TestB"}, strayTests("`TestA`, `TestB` and `TestC*`", map[string]bool{"TestA": true}))
 }
 
-// TestPathsOfDocs holds docs/contributing/where.md, whose every row leads to files, against the source (CARD-2).
+// TestPathsOfDocs holds docs/contributing/where.md, where every row leads to files, against the source (CARD-2).
 func TestPathsOfDocs(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repository, "docs", "contributing", "where.md"))
 	require.NoError(t, err)

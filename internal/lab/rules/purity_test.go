@@ -35,7 +35,7 @@ var timeValues = map[string]string{"entity": "Time"}
 var randNames = strings.Fields("Rand Source PCG ChaCha8 Zipf New NewPCG NewChaCha8 NewZipf")
 
 // contextNames are the only names of package context that a pure package may use: the type of what a handler is given.
-// Who makes contexts and ends them is the runtime.
+// The runtime makes contexts and ends them.
 var contextNames = []string{"Context"}
 
 // mathNames give results that differ between architectures, so nothing may be decided by them; display.go may.

@@ -34,13 +34,13 @@ var bounds = map[string]int{
 	"arrows":   0,  // between files of a package, against its reading order
 }
 
-// ratchetList holds the exceptions: what, whose, how many.
+// ratchetList holds the exceptions: what, of what, how many.
 var ratchetList = filepath.Join("testdata", "ratchets.txt")
 
 const ratchetHead = "# What is over its bound, and by how much: see ratchet_test.go. The numbers may only shrink.\n" +
 	"# Written by go test ./internal/lab/rules -run TestRatchets -update\n"
 
-// count adds to numbers the methods, fields and files of one file; keys are "what whose".
+// count adds to numbers the methods, fields and files of one file; keys are "what owner".
 func count(s *source, numbers map[string]int) {
 	if s.tests || s.generated() {
 		return
@@ -209,7 +209,7 @@ func compare(now, list map[string]int) (larger, smaller []string) {
 	return larger, smaller
 }
 
-// readList reads a list of lines "what whose number".
+// readList reads a list of lines "what owner number".
 func readList(name string) (map[string]int, error) {
 	text, err := os.ReadFile(name)
 	if err != nil && !os.IsNotExist(err) {

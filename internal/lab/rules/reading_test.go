@@ -30,7 +30,7 @@ const orderHead = "# The order in which to read the files of a package: each use
 // arrow says that a file uses what another one declares.
 type arrow struct{ from, to string }
 
-// arrowsOf returns who uses whose names among the files of one package, by base names.
+// arrowsOf returns which file uses names of which among the files of one package, by base names.
 func arrowsOf(files []*source, info *types.Info) map[arrow]bool {
 	home := map[types.Object]string{}
 	for _, s := range files {

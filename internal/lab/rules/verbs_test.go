@@ -15,7 +15,7 @@ import (
 var machines = map[string]string{"membership": "Machine", "sbr": "Machine", "shard": "Machine", "courier": "Machine",
 	"node": "Node", "internal/core/replica": "Machine", "internal/core/watch": "Machine"}
 
-// frameless are the packages whose machine gets no frames, so that it has no Handle.
+// frameless are the packages with a machine that gets no frames, so that it has no Handle.
 var frameless = []string{"sbr"}
 
 // verbs are the types of parameters and results of each verb. A node takes the commands of all its machines.

@@ -28,7 +28,7 @@ const (
 // on files splits them at lines.
 var longFunctions = map[string]int{}
 
-// sleepers are the packages whose tests wait for a real world.
+// sleepers are the packages with tests that wait for a real world.
 var sleepers = strings.Fields("transport driver internal/cli/command cmd/loadgen internal/cli")
 
 // purpose demands a comment before the package clause that says what the file is for.
@@ -66,7 +66,7 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	return d.Recv == nil || ast.IsExported(receiver(d))
 }
 
-// receiver returns the name of the type whose method d is, "" for a function.
+// receiver returns the name of the type that method d is of, "" for a function.
 func receiver(d *ast.FuncDecl) string {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
 		return ""
@@ -198,7 +198,7 @@ func TestLengths(t *testing.T) { judge(t, lengths(longFunctions)) }
 // TestLineWidth holds the length of every line.
 func TestLineWidth(t *testing.T) { judge(t, wide) }
 
-// TestEditorsLintersAgree: what golangci-lint is told is what these tests hold; no target runs it (CARD-5).
+// TestEditorsLintersAgree: the settings of golangci-lint are what these tests hold; no target runs it (CARD-5).
 func TestEditorsLintersAgree(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repository, ".golangci.yml"))
 	require.NoError(t, err)

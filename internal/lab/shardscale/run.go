@@ -349,7 +349,7 @@ func (s *run) proxy(ctx context.Context) error {
 	if err := proxy.Call(ctx, "look", lookArgs{true}, &after); err != nil {
 		return err
 	}
-	// Pages come and go in the runtime by more than such a type takes: what it costs is told by its objects alone.
+	// Pages come and go in the runtime by more than such a type takes: its objects alone show what it costs.
 	rss, heap := megabytes([]looked{after})[0], (float64(after.Heap)-float64(before.Heap))/1e3
 	s.out.ProxyShards, s.out.ProxyRSS, s.out.ProxyHeap = s.cmd.ProxyShards, &rss, &heap
 	s.progress.Printf("proxy: %d shards, %d of them used: %.0f kB of objects; the process has %.2f MB resident",

@@ -1,4 +1,4 @@
-// The account is made right: each end of a message, with what was told of it, and what is lacking.
+// The account is made right: each end of a message, with what was reported of it, and what is lacking.
 
 package check
 

@@ -1,4 +1,4 @@
-// Tests of the rules of availability: whom a strategy obliges to live, what the checker says when they do not.
+// Tests of the rules of availability: which members a strategy obliges to live, what the checker says when they do not.
 
 package check
 
@@ -20,7 +20,7 @@ import (
 	"github.com/kith-io/kith/sim/setup"
 )
 
-// watched returns n formed nodes that are well, and whose faults the checker is told of from now on.
+// watched returns n formed nodes that are well, with a checker that gets their faults from now on.
 func watched(t *testing.T, n int, cfg setup.Config) *world.World {
 	w := formed(t, n, cfg)
 	checks(w).Core.Watch(checks(w))
@@ -64,7 +64,7 @@ func leaves(w *world.World, host int) {
 // pauses has the first host stand still.
 func pauses(w *world.World, d time.Duration) { w.Hosts[0].Process.Pause(d) }
 
-// endsOldest has the oldest end, in whose last view it is a member no more.
+// endsOldest ends the oldest, with a last view in which it is a member no more.
 func endsOldest(w *world.World) {
 	p := w.Hosts[0].Process
 	crash(w, 0)
@@ -73,8 +73,8 @@ func endsOldest(w *world.World) {
 	p.View = &v
 }
 
-// TestWhomAStrategyObliges: healthy members who have heard each other all the time, when they live by the strategy
-// whoever of the others counts (MEM-10).
+// TestWhomAStrategyObliges: healthy members that have heard each other all the time, when they live by the strategy
+// whichever of the others count (MEM-10).
 func TestWhomAStrategyObliges(t *testing.T) {
 	strategy := func(s node.Strategy) node.Resolver { return node.Resolver{Strategy: s, QuorumSize: 3} }
 	majority := strategy(node.ResolverKeepMajority)
@@ -137,8 +137,8 @@ func TestBriefPauses(t *testing.T) {
 	}
 }
 
-// ownWord has a process stop just before others could have confirmed its word about one who is dead, whom another has
-// accused before, or nobody.
+// ownWord makes a process stop just before others could have confirmed its word about a dead one, accused before by
+// another, or by nobody.
 func ownWord(w *world.World, a, dead *world.Process, another bool) {
 	dead.Crash(false)
 	v, was := *a.View, *a.View
@@ -268,8 +268,8 @@ func TestAvailabilityCriesOut(t *testing.T) {
 	}
 }
 
-// TestNobodyAsksForTheLease: who waits for the lease may stop when the one who was to ask is gone, and when nobody has
-// noticed that yet. Found by storm seed 3610.
+// TestNobodyAsksForTheLease: a process that waits for the lease may stop when the one that was to ask is gone, and when
+// nobody has noticed that yet. Found by storm seed 3610.
 func TestNobodyAsksForTheLease(t *testing.T) {
 	for _, c := range []struct{ gone, waits, may bool }{{true, true, true}, {false, true, false}, {true, false, false}} {
 		w := watched(t, 5, setup.Config{Resolver: node.Resolver{Strategy: node.ResolverLeaseMajority}})
@@ -314,10 +314,10 @@ func TestTooEarlyForTheLease(t *testing.T) {
 }
 
 // TestWaitsForTheLeaseLongEnough: a healthy side that waits for the lease may not stop as long as the takeover time
-// does not ask for it, nor when who asks was not to wait, has not decided, or has had the time to get the lease.
+// does not ask for it, nor when the asker was not to wait, has not decided, or has had the time to get the lease.
 func TestWaitsForTheLeaseLongEnough(t *testing.T) {
 	for name, k := range map[string]struct {
-		lost, total  int           // of those who count
+		lost, total  int           // of those that count
 		first, after time.Duration // it lost the first so long before it decided, and stops so long after that
 		indirect     bool
 		nobodyAsks   bool

@@ -58,7 +58,7 @@ func TestCheckersCryOut(t *testing.T) {
 			checks(w).Stopped(a, key, false)
 			checks(w).Hosts(b, key, fence(9, 2))
 		}},
-		{"two-owners", func(w *world.World, a, b *world.Process) { // that one who is lost has downed everybody is no excuse
+		{"two-owners", func(w *world.World, a, b *world.Process) { // that a lost one has downed everybody is no excuse
 			downed := func(p *world.Process, others ...*world.Process) *membership.View {
 				return view(p, func(v *membership.View) {
 					for i := range v.Members {
@@ -116,7 +116,7 @@ func TestCheckersCryOut(t *testing.T) {
 			})
 			checks(w).Hosts(a, key, fence(9, 1))
 		}},
-		{"fence-shared", func(w *world.World, a, b *world.Process) { // one who does not know that it is down
+		{"fence-shared", func(w *world.World, a, b *world.Process) { // one that does not know that it is down
 			checks(w).Hosts(a, key, fence(9, 1))
 			checks(w).gone[b.ID] = w.Now
 			checks(w).Hosts(b, key, fence(9, 1))
@@ -132,7 +132,7 @@ func TestCheckersCryOut(t *testing.T) {
 		{"up-number", func(w *world.World, a, _ *world.Process) {
 			checks(w).View(a, view(a, func(v *membership.View) { v.Members[0].UpNumber = 77 }))
 		}},
-		{"up-number", func(w *world.World, a, _ *world.Process) { // the view of one who is down elsewhere
+		{"up-number", func(w *world.World, a, _ *world.Process) { // the view of one that is down elsewhere
 			checks(w).gone[a.ID] = w.Now
 			checks(w).distinct(a, view(a, func(v *membership.View) { v.Members[0].UpNumber = v.Members[1].UpNumber }))
 		}},
@@ -231,7 +231,7 @@ func TestCheckersCryOut(t *testing.T) {
 	}
 }
 
-// TestALeaveNoticeEndsAReign: a leaver whose leave notice is known may become ready in a lower term than a coordinator
+// TestALeaveNoticeEndsAReign: a leaver with a known leave notice may become ready in a lower term than a coordinator
 // that it has not heard of, and takes no seat; in a higher term, or without its leave notice, it may not.
 func TestALeaveNoticeEndsAReign(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -254,7 +254,7 @@ func TestALeaveNoticeEndsAReign(t *testing.T) {
 }
 
 // TestALeadersStepWaitsForNobodyWhoIsDoneLeaving: a leader removes a member beside one that is unreachable and that it
-// still holds for Up, if that one has told it that it is done leaving; but not by the word of one that no leader has
+// still holds for Up, if that one has reported to it to be done leaving; but not by the word of one that no leader has
 // let go, nor by a word that another node got (GOS-3).
 func TestALeadersStepWaitsForNobodyWhoIsDoneLeaving(t *testing.T) {
 	for name, c := range map[string]struct{ told, another, exiting, breach bool }{

@@ -1,4 +1,4 @@
-// The checker of who gets what is left of a shard though it is not ready.
+// The checker of which node gets what is left of a shard though it is not ready.
 
 package check
 
@@ -109,9 +109,9 @@ var heirCases = map[string]struct {
 	}, true},
 }
 
-// TestHeirsNeedNotBeReady: who has what the last owner did not work off, or may have it since the owner was lost, is
-// given the shard ready or not, once in a coordinator term and until it begins with it; nobody else that is not ready
-// is (SHD-6).
+// TestHeirsNeedNotBeReady: a node that has what the last owner did not work off, or may have it since the owner was
+// lost, is given the shard ready or not, once in a coordinator term and until it begins with it; nobody else that is
+// not ready is (SHD-6).
 func TestHeirsNeedNotBeReady(t *testing.T) {
 	id := route.TypeOf("t")
 	for name, tc := range heirCases {

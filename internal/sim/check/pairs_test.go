@@ -1,4 +1,5 @@
-// Tests of who is lost for whom: what a lost side may do beside those who have lost it, and what not among its own.
+// Tests of which process is lost for which: what a lost side may do beside those that have lost it, and what not among
+// its own.
 
 package check
 
@@ -132,8 +133,8 @@ func TestALostSideIsHeldToItsOwnRules(t *testing.T) {
 	}
 }
 
-// TestWhoIsGoneForWhom: for oneself, and for those whom somebody holds who has lost it; not for the others on its side;
-// newcomers take over since when from those who admit them.
+// TestWhoIsGoneForWhom: for oneself, and for members in the view of one that has lost it; not for the others on its
+// side; newcomers take over since when from those that admit them.
 func TestWhoIsGoneForWhom(t *testing.T) {
 	w := formed(t, 4, setup.Config{})
 	var p [4]*world.Process
@@ -174,8 +175,9 @@ func TestWhoIsGoneForWhom(t *testing.T) {
 	require.False(t, r.apart(newcomer.ID, p[1].ID), "it had not come yet")
 }
 
-// TestASuspendedCoordinatorOfAnOldCluster: who formed a cluster anew has seen nothing of one that overslept the end of
-// the old one. It may be a coordinator there, as long as it has stopped; one that goes on is a second one (JOIN-1).
+// TestASuspendedCoordinatorOfAnOldCluster: the node that formed a cluster anew has seen nothing of one that overslept
+// the end of the old one. It may be a coordinator there, as long as it has stopped; one that goes on is a second one
+// (JOIN-1).
 func TestASuspendedCoordinatorOfAnOldCluster(t *testing.T) {
 	for name, k := range map[string]struct {
 		held bool

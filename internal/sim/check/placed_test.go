@@ -19,7 +19,7 @@ import (
 )
 
 // TestPlacingCheckersCryOut: a coordinator that gives a shard, or moves one, to a region of which it has heard that it
-// is not ready, or moves one for balance while it sees that paused, is named; and nobody who has yet to hear of it, who
+// is not ready, or moves one for balance while it sees that paused, is named; and none that has yet to hear of it,
 // carries out a move by hand, or takes a shard from a member that drains or leaves (SHD-6).
 func TestPlacingCheckersCryOut(t *testing.T) {
 	typ := &world.EntityType{Type: entity.Type{Name: "t", Shards: 4, New: silent}}

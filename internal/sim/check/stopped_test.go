@@ -1,4 +1,4 @@
-// Tests of who has to have stopped when a shard of its lives elsewhere, though nobody could tell it.
+// Tests of which process has to have stopped when a shard of its lives elsewhere, though nobody could tell it.
 
 package check
 
@@ -49,9 +49,9 @@ func (s *sleeper) downed(nap time.Duration) {
 	s.w.Advance(s.w.Takeover() - time.Second)
 }
 
-// TestNothingStopsWhoNapped: without a resolver, whom an operator downs while it is cut off, and stands still for less
-// than half the takeover time, goes on beside the next owner. One that stood still for longer has suspended itself, and
-// one that goes on all the same breaks a rule (MEM-10). Found by storm 1127951328.
+// TestNothingStopsWhoNapped: without a resolver, a process that an operator downs while it is cut off, and that stands
+// still for less than half the takeover time, goes on beside the next owner. One that stood still for longer has
+// suspended itself, and one that goes on all the same breaks a rule (MEM-10). Found by storm 1127951328.
 func TestNothingStopsWhoNapped(t *testing.T) {
 	const nap, sleep = 3500 * time.Millisecond, 6 * time.Second
 	for name, k := range map[string]struct {
@@ -91,9 +91,9 @@ func TestNothingStopsWhoNapped(t *testing.T) {
 	}
 }
 
-// TestNothingStopsWhoGetsTheLease: one that is cut off and sleeps until those who downed it have given the lease back
-// gets it, and goes on beside the next owner. One that gets it earlier breaks a rule (MEM-10). Found by
-// storm 1128301021.
+// TestNothingStopsWhoGetsTheLease: one that is cut off and sleeps until those that downed it have given the lease back
+// gets it, and goes on beside the next owner. One that gets it earlier breaks a rule (MEM-10). Found by storm
+// 1128301021.
 func TestNothingStopsWhoGetsTheLease(t *testing.T) {
 	for name, k := range map[string]struct {
 		sleep  time.Duration

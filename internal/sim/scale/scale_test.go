@@ -35,7 +35,7 @@ func TestScaleSmall(t *testing.T) {
 var lossless = []string{"quiet", "one", "twenty", "crash", "kill"}
 
 // TestScaleHealth: packet loss as on TCP makes nobody accuse a healthy member, nor do members that stood still for 16
-// s, who are themselves accused each time and taken back (FD-1 to FD-3).
+// s, which are themselves accused each time and taken back (FD-1 to FD-3).
 func TestScaleHealth(t *testing.T) {
 	r, err := Run(Config{Nodes: 24, Seed: 3, Parts: []string{"loss", "frozen"}, Hours: 0.05, Rounds: 2})
 	require.NoError(t, err)

@@ -43,7 +43,7 @@ func TestMoveThatWaitsIsFound(t *testing.T) {
 	}{
 		"all is well": {func(*world.World, *backlog) {}, ""},
 		"no marker comes": {func(w *world.World, m *backlog) {
-			for _, h := range w.Hosts[1:] { // not who coordinates
+			for _, h := range w.Hosts[1:] { // not the coordinator
 				if p := h.Process; p != m.owner && p != m.to {
 					p.Stick(4 * time.Second)
 				}
@@ -90,7 +90,7 @@ func TestMovesWaitForStuckLoops(t *testing.T) {
 		m = s.backlogs.pick(typ)
 		s.backlogs.rng = rand.New(rand.NewPCG(seed, 1))
 	}
-	for _, h := range s.w.Hosts[1:] { // not who coordinates
+	for _, h := range s.w.Hosts[1:] { // not the coordinator
 		if p := h.Process; p != m.owner && p != m.to {
 			p.Stick(4 * time.Second)
 		}

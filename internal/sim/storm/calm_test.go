@@ -1,4 +1,4 @@
-// Tests of the calm: what is demanded at the end of a storm, and of whom.
+// Tests of the calm: what is demanded at the end of a storm, and of which processes.
 
 package storm
 
@@ -28,8 +28,8 @@ func rulesBroken(w *world.World) (rules []string) {
 // alone is a world in which nobody downs what is lost but an operator.
 var alone = setup.Config{Resolver: node.Resolver{Strategy: node.ResolverOff}}
 
-// TestHealedCore: those of a healed core who live have to agree, and have no word to wait for of one that has ended.
-// Found by storm 9387, whose core of one ended of itself in the step in which it was healed.
+// TestHealedCore: the living ones of a healed core have to agree, and have no word to wait for of one that has ended.
+// Found by storm 9387, in which a core of one ended of itself in the step in which it was healed.
 func TestHealedCore(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -62,7 +62,7 @@ func TestHealedCore(t *testing.T) {
 	}
 }
 
-// TestCalmWithoutACluster: without a resolver, one that may form no cluster waits for a first seed, and when all who
+// TestCalmWithoutACluster: without a resolver, one that may form no cluster waits for a first seed, and when all that
 // were in one have ended somebody has to start that; where nobody runs nothing is missing. Found by storm 6952.
 func TestCalmWithoutACluster(t *testing.T) {
 	for _, others := range []bool{true, false} {
@@ -90,7 +90,7 @@ func TestFatesOfACalmThatFails(t *testing.T) {
 		cfg := alone
 		cfg.Data.ParkWait = 2 * calmBound
 		w := formed(t, 1, cfg, typ)
-		s := &storm{w: w, check: checks(w), pending: 1} // somebody who never comes
+		s := &storm{w: w, check: checks(w), pending: 1} // one that never comes
 		p := w.Hosts[0].Process
 		r := p.Region(route.TypeOf("far"))
 		payload, _ := w.Book.Write(p, r.ID, "a", 20)
@@ -107,10 +107,10 @@ func TestFatesOfACalmThatFails(t *testing.T) {
 	}
 }
 
-// TestCalmEndsTheSideOfAMistake: without a resolver an operator may down one that lives and hears nobody. When all whom
-// it knew have begun anew by the time that it hears again, nobody is left who could tell it, and whoever joined it
-// meanwhile is in a cluster of its own: the operator ends that side. Two clusters for any other reason are a violation.
-// Found by the heavy storm 160.
+// TestCalmEndsTheSideOfAMistake: without a resolver an operator may down one that lives and hears nobody. When all that
+// it knew have begun anew by the time that it hears again, nobody is left that could tell it, and nodes that joined it
+// meanwhile are in a cluster of their own: the operator ends that side. Two clusters for any other reason are a
+// violation. Found by the heavy storm 160.
 func TestCalmEndsTheSideOfAMistake(t *testing.T) {
 	for _, mistake := range []bool{true, false} {
 		w := formed(t, 5, alone)
@@ -157,9 +157,10 @@ func TestCalmEndsTheSideOfAMistake(t *testing.T) {
 	}
 }
 
-// TestNoOrderToTheSideOfAMistake: who is downed while it hears nobody, and comes back when all whom it knew have begun
-// anew, is joined by one that begins now. The operator, who downs the dead, has the others do that and not these two: a
-// side that lists none of those who run would take over what lives there. Found by storm 1127004558.
+// TestNoOrderToTheSideOfAMistake: a node that is downed while it hears nobody, and comes back when all that it knew
+// have begun anew, is joined by one that begins now. The operator, who downs the dead, orders that at the others and
+// not at these two: a side that lists none of the running ones would take over what lives there. Found by storm
+// 1127004558.
 func TestNoOrderToTheSideOfAMistake(t *testing.T) {
 	s := &storm{}
 	typ := &world.EntityType{Type: entity.Type{Name: "owned", Shards: 8}}
@@ -229,7 +230,7 @@ func TestCalmBringsBackWhomTheOthersRemember(t *testing.T) {
 	}
 }
 
-// TestNoPanicsInTheCalm: when all is to come right no handler panics whose entity would rest then.
+// TestNoPanicsInTheCalm: when all is to come right no handler panics that would make its entity rest.
 func TestNoPanicsInTheCalm(t *testing.T) {
 	for _, c := range []struct {
 		rests, ending, panics bool

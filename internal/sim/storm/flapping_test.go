@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStormFlaps: a minority of ten hosts stands still again and again, and the others, whom nothing meets, go on
+// TestStormFlaps: a minority of ten hosts stands still again and again, and the others, which nothing meets, go on
 // (AVL-2). Two of three such seeds of twenty hosts ended all of them once.
 func TestStormFlaps(t *testing.T) {
 	seed := uint64(1)

@@ -64,8 +64,8 @@ func TestThawedNodesGoOn(t *testing.T) {
 }
 
 // TestRecordsReplay: every process of a storm is recorded in a ring, and its record, written and read, replays to the
-// end, from one half of the ring into the other too. Which strategy was asked, who understood moves, and when somebody
-// asked the node for its next deadline makes no difference.
+// end, from one half of the ring into the other too. Which strategy was asked, which peers understood moves, and when
+// somebody asked the node for its next deadline makes no difference.
 func TestRecordsReplay(t *testing.T) {
 	rings := []int{128 << 10, 512 << 10, 512 << 10} // as small as the states of the seed allow
 	var whole, partial, halves, verbs, decisions, asked int

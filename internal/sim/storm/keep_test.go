@@ -49,9 +49,9 @@ func TestStormOfALeaverWhoseClockGoesBack(t *testing.T) {
 	require.Empty(t, s.run().violations)
 }
 
-// TestLateOwnersPageTakesNobodysPlace: a remembered entity is begun anew by an owner who was lost and does not know it,
-// while it lives at the next owner, and ends there with its node: it lives on (SHD-12). Found by storm 881196, in which
-// an owner that was cut off for more than a minute began one again after a panic.
+// TestLateOwnersPageTakesNobodysPlace: a remembered entity is begun anew by an owner that was lost and does not know
+// it, while it lives at the next owner, and ends there with its node: it lives on (SHD-12). Found by storm 881196, in
+// which an owner that was cut off for more than a minute began one again after a panic.
 func TestLateOwnersPageTakesNobodysPlace(t *testing.T) {
 	w := formed(t, 2, alone)
 	late, next := w.Hosts[0].Process, w.Hosts[1].Process
@@ -70,7 +70,7 @@ func TestLateOwnersPageTakesNobodysPlace(t *testing.T) {
 	require.Same(t, lives, k.paged["page4"], "who ended with its process holds no place")
 }
 
-// TestLateOwnersDaemonTakesNobodysPlace: an owner who was lost and does not know it calls a daemon's function again
+// TestLateOwnersDaemonTakesNobodysPlace: an owner that was lost and does not know it calls a daemon's function again
 // while the daemon lives at the next owner, and ends with its node: the daemon lives on. Nor does a late owner's call
 // count for that of the home (SHD-12). Found by storm 1128400746, in which an owner was cut off for minutes.
 func TestLateOwnersDaemonTakesNobodysPlace(t *testing.T) {
@@ -105,8 +105,8 @@ func TestLateOwnersDaemonTakesNobodysPlace(t *testing.T) {
 }
 
 // TestWhoMayBeginADaemon: nobody may while it goes on elsewhere, but in a cluster that was formed anew while the node
-// that has it slept or was suspended: there nobody knows of it, and it goes on with nothing. Found by storm 1858, whose
-// other nodes all ended while one slept.
+// that has it slept or was suspended: there nobody knows of it, and it goes on with nothing. Found by storm 1858, in
+// which all other nodes ended while one slept.
 func TestWhoMayBeginADaemon(t *testing.T) {
 	w := formed(t, 3, alone)
 	s := &storm{w: w, check: checks(w)}
@@ -126,7 +126,7 @@ func TestWhoMayBeginADaemon(t *testing.T) {
 	}
 }
 
-// busy is an entity whose messages take their time.
+// busy is an entity with slow messages.
 type busy struct {
 	k     *keeps
 	takes time.Duration
@@ -141,7 +141,7 @@ func (b busy) Receive(*entity.Context, []byte) error {
 func (busy) Stop(*entity.Context) {}
 
 // TestPagesWithoutRoom: remembered entities that cannot begin, because mail fills the budget of their node, may wait
-// for as long as it is worked off, and no longer. Whoever cannot begin for another reason may not, nor is there room
+// for as long as it is worked off, and no longer. One that cannot begin for another reason may not, nor is there room
 // that they do not get. Found by storm 881126300295, in which the mail waited for an entity that rested after each of
 // its panics.
 func TestPagesWithoutRoom(t *testing.T) {

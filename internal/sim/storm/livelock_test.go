@@ -16,7 +16,7 @@ import (
 )
 
 // TestLivelockEndsAStorm: one in which time stands still, or goes on far too slowly, ends, with one violation, which
-// says who turned and what it did; and the same seed ends in the same way again (SHD-9).
+// says which process turned and what it did; and the same seed ends in the same way again (SHD-9).
 func TestLivelockEndsAStorm(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -42,8 +42,8 @@ func (x *statePlay) has(from, to *world.Process, epoch uint32) {
 
 func (x *statePlay) begins(p *world.Process) { x.anew(p, x.key, route.MakeFence(1, 4, 2)) }
 
-// TestStatesOfTheLost: a state may be lost with its owner, or with who has it now, if that is lost for those among whom
-// the shard goes on; also if it was so before it handed over, without having heard of it. The loss of anybody else
+// TestStatesOfTheLost: a state may be lost with its owner, or with its holder now, if that is lost for those that the
+// shard goes on among; also if it was so before it handed over, without having heard of it. The loss of anybody else
 // before that excuses nothing, and the lost are held to the rule among their own (SHD-9, SHD-11).
 func TestStatesOfTheLost(t *testing.T) {
 	for name, k := range map[string]struct {

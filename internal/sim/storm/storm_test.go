@@ -58,8 +58,8 @@ func TestStormIsStopped(t *testing.T) {
 	require.Equal(t, whole.Accepted, part.Accepted)
 }
 
-// TestStatesWaitAtTheEnd: seeds that end while a state waits for an entity that could not be made, or whose worker is
-// slow, break no bound (SHD-9).
+// TestStatesWaitAtTheEnd: seeds that end while a state waits for an entity that could not be made, or has a slow
+// worker, break no bound (SHD-9).
 func TestStatesWaitAtTheEnd(t *testing.T) {
 	for _, seed := range []uint64{287, 631, 843, 1171} {
 		r := Run(Config{Seeds: 1, First: seed, TraceDir: t.TempDir()})
@@ -157,8 +157,8 @@ func TestStormsWithoutDraws(t *testing.T) {
 	require.Equal(t, newStorm(7, nil, false).mix, s.mix)
 }
 
-// TestSendToTheRemoved: that the peer is lost is a good reason to reject a message whose route leads to a member that
-// was removed here, and no other time.
+// TestSendToTheRemoved: that the peer is lost is a good reason to reject a message with a route to a member that was
+// removed here, and no other time.
 func TestSendToTheRemoved(t *testing.T) {
 	for _, why := range []error{world.ErrDeadEnd, route.ErrPeerLost} {
 		w := formed(t, 1, setup.Config{})

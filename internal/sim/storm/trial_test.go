@@ -40,8 +40,8 @@ func (h *loaded) Stop(*entity.Context) {}
 
 // TestDemandHomesBesideALoad: large messages to entities that stand still take all the room that their node has for
 // any, so that probes of another shard there, behind large ones, are late for as long as that goes on; nobody has
-// promised more, and without load all answer. A shard that answers nothing even then has no excuse, and one whose home
-// is gone is not waited for any longer.
+// promised more, and without load all answer. A shard that answers nothing even then has no excuse, and one with a home
+// that is gone is not waited for any longer.
 func TestDemandHomesBesideALoad(t *testing.T) {
 	const bound = 20 * time.Second
 	for _, tc := range []struct {

@@ -1,4 +1,4 @@
-// Those who wait for room, held to the time that they may take.
+// Waiters for room, held to the time that they may take.
 
 package storm
 
@@ -15,7 +15,7 @@ import (
 )
 
 // TestDemandRoom: where nobody may host a type, its parking queue has room as often as what is in it has waited too
-// long, and those who wait for that get on by and by. Who gets nothing is named, there and where somebody hosts it.
+// long, and waiters for that get on by and by. A waiter that gets nothing is named, there and where somebody hosts it.
 func TestDemandRoom(t *testing.T) {
 	for _, tc := range []struct {
 		name, role string

@@ -15,8 +15,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Who may not talk on sockets may not talk here, for the same reason: what waits for the connection is void, and an
-// incarnation is never tried again.
+// A node that may not talk on sockets may not talk here, for the same reason: what waits for the connection is void,
+// and an incarnation is never tried again.
 func TestConnectionsAreJudgedByTheHello(t *testing.T) {
 	later := wire.Versions{Newest: wire.Version + 2, Oldest: wire.Version + 1}
 	for name, c := range map[string]struct {

@@ -1,4 +1,4 @@
-// Tests of large messages whose sender ends before it has heard what became of them.
+// Tests of large messages of a sender that ends before it has heard what became of them.
 
 package world
 
@@ -13,8 +13,8 @@ import (
 	"github.com/kith-io/kith/sim/setup"
 )
 
-// A large message that its receiver has taken or refused, while its sender stands still and then ends: who is closed
-// tells that nobody knows what became of it. Found by accounts seed 788.
+// A large message that its receiver has taken or refused, while its sender stands still and then ends: the closed
+// sender reports that nobody knows what became of it. Found by accounts seed 788.
 func TestLargeMessagesOfOneThatEnds(t *testing.T) {
 	for _, gaveUp := range []bool{true, false} {
 		for _, closes := range []bool{true, false} {

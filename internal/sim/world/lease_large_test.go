@@ -1,4 +1,4 @@
-// Tests of what is called of an entity whose lease is over.
+// Tests of what is called of an entity after its lease.
 
 package world
 

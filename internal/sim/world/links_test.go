@@ -93,10 +93,9 @@ func (l *linkLoad) slowPath(t *testing.T) {
 }
 
 // Whatever happens to connections and their ends, each entity sees a sender's messages in order and no message twice,
-// every message has a fate that somebody was told, and when all is well again everything arrives (SHD-9). The checkers
-// of the ledger judge it. "Order per sender across the slow path, resume after a stall, close during a flush,
-// connection loss with a full buffer, credit lost with a control connection each have tests, in the simulator and on
-// sockets."
+// every message has a fate that was reported, and when all is well again everything arrives (SHD-9). The checkers of
+// the ledger judge it. "Order per sender across the slow path, resume after a stall, close during a flush, connection
+// loss with a full buffer, credit lost with a control connection each have tests, in the simulator and on sockets."
 func TestLinksUnderFaults(t *testing.T) {
 	for _, connections := range []int{1, 3} {
 		t.Run(fmt.Sprint(connections, " connections"), func(t *testing.T) {
@@ -177,7 +176,7 @@ func TestLinksUnderFaults(t *testing.T) {
 
 // What a closed gate keeps counts as taken when its connection breaks: its sender writes nothing off. So a process that
 // ends then tells what becomes of it. What came on a connection that lives it has not taken, says so, and its sender
-// knows it as lost: each is told once (SHD-4).
+// knows it as lost: each is reported once (SHD-4).
 func TestKeptWhenItsConnectionBreaks(t *testing.T) {
 	l := startLinkLoad(t, 1)
 	w := l.w

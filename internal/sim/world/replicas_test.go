@@ -28,7 +28,7 @@ var wordsKind = &replica.Kind{Name: words{}.Kind(), Zero: words{},
 	Parse:  func(b []byte) (any, error) { return words{}.Parse(b) },
 }
 
-// spread returns a cluster whose nodes have a set open.
+// spread returns a cluster of nodes that have a set open.
 func spread(t *testing.T, n int, cfg setup.Config) *world.World {
 	w := world.New(n, 1, cfg, func(w *world.World) world.Watcher { return check.New(w) })
 	require.Empty(t, w.Form())

@@ -1,4 +1,4 @@
-// A sleep is told to the node before anything that waited for its control loop.
+// A sleep reaches the node before anything that waited for its control loop.
 
 package world
 
@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// afterStop counts the control frames that a process takes before it is told to stop.
+// afterStop counts the control frames that a process takes before the order to stop.
 type afterStop struct {
 	Watcher
 	p      *Process
@@ -35,9 +35,10 @@ func (a *afterStop) Stops(p *Process, why string) {
 	a.Watcher.Stops(p, why)
 }
 
-// TestSleepIsToldBeforeWhatWaited has a process sleep, unseen by its clock, while its control loop is stuck with frames
-// in front of it: the first step after it suspends the node, as a driver's does (MEM-10). A home that is told in one of
-// those frames would else be hosted, and what was parked for it be handled, by a node that others may hold dead.
+// TestSleepIsToldBeforeWhatWaited makes a process sleep, unseen by its clock, while its control loop is stuck with
+// frames in front of it: the first step after it suspends the node, as a driver's does (MEM-10). A home that is
+// disclosed in one of those frames would else be hosted, and what was parked for it be handled, by a node that others
+// may hold dead.
 func TestSleepIsToldBeforeWhatWaited(t *testing.T) {
 	w := formed(t, 3, setup.Config{})
 	a := w.Hosts[0].Process

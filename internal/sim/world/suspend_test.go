@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/sim/setup"
 )
 
-// A process that cannot step keeps a tell, refuses a larger ask behind it, and goes on, or ends. Whoever sent the tell
+// A process that cannot step keeps a tell, refuses a larger ask behind it, and goes on, or ends. The sender of the tell
 // reports it as lost in the second case alone: what is consumed behind it gives no credit that counts for it, and all
 // of it once the process goes on. Found by storm seed 981126000858 (SHD-4, MEM-10).
 func TestWhatIsKeptAtTheEndIsReported(t *testing.T) {

@@ -27,8 +27,8 @@ func (h toiler) Receive(c *entity.Context, b []byte) error {
 	return h.life.Receive(c, b)
 }
 
-// toils returns a world whose first node owns the one shard of a type, and a hundred messages for it from another node,
-// with what its entity did under its first fence and its next.
+// toils returns a world with a first node that owns the one shard of a type, and a hundred messages for it from another
+// node, with what its entity did under its first fence and its next.
 func toils(t *testing.T, mode entity.Mode, takes time.Duration, cfg setup.DataConfig) (w *World, f route.Fence,
 	log map[route.Fence][]int) {
 	log = map[route.Fence][]int{}
@@ -77,8 +77,8 @@ func inOrder(t *testing.T, f route.Fence, log map[route.Fence][]int) (first int)
 // order, and what its sender could take back before that (SHD-9).
 func TestSlowWorkerHandsOver(t *testing.T) { slowHandsOver(t, entity.Worker) }
 
-// TestSlowLoopHandsOver: so does what waits for a loop whose Inline handlers take their time, for it reads on while the
-// shard moves (SHD-9).
+// TestSlowLoopHandsOver: so does what waits for a loop with slow Inline handlers, for it reads on while the shard moves
+// (SHD-9).
 func TestSlowLoopHandsOver(t *testing.T) { slowHandsOver(t, entity.Inline) }
 
 func slowHandsOver(t *testing.T, mode entity.Mode) {
@@ -94,8 +94,8 @@ func slowHandsOver(t *testing.T, mode entity.Mode) {
 	require.Empty(t, broken(w))
 }
 
-// TestSlowLoopReadsInTurn: a loop whose handler takes its time reads nothing meanwhile. A shard that moves handles what
-// was on its way before it goes, as far as it comes to that before the deadline (SHD-9).
+// TestSlowLoopReadsInTurn: a loop with a slow handler reads nothing meanwhile. A shard that moves handles what was on
+// its way before it goes, as far as it comes to that before the deadline (SHD-9).
 func TestSlowLoopReadsInTurn(t *testing.T) {
 	w, f, log := toils(t, entity.Inline, 10*time.Millisecond, setup.DataConfig{})
 	owner, to := w.Hosts[0].Process, w.Hosts[2].Process
@@ -120,8 +120,8 @@ func TestUnreadIsLostWithItsConnection(t *testing.T) {
 }
 
 // TestStoppedBesideAStuckLoop: a shard that moves has stopped while the control loop stands still, and the node ends
-// before that hears of it. What was not worked off is still the process's, so its senders are told, as by a driver.
-// Found by storm 1143000138 of heavy traffic.
+// before that hears of it. What was not worked off is still the process's, so its senders get reports, as from a
+// driver. Found by storm 1143000138 of heavy traffic.
 func TestStoppedBesideAStuckLoop(t *testing.T) {
 	for name, ends := range map[string]bool{"it ends": true, "it goes on": false} {
 		var w *World

@@ -83,7 +83,7 @@ func TestPausedProcessDoesNothing(t *testing.T) {
 }
 
 // TestStaleFenceIsRefused: an envelope under another fence than the one under which the shard lives is not delivered;
-// an ask is told, and the sender's route is asked for again (SHD-9).
+// an ask gets the error, and the sender's route is asked for again (SHD-9).
 func TestStaleFenceIsRefused(t *testing.T) {
 	got := 0
 	typ := &EntityType{Type: entity.Type{Name: "t", Shards: 1, Mode: entity.Inline,

@@ -1,4 +1,4 @@
-// Command kith is the smallest thing with a storm: it checks addition for as many seeds as it is told.
+// Command kith is the smallest thing with a storm: it checks addition for as many seeds as its flag says.
 package main
 
 import (
