@@ -1,4 +1,5 @@
-// Tests of the admin interface over real connections: what it serves is what openapi.json says, to whom it should.
+// Tests of the admin interface over real connections: what it serves is what openapi.json says, to those that may have
+// it.
 
 package admin
 
@@ -169,7 +170,7 @@ func spelt(t *testing.T, where string, v any) {
 	}
 }
 
-// Counters are told in the names and units of all other answers (OPS-1).
+// Counters are given in the names and units of all other answers (OPS-1).
 func TestSpelling(t *testing.T) {
 	for name, want := range map[string]string{"Uptime": "uptime", "BytesIn": "bytes_in", "TLSReloads": "tls_reloads",
 		"TLSStaleCRLs": "tls_stale_crls", "TimersLateP50": "timers_late_p50", "OverLimit": "over_limit"} {
@@ -338,7 +339,7 @@ func TestSetToken(t *testing.T) {
 	asks(other, 200)
 }
 
-// The flight record goes to whoever has the token, as a file, and nobody gets half of one.
+// The flight record goes to a caller with the token, as a file, and nobody gets half of one.
 func TestFlightRecord(t *testing.T) {
 	n, s := start(t, Config{Token: token})
 	d := described(t)
@@ -494,7 +495,7 @@ func TestATakenPort(t *testing.T) {
 	}
 }
 
-// worded answers what it is told to: with its payload, an error, bytes that are no text, too much, or late.
+// worded answers as its payload says: with its payload, an error, bytes that are no text, too much, or late.
 type worded struct{ free chan struct{} }
 
 var errKnown = kith.NewError("sold-out", kith.KindConflict, "nothing is left")

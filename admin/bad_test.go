@@ -60,8 +60,8 @@ func some(path string) string {
 }
 
 // Every route that is described refuses every method that is not, a query and a body that cannot be read, a body that
-// is too large, another's name, and, where it changes something, whoever has no token or the wrong one, and any
-// parameter that it does not know. Each answer says why, each is counted, and nothing has changed.
+// is too large, another's name, and, where it changes something, a caller without the token or with a wrong one, and
+// any parameter that it does not know. Each answer says why, each is counted, and nothing has changed.
 func TestBadInputToEveryRoute(t *testing.T) {
 	n, s := start(t, Config{Token: token, Metrics: http.NotFoundHandler()})
 	d, bearer, before := described(t), "Bearer "+token, *n.View()
@@ -285,7 +285,7 @@ func TestSlowClients(t *testing.T) {
 	require.Eventually(t, func() bool { return n.Health().Ready() }, 2*time.Minute, time.Millisecond)
 }
 
-// A thousand idle streams of each kind: as many as are allowed stay, the others are told why, all are counted; probes
+// A thousand idle streams of each kind: as many as are allowed stay, the others get the reason, all are counted; probes
 // are answered meanwhile. When they close, places, goroutines and memory are given back.
 func TestThousandIdleStreams(t *testing.T) {
 	const many = 1000

@@ -22,7 +22,7 @@ const (
 	mostSurvey  = 30 * time.Second
 
 	maxMoves   = 64   // of one type that are shown
-	maxReports = 1024 // members whose share of a type is shown
+	maxReports = 1024 // members with their share of a type shown
 )
 
 // source is a node that a board looks at. Both verbs end with their context.
@@ -178,7 +178,7 @@ func (b *board) heard(ctx context.Context, name string, s *snapshot, err error) 
 	}
 }
 
-// survey makes a node that answers ask the others about each type whose turn it is.
+// survey makes a node that answers ask the others about each type that is due.
 func (b *board) survey(ctx context.Context, list []named) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,4 +1,4 @@
-// Tests of the board: shared by all who watch, idle when nobody does, honest about who is silent.
+// Tests of the board: shared by all watchers, idle without any, honest about silent nodes.
 
 package admin
 
@@ -23,7 +23,7 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// fake is a source that counts, and answers as it is told.
+// fake is a source that counts, and answers as it is set.
 type fake struct {
 	looks, reports atomic.Int64
 	fail           atomic.Bool
@@ -112,7 +112,7 @@ func TestSurveyEvery(t *testing.T) {
 }
 
 // A node that refuses, one that hangs and one that is forgotten: the others are shown as ever, it with its last answer
-// and its age, and a survey is made by who answers.
+// and its age, and a node that answers makes the survey.
 func TestBoardOfSilentNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := map[string]*fake{"n1": {}, "n2": {}, "n3": {}}
@@ -159,7 +159,8 @@ func TestBoardOfSilentNodes(t *testing.T) {
 	})
 }
 
-// listener serves connections of net.Pipe, which hold nothing on their way: who does not read is noticed at once.
+// listener serves connections of net.Pipe, which hold nothing on their way: a client that does not read is noticed at
+// once.
 type listener struct{ conns chan net.Conn }
 
 func (l listener) Accept() (net.Conn, error) {
@@ -211,7 +212,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 		require.Equal(t, 2, streams.open())
 		pass(3 * time.Second)
 		require.Equal(t, 1, streams.open(), "the slow one is gone")
-		synctest.Wait() // for who counts
+		synctest.Wait() // for the counting goroutine
 		require.InDelta(t, 2*(writeTime+2*time.Second).Seconds(), events, 2)
 		require.NoError(t, s.Close())
 		<-served

@@ -99,7 +99,7 @@ func TestConformanceMemberRoutes(t *testing.T) {
 }
 
 // F-M6: a stream of the kind MemberUp of a running node is 200 and text/event-stream, and its first event is that this
-// node is up; then those who come up follow, and nothing else. Stricter: a kind that there is not is 400, where the
+// node is up; then those that come up follow, and nothing else. Stricter: a kind that there is not is 400, where the
 // reference passes over it, and without kinds the stream begins with one snapshot in place of an event each.
 func TestConformanceEventStream(t *testing.T) {
 	a, s := start(t, Config{})

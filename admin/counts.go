@@ -54,7 +54,7 @@ func (c *counters) read() Stats {
 	return s
 }
 
-// tellEvery is how often the log gets a refusal: anybody who reaches the port can have requests refused.
+// tellEvery is how often the log gets a refusal: anybody that reaches the port can have requests refused.
 const tellEvery = time.Second
 
 // tell logs a refusal, unless one was logged a moment ago; the counters have them all.

@@ -128,7 +128,7 @@ func (c DashboardConfig) server() Config {
 		Logger: c.Logger}.withDefaults()
 }
 
-// StartDashboard serves the page for several nodes, whose admin interfaces it asks while a page watches. What it shows
+// StartDashboard serves the page for several nodes; it asks their admin interfaces while a page watches. What it shows
 // goes on when nodes end: they are shown as they were last heard. It changes nothing anywhere. Close ends it.
 func StartDashboard(cfg DashboardConfig) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
@@ -157,7 +157,7 @@ func StartDashboard(cfg DashboardConfig) (*Server, error) {
 	return serve(l, own, usual, k, func() http.Handler { return c.paced(k, checked(c, writeTime, mux)) }), nil
 }
 
-// sourceAt is the node whose admin interface has this address.
+// sourceAt is the node with its admin interface at this address.
 func sourceAt(address string, client *http.Client) source {
 	base, err := baseOf(strings.TrimSpace(address))
 	if err != nil {

@@ -1,4 +1,4 @@
-// History: the newest events of a node, kept for readers that come later, and how they are told to people.
+// History: the newest events of a node, kept for readers that come later, and how they are worded for people.
 
 package admin
 

@@ -23,7 +23,7 @@ type members struct {
 	Members   []member `json:"members"`
 }
 
-// outage is a member that does not answer, or that was lost and whose shards wait.
+// outage is a member that does not answer, or that was lost and has shards that wait.
 type outage struct {
 	Member   string     `json:"member"`
 	Since    time.Time  `json:"since"`

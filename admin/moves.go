@@ -42,7 +42,7 @@ func (a *api) resume(w http.ResponseWriter, q *http.Request) {
 	a.told(w, a.node.ResumeRebalancing(q.Context()), "shards move for balance again")
 }
 
-// told answers with what was done, or why not.
+// told answers with the message of what was done, or with the error.
 func (a *api) told(w http.ResponseWriter, err error, message string) {
 	if err != nil {
 		failed(w, err)

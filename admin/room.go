@@ -89,8 +89,8 @@ func (c *counters) paced(k *keeper, next http.Handler) http.Handler {
 	})
 }
 
-// room serves requests of one kind as far as there is room for them. Who changes something has the token, or is
-// refused.
+// room serves requests of one kind as far as there is room for them. A caller that changes something has the token, or
+// is refused.
 func (c *counters) room(of cost, serve http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if of == costProbe || of == costStream || q.Method == http.MethodPost {

@@ -122,7 +122,7 @@ type found struct {
 	Type     string       `json:"type"`
 	ID       string       `json:"id"`
 	Shard    kith.ShardID `json:"shard"`
-	Node     string       `json:"node,omitempty"` // absent: the shard lives nowhere, or nobody who answered has it
+	Node     string       `json:"node,omitempty"` // absent: the shard lives nowhere, or no member that answered has it
 	Here     bool         `json:"here"`           // it is the node that was asked
 	Fence    string       `json:"fence,omitempty"`
 	Since    *time.Time   `json:"since,omitempty"` // when the node that was asked learnt that
@@ -144,7 +144,7 @@ type mailbox struct {
 }
 
 // home says where ?id= lives: what this node knows, and what the members say that have its shard. They are asked as for
-// GET /v1/types/{name}: once for all who want to know at the same time.
+// GET /v1/types/{name}: once for all callers at the same time.
 func (a *api) home(w http.ResponseWriter, q *http.Request) {
 	r, id := a.region(q.PathValue("name")), q.URL.Query().Get("id")
 	if r == nil {
@@ -180,7 +180,7 @@ func unfit(w http.ResponseWriter, err error) {
 	failed(w, err)
 }
 
-// foundOf puts together what a node knows and what the members say, whose word is newer.
+// foundOf puts together what a node knows and what the members say; their word is newer.
 func foundOf(name, id string, h kith.Home, rep *kith.TypeReport) found {
 	out := found{Type: name, ID: id, Shard: h.Shard, Here: h.Here, Waiting: h.Waiting}
 	at := h.Node

@@ -1,4 +1,4 @@
-// Tests of what a dashboard is told of one node: peers, rates, history, bounds.
+// Tests of what a dashboard gets of one node: peers, rates, history, bounds.
 
 package admin
 
@@ -48,7 +48,7 @@ func TestPeersOf(t *testing.T) {
 	require.Equal(t, peers{Peers: []peerInfo{}}, peersOf(nil, nil), "a list, not null")
 }
 
-// Rates are of the stretch between two looks: none after one look, or after a long time; who looks sooner shares them.
+// Rates are of the stretch between two looks: none after one look, or after a long time; a sooner look shares them.
 func TestMeter(t *testing.T) {
 	rec := latency.New()
 	m, at := &meter{times: rec}, time.Unix(1e9, 0)
@@ -112,8 +112,8 @@ func TestGrades(t *testing.T) {
 	require.Equal(t, gradeNews, gradeOf(&kith.Event{Event: membership.Event{Kind: kith.LeaderChanged}}))
 }
 
-// Words read right: who was no member before is new, who is given up is so for a reason, and the end of an outage says
-// how long it took (OPS-1).
+// Words read right: a member that was none before is new, one that is given up is so for a reason, and the end of an
+// outage says how long it took (OPS-1).
 func TestWords(t *testing.T) {
 	n1, n2 := kith.ID{Addr: peer.MustAddr("n1:1"), Inc: 1}, kith.ID{Addr: peer.MustAddr("n2:1"), Inc: 2}
 	view := &kith.View{Accusations: []cluster.Accusation{{Observer: n1, Subject: n2}}}

@@ -99,7 +99,7 @@ func get(t *testing.T, url string, v any) int {
 }
 
 // Three nodes that know nobody form one cluster, under TLS too; a fourth joins it; a fifth of another name and a sixth
-// that is told of that one only do not (BOOT-1, BOOT-2, BOOT-3, BOOT-4).
+// that knows of that one only do not (BOOT-1, BOOT-2, BOOT-3, BOOT-4).
 func TestNodesFindEachOther(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, pki.ThrowAway(dir, []string{kith.ClusterURI("kith")}, []string{"127.0.0.1"}, "n"))
@@ -140,7 +140,7 @@ func TestNodesFindEachOther(t *testing.T) {
 	}
 }
 
-// A node of another name is never joined, and neither is it waited for; who finds nobody else waits and says why
+// A node of another name is never joined, and neither is it waited for; a node that finds no other waits and says why
 // (BOOT-3, BOOT-5).
 func TestWaitsAndSaysWhy(t *testing.T) {
 	other := &known{}

@@ -28,13 +28,13 @@ const (
 	maxBody   = 16 << 10 // of a request or an answer
 	maxHeader = 8 << 10
 	maxConns  = 512  // to the contact point
-	maxAsks   = 64   // of them, those whose requests are being answered, of one address half of them
+	maxAsks   = 64   // of them, those being answered, of one address half of them
 	maxRate   = 2000 // requests a second that are answered
 	maxAsking = 64   // requests of this node that are under way
 	serveTime = 5 * time.Second
 	firstByte = 2 * time.Second // of a connection
 
-	// firstBytes are those of a handshake, whose certificates have 16 KiB, and of the first request.
+	// firstBytes are those of a handshake, with certificates of 16 KiB, and of the first request.
 	firstBytes = 16<<10 + maxHeader + 4<<10
 	idleTime   = 30 * time.Second
 	anewTime   = 5 * time.Second  // of a connection to a contact point that shows no cluster
@@ -150,7 +150,7 @@ func (c Config) Validate(node kith.Config) error {
 		fault(d.v >= time.Millisecond && d.v <= time.Minute, "%s is %v, must be 1ms to 1m", d.name, d.v)
 	}
 	f := c.formation(node)
-	f.Self = peer.ID{Addr: peer.MustAddr("127.0.0.1:1"), Inc: 1} // who this node is shows when it starts
+	f.Self = peer.ID{Addr: peer.MustAddr("127.0.0.1:1"), Inc: 1} // the identity of this node shows when it starts
 	f.Point = f.Self.Addr
 	if err := f.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("%w: %w", ErrBadConfig, err))

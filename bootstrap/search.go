@@ -295,7 +295,7 @@ func (b *Bootstrap) request(method string, at peer.Addr, path string, body []byt
 	return text, unbelieved(a, text)
 }
 
-// told is what the log had last.
+// told is the last log entry.
 type told struct {
 	log    *slog.Logger
 	hold   formation.Hold

@@ -1,4 +1,4 @@
-// Tests of a node that an operator tells whom to join while it searches (BOOT-3, MEM-9).
+// Tests of a node that an operator gives seeds to join while it searches (BOOT-3, MEM-9).
 
 package bootstrap
 
@@ -15,8 +15,8 @@ import (
 	"github.com/kith-io/kith/internal/base/port"
 )
 
-// A node that was told whom to join forms no cluster and joins no other, whatever look-ups show and whoever asks for
-// its promise; its contact point is no seed (503) until it is a member, and is one then.
+// A node with an operator's seeds forms no cluster and joins no other, whatever look-ups show and whatever node asks
+// for its promise; its contact point is no seed (503) until it is a member, and is one then.
 func TestToldNodeFollowsItsOperator(t *testing.T) {
 	k, other, at := &known{}, &known{}, port.Keep(t)
 	b := begun(t, k, kith.Config{}, Config{Expected: 2})
@@ -38,7 +38,7 @@ func TestToldNodeFollowsItsOperator(t *testing.T) {
 	require.Contains(t, e.Detail, "an operator")
 	require.ErrorIs(t, b.Node().UseSeeds(t.Context(), []string{b.Node().Addr().String()}), kith.ErrSeedsOverridden)
 
-	c := begun(t, k, kith.Config{}, Config{Expected: 2, Timeout: -1}) // one with whom it would have formed a cluster
+	c := begun(t, k, kith.Config{}, Config{Expected: 2, Timeout: -1}) // one that it would have formed a cluster with
 	k.add(t, b.ContactPoint())
 	k.add(t, c.ContactPoint())
 	alone := begun(t, other, kith.Config{}, Config{Expected: 1}) // and a cluster that it would have joined
@@ -62,8 +62,8 @@ func TestToldNodeFollowsItsOperator(t *testing.T) {
 	require.Equal(t, http.StatusOK, get(t, url+contactPath, nil))
 }
 
-// The contact point of a process whose node goes over to another cluster serves the next incarnation: 503 until that is
-// a member, and then newcomers find its cluster there.
+// When its node goes over to another cluster, the contact point of a process serves the next incarnation: 503 until
+// that is a member, and then newcomers find its cluster there.
 func TestContactPointFollowsItsNode(t *testing.T) {
 	k, at := &known{}, port.Keep(t)
 	b := begun(t, k, kith.Config{}, Config{Expected: 1})

@@ -175,7 +175,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// told answers what a test says.
+// told answers what a test sets.
 type told struct {
 	list []discovery.Target
 	err  error

@@ -15,8 +15,8 @@ import (
 
 // DNSConfig says what DNS looks up. Name is needed.
 type DNSConfig struct {
-	// Name is the name whose addresses (A, AAAA) are looked up, such as that of a headless service; with Service, the
-	// domain of the service records.
+	// Name is the name to look up (A, AAAA), such as that of a headless service; with Service, the domain of the service
+	// records.
 	Name string
 	// Service has the SRV records of _Service._Proto.Name looked up instead, which name hosts and ports.
 	Service string

@@ -45,8 +45,8 @@ type kubernetes struct {
 }
 
 // Kubernetes returns a Discovery that lists the running pods of a label, ready or not: a node becomes ready by joining.
-// Pods that are being deleted, have no address yet or have ended do not count, nor does one whose node's container has
-// ended or waits to be started again (CrashLoopBackOff). Errors wrap ErrBadConfig.
+// Pods that are being deleted, have no address yet or have ended do not count, nor does one when its node's container
+// has ended or waits to be started again (CrashLoopBackOff). Errors wrap ErrBadConfig.
 func Kubernetes(cfg KubernetesConfig) (Discovery, error) {
 	var errs []error
 	if cfg.Selector == "" || len(cfg.Selector) > 1024 {

@@ -36,7 +36,8 @@ var kindStatus = map[kith.ErrorKind]int{
 	kith.KindUnavailable: http.StatusServiceUnavailable, kith.KindExhausted: http.StatusTooManyRequests,
 }
 
-// plain are the errors whose meaning does not follow from whether the message may have run, the first that matches.
+// plain are the errors with a meaning that does not follow from whether the message may have run, the first that
+// matches.
 var plain = []struct {
 	err    error
 	status int

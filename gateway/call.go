@@ -103,7 +103,7 @@ func (g *Gateway) serve(w http.ResponseWriter, q *http.Request, c *Call, t *Type
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Length", strconv.Itoa(len(reply)))
 	conn := http.NewResponseController(w)
-	_ = conn.SetWriteDeadline(time.Now().Add(g.cfg.BodyTime)) // who does not read keeps no place
+	_ = conn.SetWriteDeadline(time.Now().Add(g.cfg.BodyTime)) // a client that does not read keeps no place
 	if _, err := w.Write(reply); err == nil && conn.Flush() == nil {
 		_ = conn.SetWriteDeadline(time.Time{})
 	} // else the client is gone
@@ -124,7 +124,7 @@ func do(ctx context.Context, c *Call, t *Type) ([]byte, error) {
 	}
 }
 
-// whose names whose share a request uses.
+// whose names the client whose share a request uses.
 func (g *Gateway) whose(q *http.Request) string {
 	if g.cfg.Address != nil {
 		return g.cfg.Address(q)
@@ -202,7 +202,7 @@ func denied(err error) *Failure {
 	return f
 }
 
-// body reads the message. One whose length says that it is too long is not read at all.
+// body reads the message. One with a length that is too long is not read at all.
 func (g *Gateway) body(w http.ResponseWriter, q *http.Request, c *Call) *Failure {
 	if q.ContentLength > g.cfg.MaxBody {
 		return refused(http.StatusRequestEntityTooLarge, "too-large",

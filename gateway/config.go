@@ -40,11 +40,11 @@ const KeyHeader = "Idempotency-Key"
 // Config says what a gateway exposes, and how much of it at once. The zero value of every field is a safe default: no
 // type, and the bounds above.
 type Config struct {
-	// Types are those that may be asked and told. None: nothing may.
+	// Types are those that may get asks and tells. None: none may.
 	Types []Type
 	// Authorize, if not nil, judges each call before its body is read. Its error ends the call: a *kith.Error has the
 	// status of its kind, any other is 403. It is called by many goroutines at once and may block as long as the request's
-	// context lives. Nil: every call is let in, so who comes to the handler has to be known already.
+	// context lives. Nil: every call is let in, so the handler gets only callers that are known already.
 	Authorize func(q *http.Request, c *Call) error
 	// Headers are the names of the headers of a request that go to the entity with the message (ParseHeaders), at most
 	// MaxHeaders. None: no headers go.
@@ -61,8 +61,8 @@ type Config struct {
 	// MaxCalls is how many calls may be under way; zero means 256. Of one address at most a fair share may be: half of
 	// them while it is alone, a third while there is another one, and so on.
 	MaxCalls int
-	// Address names whose share a request uses. Nil: its address (of IPv6 the network of 64 bits), which behind a proxy is
-	// the proxy's for all.
+	// Address names the client whose share a request uses. Nil: its address (of IPv6 the network of 64 bits), which behind
+	// a proxy is the proxy's for all.
 	Address func(q *http.Request) string
 }
 
@@ -75,7 +75,7 @@ type Type struct {
 	// Ask and Tell are what may be done; at least one.
 	Ask, Tell bool
 	// AskBy, if not nil, carries out asks without a key, in the place of Region.Ask: AskOf makes one of
-	// durable.Entities.Ask for a type whose answers are more than its handler's bytes.
+	// durable.Entities.Ask for a type with answers that are more than its handler's bytes.
 	AskBy func(ctx context.Context, c *Call) (reply []byte, err error)
 	// Once, if not nil, carries out the asks that have an Idempotency-Key, so that those with one key have their effect
 	// once: OnceOf makes one of durable.Entities.AskOnce. An ask with a key of a type without it is refused, since nobody

@@ -84,7 +84,7 @@ func open(t *testing.T) *house {
 	return h
 }
 
-// serves serves a gateway before h, whose types are those that change leaves.
+// serves serves a gateway before h, with the types that change leaves.
 func serves(t *testing.T, h *house, change ...func(*Config)) (*Gateway, *httptest.Server) {
 	cfg := Config{Types: []Type{{Region: h.region, Ask: true, Tell: true}}}
 	for _, f := range change {
@@ -151,7 +151,7 @@ func escape(id string) string {
 	return b.String()
 }
 
-// TestWhatIsNotThere: nothing is exposed that is not listed, by no verb that is not; nobody is told which of them it
+// TestWhatIsNotThere: nothing is exposed that is not listed, by no verb that is not; no answer says which of them it
 // is.
 func TestWhatIsNotThere(t *testing.T) {
 	h := open(t)
@@ -175,7 +175,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	require.Equal(t, "POST", answer.Header.Get("Allow"))
 }
 
-// TestBadRequests: what is wrong with a request is told, and no handler is called.
+// TestBadRequests: the answer says what is wrong with a request, and no handler is called.
 func TestBadRequests(t *testing.T) {
 	h := open(t)
 	called := 0
@@ -258,8 +258,8 @@ func TestSlowBodies(t *testing.T) {
 	require.Equal(t, "e: in time", body)
 }
 
-// TestFailuresOfHandlers: an identity is told with its kind, anything else of a handler is not shown to strangers; a
-// call without an answer says that it may have run, in the time that it was given.
+// TestFailuresOfHandlers: an identity is answered with its kind, anything else of a handler is not shown to strangers;
+// a call without an answer says that it may have run, in the time that it was given.
 func TestFailuresOfHandlers(t *testing.T) {
 	h := open(t)
 	_, s := serves(t, h, func(c *Config) { c.Timeout, c.MaxTimeout = 50*time.Millisecond, time.Minute })
@@ -395,7 +395,7 @@ func TestOnce(t *testing.T) {
 	require.Equal(t, "400 bad-key", fmt.Sprint(status, " ", f.Code))
 }
 
-// TestBusy: who takes all the places that one address may have leaves some for another.
+// TestBusy: a client that takes all the places that one address may have leaves some for another.
 func TestBusy(t *testing.T) {
 	h := open(t)
 	g, s := serves(t, h, func(c *Config) {
@@ -435,8 +435,8 @@ func TestBusy(t *testing.T) {
 	require.Empty(t, g.room.each)
 }
 
-// TestRoomLaw: no more are in than may be; one who comes while nobody else has more than its share of the places finds
-// one, as long as there is any; what is left is given back.
+// TestRoomLaw: no more are in than may be; a client that comes while no other has more than its share of the places
+// finds one, as long as there is any; what is left is given back.
 func TestRoomLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := room{most: rapid.IntRange(1, 20).Draw(t, "most"), each: map[string]int{}}
@@ -584,7 +584,7 @@ func TestTimeOfAFunction(t *testing.T) {
 	require.True(t, f.MayHaveRun)
 }
 
-// TestSlowReaders: who does not read its reply is given up, and its place with it.
+// TestSlowReaders: a client that does not read its reply is given up, and its place with it.
 func TestSlowReaders(t *testing.T) {
 	h := open(t)
 	g, s := serves(t, h, func(c *Config) {

@@ -1,4 +1,4 @@
-// Room: how many calls are under way, and whose.
+// Room: how many calls are under way, and of which clients.
 
 package gateway
 
@@ -10,7 +10,7 @@ type room struct {
 
 	mu            sync.Mutex
 	under         int
-	each          map[string]int // by whose they are
+	each          map[string]int // by client
 	entered, busy uint64
 }
 

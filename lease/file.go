@@ -93,8 +93,8 @@ func (f *File) read(name, boot string) (*record, error) {
 	return &r, nil
 }
 
-// write puts a record in its place at once: whoever is killed meanwhile leaves the one before. A machine that goes down
-// takes all owners along, so nothing is synced.
+// write puts a record in its place at once: a process that is killed meanwhile leaves the one before. A machine that
+// goes down takes all owners along, so nothing is synced.
 func (f *File) write(r record) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -130,7 +130,7 @@ func (f *File) Release(ctx context.Context, name, owner string) error {
 	})
 }
 
-// look is how often a lock that somebody else holds is tried again. Who holds it reads and writes one small file.
+// look is how often a lock that somebody else holds is tried again. Its holder reads and writes one small file.
 const look = 5 * time.Millisecond
 
 // locked runs what under the lock of the directory, with the name of the machine's start and the time since.

@@ -146,7 +146,7 @@ type seen struct {
 	now time.Time // by the server, not later than it is
 }
 
-// heldBy returns whose the lease is, as identity writes it; empty: nobody has it, or it has ended.
+// heldBy returns the owner of the lease, as identity writes it; empty: nobody has it, or it has ended.
 func (s *seen) heldBy() string {
 	if s.Spec.HolderIdentity == "" {
 		return ""
@@ -236,7 +236,7 @@ func code(err error) int {
 	return 0
 }
 
-// told is an error as callers get it.
+// told returns an error as callers get it.
 func told(err error) error {
 	switch c := code(err); {
 	case err == nil:
@@ -313,8 +313,8 @@ func (k *Kubernetes) doubted(name, owner string) bool {
 	return is
 }
 
-// Release implements Service. Where an Acquire had no answer, the object is written anew whoever has it: the write that
-// is under way finds another version, and changes nothing.
+// Release implements Service. Where an Acquire had no answer, the object is written anew whatever owner has it: the
+// write that is under way finds another version, and changes nothing.
 func (k *Kubernetes) Release(ctx context.Context, name, owner string) error {
 	if err := CheckName(name, owner); err != nil {
 		return err

@@ -230,8 +230,8 @@ func TestKubernetesRefusals(t *testing.T) {
 	require.ErrorContains(t, err, "lease: kubernetes: ")
 }
 
-// An Acquire whose answer was lost, and that comes to pass behind the Release of its owner, changes nothing; so does a
-// Release behind the next Acquire.
+// An Acquire with a lost answer that comes to pass behind the Release of its owner, changes nothing; so does a Release
+// behind the next Acquire.
 func TestKubernetesLateWrites(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, then func(k *Kubernetes, ctx context.Context) error
@@ -281,7 +281,8 @@ func acquireA(k *Kubernetes, ctx context.Context) error {
 
 func releaseA(k *Kubernetes, ctx context.Context) error { return k.Release(ctx, "n", "a") }
 
-// Two objects of one lease there never are: whoever finds that another made it, or changed it meanwhile, looks again.
+// Two objects of one lease there never are: a member that finds that another made it, or changed it meanwhile, looks
+// again.
 func TestKubernetesConflicts(t *testing.T) {
 	api := serveLeases(t)
 	k, other := api.open(t, 0), api.open(t, 0)
@@ -308,7 +309,7 @@ func TestKubernetesConflicts(t *testing.T) {
 	acquires(t, other, "b", true)
 }
 
-// Owners whose Acquire had no answer are kept in mind, but not without a bound.
+// Owners of an Acquire without an answer are kept in mind, but not without a bound.
 func TestKubernetesDoubtIsBounded(t *testing.T) {
 	k := serveLeases(t).open(t, 0)
 	for i := range 3 * maxDoubt {

@@ -19,7 +19,7 @@ type Service interface {
 	// false when another one has it. An error means that nothing is known: what was asked may have been done.
 	Acquire(ctx context.Context, name, owner string) (bool, error)
 	// Release gives it up; it returns nil also when owner does not have it. An Acquire of this owner at this Service
-	// whose end is not known has no effect afterwards.
+	// with an unknown end has no effect afterwards.
 	Release(ctx context.Context, name, owner string) error
 	// TTL is how long a lease lasts after the last Acquire of its owner.
 	TTL() time.Duration
@@ -35,7 +35,7 @@ const (
 	MaxName    = 1 << 10 // bytes of a name, and of an owner
 )
 
-// CallTime bounds a call whose context has no deadline.
+// CallTime bounds a call with a context without a deadline.
 const CallTime = 10 * time.Second
 
 // Errors of this package and of the modules beside it.

@@ -1,4 +1,4 @@
-// Benchmark of what one sample costs: the two readings of the clock, and those who are told of it.
+// Benchmark of what one sample costs: the two readings of the clock, and the functions that get it.
 
 package metrics
 

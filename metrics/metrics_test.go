@@ -28,7 +28,7 @@ type handler struct{}
 func (handler) Receive(c *kith.Context, payload []byte) error { return c.Reply(payload) }
 func (handler) Stop(*kith.Context)                            {}
 
-// start starts a node with some types, whose metrics these are.
+// start starts a node with some types, with these metrics.
 func start(t *testing.T, m *Metrics, types int, seeds ...string) *kith.Node {
 	t.Helper()
 	n, err := kith.Start(t.Context(), kith.Config{Seeds: seeds, Latency: m.Observe, LatencyEvery: 1})

@@ -10,7 +10,7 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// A cluster has its id as a label, and other clusters are told apart from other sides of this one.
+// A cluster has its id as a label, and other clusters differ in them from other sides of this one.
 func TestTwinsAreSeen(t *testing.T) {
 	s := &snapshot{view: &kith.View{ClusterID: 0xab, Birth: 7}, health: kith.Health{
 		Duplicates: []kith.Duplicate{{ClusterID: 1}, {ClusterID: 0xab, Birth: 7}, {ClusterID: 1}}}}

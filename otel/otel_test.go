@@ -31,7 +31,7 @@ import (
 
 const patience = 2 * time.Minute
 
-// traces is a tracer whose spans stay in memory.
+// traces is a tracer with spans that stay in memory.
 func traces(t testing.TB) (*Tracer, *tracetest.InMemoryExporter, trace.Tracer) {
 	out := tracetest.NewInMemoryExporter()
 	p := sdk.NewTracerProvider(sdk.WithSyncer(out))
@@ -137,7 +137,7 @@ func names(out *tracetest.InMemoryExporter) (list []string) {
 }
 
 // One trace goes from a caller through an entity on another node to a third, and back; each call has its span, under
-// that of who made it, and the sender's own headers and baggage come along.
+// that of its caller, and the sender's own headers and baggage come along.
 func TestOneTrace(t *testing.T) {
 	tr, out, user := traces(t)
 	var n notes
@@ -173,7 +173,7 @@ func TestOneTrace(t *testing.T) {
 	}
 }
 
-// fare is what a trip costs, and word what is told of a trace.
+// fare is what a trip costs, and word what is reported of a trace.
 type (
 	fare struct{ Cents int }
 	word struct{ Trace string }
@@ -251,7 +251,7 @@ func TestTraceOfValues(t *testing.T) {
 	require.Equal(t, trace.SpanKindProducer, spanNamed(t, out, "tell meter").SpanKind)
 }
 
-// What is wrong with the methods of a type is told through the tracer.
+// Faults in the methods of a type are reported through the tracer.
 func TestTypedFaults(t *testing.T) {
 	tr, _, _ := traces(t)
 	typ := tr.Type(kith.EntityType{Name: "other", Typed: kith.Methods(
@@ -430,7 +430,7 @@ func TestDecisions(t *testing.T) {
 	require.True(t, s.StartTime.Equal(list[0].Time))
 }
 
-// A move of whose end nothing was heard does not stay open, and no more than are bounded are.
+// A move without a known end does not stay open, and no more than are bounded are.
 func TestOpenMovesAreBounded(t *testing.T) {
 	tr, out, _ := traces(t)
 	w := watch{t: tr, open: map[move]trace.Span{}}
@@ -454,8 +454,8 @@ func TestOpenMovesAreBounded(t *testing.T) {
 	spanNamed(t, out, "kith."+kith.MoveHandedOver.String())
 }
 
-// A move whose rest is not taken ends with an error, and says why: as an event of the span where the owner coordinates
-// the type itself, else as a span of the owner's.
+// A move with a rest that is not taken ends with an error, and says why: as an event of the span where the owner
+// coordinates the type itself, else as a span of the owner's.
 func TestMoveThatCameBack(t *testing.T) {
 	tr, out, _ := traces(t)
 	w := watch{t: tr, open: map[move]trace.Span{}}

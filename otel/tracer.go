@@ -76,8 +76,8 @@ func (t *Tracer) start(ctx context.Context, verb string, kind trace.SpanKind, ty
 		trace.WithAttributes(KeyType.String(typ), KeyEntity.String(id)))
 }
 
-// Region is a kith.Region whose messages carry the trace of their caller. It has one for messages of callers without a
-// span, which go as they would without it.
+// Region is a kith.Region with messages that carry the trace of their caller. It has one for messages of callers
+// without a span, which go as they would without it.
 type Region struct {
 	t     *Tracer
 	plain *kith.Region
@@ -96,7 +96,7 @@ func (r *Region) With(headers []byte) *Region {
 // Plain returns the region without spans.
 func (r *Region) Plain() *kith.Region { return r.plain }
 
-// to returns the region whose messages carry the trace of ctx.
+// to returns the region with messages that carry the trace of ctx.
 func (r *Region) to(ctx context.Context) *kith.Region {
 	return r.plain.With(Inject(ctx, r.t.propagator, r.own))
 }
@@ -208,7 +208,7 @@ type Handler interface {
 	ReceiveTraced(ctx context.Context, c *kith.Context, payload []byte) error
 }
 
-// Type returns t with handlers whose calls have spans, of kind server for asks and consumer for tells, when their
+// Type returns t with handlers that give their calls spans, of kind server for asks and consumer for tells, when their
 // message carries a trace, and what they send by their Context carries it on. Others are called as without it.
 func (t *Tracer) Type(typ kith.EntityType) kith.EntityType {
 	if f := typ.New; f != nil {
@@ -263,7 +263,7 @@ type handler struct {
 	t      *Tracer
 }
 
-// statefulHandler is the same of one whose state moves with its entity.
+// statefulHandler is the same of one with a state that moves with its entity.
 type statefulHandler struct {
 	handler
 	kith.Stateful

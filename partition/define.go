@@ -1,4 +1,4 @@
-// Define: how the definition of this node gets into the table, and who is told where two differ.
+// Define: how the definition of this node gets into the table, and which nodes are notified where two differ.
 
 package partition
 

@@ -18,7 +18,7 @@ type nodeDoor struct{ t driver.Partitions }
 // Table implements door.
 func (d nodeDoor) Table() []State { return d.t.Table() }
 
-// Changed implements door: those who follow the node's events hear of it.
+// Changed implements door: followers of the node's events hear of it.
 func (nodeDoor) Changed() <-chan struct{} { return nil }
 
 // Define implements door.

@@ -1,4 +1,4 @@
-// Tests of instances whose partition is no more, or has gone over to another kind of hand-off, and of beginnings.
+// Tests of instances of a partition that is no more, or has gone over to another kind of hand-off, and of beginnings.
 
 package partition
 

@@ -127,7 +127,7 @@ func refusal(err error) bool {
 }
 
 // plain is the error of an instance's handler. Where its own message to another instance was refused only the text is
-// left: who asked this one must not take it for a refusal.
+// left: the asker of this one must not take it for a refusal.
 func plain(err error) error {
 	if refusal(err) {
 		return errors.New(err.Error())

@@ -1,4 +1,4 @@
-// Hub: the partitions of one node: what the table wants of them, and who does it.
+// Hub: the partitions of one node: what the table wants of them, and which goroutine does it.
 
 package partition
 

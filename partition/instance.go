@@ -13,7 +13,7 @@ import (
 // errOver is returned by an instance that has ended.
 var errOver = errors.New("partition: the instance has ended")
 
-// make has New make the handler, for who has the turn.
+// make makes the handler by New, for the caller that has the turn.
 func (i *instance) make() (err error) {
 	if i.h != nil {
 		return nil

@@ -33,7 +33,7 @@ func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		p    *State
-		at   kith.ID // whose verdict
+		at   kith.ID // that judges
 		sent stamp
 		over bool
 		want verdict

@@ -1,4 +1,4 @@
-// Kit: real nodes whose table is a fake, which each node sees a little later than the others.
+// Kit: real nodes with a fake table, which each node sees a little later than the others.
 
 package partition
 
@@ -33,7 +33,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// world is a table that nodes see, and whose leader plans once all have seen it.
+// world is a table that nodes see, with a leader that plans once all have seen it.
 type world struct {
 	mu    sync.Mutex
 	t     table.Table
@@ -311,7 +311,7 @@ func opensWith(t *testing.T, w *world, nodes int, cfg Config) *opened {
 	return o
 }
 
-// send sends from several nodes until it is told to end, which returns how many messages were accepted.
+// send sends from several nodes until end is called, which returns how many messages were accepted.
 func (o *opened) send(from []int, send func(p *Partition, b []byte) error) (end func() int) {
 	var over atomic.Bool
 	var accepted atomic.Int64

@@ -20,7 +20,7 @@ type registry struct {
 	of map[*driver.Driver]*opening
 }
 
-// opening is the hub of a node, which the first who opens a partition makes while the others wait.
+// opening is the hub of a node, which the first caller that opens a partition makes while the others wait.
 type opening struct {
 	once sync.Once
 	hub  *hub

@@ -171,7 +171,7 @@ func TestDrain(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
-// Two nodes define one path differently: the later wins, both are told, and nobody fights (PRT-2).
+// Two nodes define one path differently: the later wins, both are notified, and nobody fights (PRT-2).
 func TestDefinitionsThatDiffer(t *testing.T) {
 	o := opens(t, 2, Config{Path: "a", Instances: Exactly(1)})
 	o.add(t, Config{Path: "a", Instances: Exactly(2), Handoff: Ordered})

@@ -1,5 +1,5 @@
-// Room: the instances of hand-offs that buffer. Each is the one entity of a shard of a hidden type, whose homes follow
-// the table: moves of shards keep the order of each sender, one instance at a time, and its state.
+// Room: the instances of hand-offs that buffer. Each is the one entity of a shard of a hidden type with homes that
+// follow the table: moves of shards keep the order of each sender, one instance at a time, and its state.
 
 package partition
 
@@ -186,8 +186,8 @@ func (p *Partition) buffered(ctx context.Context, row *row) (settled bool) {
 	return settled
 }
 
-// clear ends the instances that live in the room of a partition whose hand-offs do not buffer any more, or which is
-// gone. It reports whether none is left.
+// clear ends the instances that live in the room of a partition that is gone, or has hand-offs that do not buffer any
+// more. It reports whether none is left.
 func (r *room) clear() (settled bool) {
 	settled = true
 	for slot := range r.lives {

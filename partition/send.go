@@ -106,8 +106,8 @@ type Answer struct {
 }
 
 // AskAll asks all instances, and yields each answer as it comes, until all have answered or failed, or ctx has ended.
-// If fewer than least answered, the last answer yielded has a *PartialError that says who did not, and why. The asks go
-// on when the loop is left.
+// If fewer than least answered, the last answer yielded has a *PartialError that says which did not, and why. The asks
+// go on when the loop is left.
 func (p *Partition) AskAll(ctx context.Context, least int, payload []byte) iter.Seq2[Instance, Answer] {
 	return func(yield func(Instance, Answer) bool) {
 		slots, err := p.slots()

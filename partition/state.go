@@ -24,7 +24,7 @@ const (
 	lookIdle = 2 * time.Second
 )
 
-// door is what a hub needs of its node: the table, and who changes it.
+// door is what a hub needs of its node: the table, and the way to change it.
 type door interface {
 	// Table returns the table as this node has it. It must not be changed.
 	Table() []State
@@ -73,7 +73,7 @@ func (h *hub) list() []*Partition {
 	return list
 }
 
-// ear returns the id by which the instance of a slot on a node is told; false: no way there is known.
+// ear returns the id by which the instance of a slot on a node is notified; false: no way there is known.
 func (h *hub) ear(node kith.ID, slot int, path string) (string, bool) {
 	shard, ok := h.pool.ShardAt(node)
 	return earID(shard, slot, path), ok
@@ -97,7 +97,7 @@ type Partition struct {
 	room atomic.Pointer[room]  // of hand-offs that buffer; nil: none was needed yet
 	err  atomic.Pointer[error] // why the definition of this node does not stand
 	// What this node has defined, whether that was seen in the table, when it was said, and the version of the definition
-	// of which it was told that it differs: of the hub's goroutine.
+	// that it was warned to differ from: of the hub's goroutine.
 	said  *Definition
 	stood bool
 	since time.Time
@@ -144,7 +144,7 @@ type counts struct {
 }
 
 // instance is the handler of a slot. What takes messages here may be two entities for a moment, when the shard moves in
-// which messages come to this node: the turn is who calls the handler.
+// which messages come to this node: the turn decides which calls the handler.
 type instance struct {
 	p     *Partition
 	slot  int
@@ -153,7 +153,7 @@ type instance struct {
 	at    stamp         // of the table by which it is here
 	turn  chan struct{} // has room for one call
 
-	h    kith.Handler // of who has the turn; nil: New has made none yet
+	h    kith.Handler // of the one that has the turn; nil: New has made none yet
 	over bool         // likewise
 }
 
@@ -232,7 +232,7 @@ func (h *held) note(slot int, change stamp) {
 // room is the type of a path on a node.
 type room struct {
 	p    *Partition
-	pool *driver.Pool // whose region it is; all its shards have homes, which all nodes know
+	pool *driver.Pool // that the region is of; all its shards have homes, which all nodes know
 
 	lives [cluster.MaxInstances]atomic.Bool // instances here, by slot
 

@@ -1,4 +1,4 @@
-// Dots: who added what, and whose additions have been seen: what sets, maps and registers are made of.
+// Dots: which node added what, and which additions have been seen: what sets, maps and registers are made of.
 
 package replicated
 

@@ -59,7 +59,7 @@ type MissingError struct {
 	Err        error
 }
 
-// Error names who has not answered, at most eight of them.
+// Error names the nodes that have not answered, at most eight of them.
 func (e *MissingError) Error() string {
 	who := fmt.Sprint(e.Missing[:min(len(e.Missing), 8)])
 	return fmt.Sprintf("replicated: %q: %d of %d members answered, not %s of %d: %v", e.Name, e.Have, e.Need, who,
@@ -119,7 +119,7 @@ func over(n *kith.Node, err error) error {
 func (h *Handle[V]) Name() string { return h.name }
 
 // Get returns the value on this node: one atomic load. It has what Update returned for on this node, and what others
-// have told so far.
+// have sent so far.
 func (h *Handle[V]) Get() V { return h.cell.Load().(V) }
 
 // Update changes the value on this node by change, and waits until as many members hold the change as the level says.

@@ -66,7 +66,7 @@ func (m ORMap[K, V]) Merge(other ORMap[K, V]) ORMap[K, V] { return ORMap[K, V]{m
 // Since returns what was changed and removed since old.
 func (m ORMap[K, V]) Since(old ORMap[K, V]) ORMap[K, V] { return ORMap[K, V]{m.k.since(old.k)} }
 
-// Append appends keys and values in the order of the keys' bytes, behind who changed what.
+// Append appends keys and values in the order of the keys' bytes, behind the nodes that changed what.
 func (m ORMap[K, V]) Append(b []byte) ([]byte, error) {
 	return m.k.append(b, func(b []byte, v V) ([]byte, error) {
 		part, err := v.Append(nil)

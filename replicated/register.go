@@ -67,7 +67,7 @@ func (l LWWRegister[T]) Since(old LWWRegister[T]) (d LWWRegister[T]) {
 	return d
 }
 
-// Append appends the time, who wrote, and the content.
+// Append appends the time, the writer, and the content.
 func (l LWWRegister[T]) Append(b []byte) ([]byte, error) {
 	b = wire.AppendU64(b, uint64(l.at))
 	if l.at == 0 {
@@ -99,7 +99,7 @@ type MVRegister[T any] struct{ k kernel[bool, T] }
 // Set returns the register with v in place of all that is there.
 func (m MVRegister[T]) Set(me peer.ID, v T) MVRegister[T] { return MVRegister[T]{m.k.put(me, v, true)} }
 
-// Get returns what stands: nothing, one value, or several, in the order of who wrote them. The slice is the caller's.
+// Get returns what stands: nothing, one value, or several, in the order of their writers. The slice is the caller's.
 func (m MVRegister[T]) Get() []T {
 	var list []T
 	for _, d := range m.k.live[true] {
@@ -119,7 +119,7 @@ func (m MVRegister[T]) Merge(other MVRegister[T]) MVRegister[T] {
 // Since returns the writes since old.
 func (m MVRegister[T]) Since(old MVRegister[T]) MVRegister[T] { return MVRegister[T]{m.k.since(old.k)} }
 
-// Append appends the writes that stand, behind who wrote what.
+// Append appends the writes that stand, behind their writers.
 func (m MVRegister[T]) Append(b []byte) ([]byte, error) { return m.k.append(b, appendPart[T]) }
 
 // Parse reads what Append appended.

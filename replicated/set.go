@@ -102,8 +102,8 @@ func (GSet[T]) Parse(b []byte) (GSet[T], error) {
 // Fold returns the set: it knows no identities.
 func (s GSet[T]) Fold(peer.ID) GSet[T] { return s }
 
-// ORSet is a set whose elements can be removed and added again. A removal removes what its node had seen: an element
-// that another node adds at the same time stays. Elements are written as those of a GSet.
+// ORSet is a set with elements that can be removed and added again. A removal removes what its node had seen: an
+// element that another node adds at the same time stays. Elements are written as those of a GSet.
 type ORSet[T comparable] struct{ k kernel[T, struct{}] }
 
 // Add returns the set with elements.
@@ -132,7 +132,7 @@ func (s ORSet[T]) Merge(other ORSet[T]) ORSet[T] { return ORSet[T]{s.k.merge(oth
 // Since returns the additions and removals since old.
 func (s ORSet[T]) Since(old ORSet[T]) ORSet[T] { return ORSet[T]{s.k.since(old.k)} }
 
-// Append appends the elements in the order of their bytes, behind who added what.
+// Append appends the elements in the order of their bytes, behind the nodes that added what.
 func (s ORSet[T]) Append(b []byte) ([]byte, error) {
 	return s.k.append(b, func(b []byte, _ struct{}) ([]byte, error) { return b, nil })
 }

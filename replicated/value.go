@@ -28,7 +28,7 @@ type Value[V any] interface {
 	// into b.
 	Parse(b []byte) (V, error)
 	// Fold moves what gone contributed to the zero identity; a value that knows no identities returns itself. No version
-	// of kith calls it yet: it is for incarnations that were removed, all of whose updates every member holds, so that
+	// of kith calls it yet: it is for incarnations that were removed, after every member holds all their updates, so that
 	// those of years do not add up. It is here because a method that came later would break types of your own.
 	Fold(gone peer.ID) V
 }

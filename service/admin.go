@@ -24,7 +24,7 @@ type watched struct {
 	shown   *admin.Server // the one that is served last; nil: none
 }
 
-// watch has the node that cfg.Node is for measured, once for all who show it.
+// watch measures the node that cfg.Node is for, once for all that show it.
 func watch(cfg *Config, o orders, log *slog.Logger) (*watched, error) {
 	if cfg.Admin == nil {
 		return &watched{}, nil

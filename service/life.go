@@ -125,7 +125,7 @@ func call(ctx context.Context, n *kith.Node, f Func, log *slog.Logger) (err erro
 	return f(ctx, n)
 }
 
-// endTime is how long a node may take to end whose messages say that it has stopped.
+// endTime is how long a node may take to end after its messages say that it has stopped.
 const endTime = time.Second
 
 // wait waits for what is over at once or soon.

@@ -54,8 +54,8 @@ func Main(cfg Config, f Func) {
 // waited for: the program is to exit. SIGHUP reads the certificates and the token anew and calls Config.Reload; SIGPIPE
 // does nothing, also afterwards. SIGUSR1 is the program's.
 //
-// Nil: the node has left, by a signal or because it was told to, and nothing was lost. A *kith.EndedError: the cluster
-// has ended it. kith.ErrNoCluster, and the errors of Config.Validate, kith.Start and Node.Leave.
+// Nil: the node has left, by a signal or an order, and nothing was lost. A *kith.EndedError: the cluster has ended it.
+// kith.ErrNoCluster, and the errors of Config.Validate, kith.Start and Node.Leave.
 func Run(ctx context.Context, cfg Config, f Func) error {
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -237,7 +237,7 @@ func (p *process) after(ctx context.Context, node *kith.Node) (*kith.Node, error
 			return next, nil
 		}
 	}
-	if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind == kith.EndLeft { // it was told to
+	if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind == kith.EndLeft { // it was ordered to
 		return nil, p.left(node, node.Shutdown(context.Background(), kith.ReasonLeft))
 	}
 	return nil, ended(node)
@@ -308,7 +308,7 @@ func (p *process) leave(node *kith.Node, l *life) error {
 	return p.left(node, err)
 }
 
-// left is how a node has ended that was told to leave, by what its shutdown returned.
+// left is how a node has ended that was ordered to leave, by what its shutdown returned.
 func (p *process) left(node *kith.Node, err error) error {
 	e := (*kith.EndedError)(nil)
 	switch as := errors.As(node.Err(), &e); {
@@ -321,7 +321,7 @@ func (p *process) left(node *kith.Node, err error) error {
 	return nil
 }
 
-// ended is the error of a node whose membership has ended by itself; its shutdown is waited for.
+// ended is the error of a node after its membership has ended by itself; its shutdown is waited for.
 func ended(node *kith.Node) error {
 	err := fmt.Errorf("the cluster ended this node: %w", node.Err())
 	<-node.ShutdownDone()

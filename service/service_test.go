@@ -270,7 +270,7 @@ func TestAFunctionThatHangsHoldsUpNobody(t *testing.T) {
 	require.Contains(t, log, "node-left")
 }
 
-// TestAFunctionThatHangsKeepsNoProcess: nor does it keep a process whose node has ended otherwise than by a signal
+// TestAFunctionThatHangsKeepsNoProcess: nor does it keep a process after its node has ended otherwise than by a signal
 // (MEM-8, OPS-2).
 func TestAFunctionThatHangsKeepsNoProcess(t *testing.T) {
 	p := up(t, job{Kind: "deaf"})
@@ -314,8 +314,8 @@ func TestAFunctionThatPanics(t *testing.T) {
 	require.Contains(t, log, errBroken.Error())
 }
 
-// TestAnAddressThatIsTaken: an admin interface that cannot open its port ends the program, whose function has returned
-// by then.
+// TestAnAddressThatIsTaken: an admin interface that cannot open its port ends the program; its function has returned by
+// then.
 func TestAnAddressThatIsTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -333,7 +333,7 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 }
 
 // TestReadinessIsTheFunctions: a node that is Up is not ready before its function says so, and not while that takes it
-// back; one whose function returned is (OPS-1).
+// back; one with a function that returned is (OPS-1).
 func TestReadinessIsTheFunctions(t *testing.T) {
 	p := up(t, job{})
 	require.Contains(t, p.becomes(t, http.StatusServiceUnavailable), "state")

@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/sim"
 )
 
-// guarded lets in what is signed, and passes it on to an entity of its own type when it is told to.
+// guarded lets in what is signed, and passes it on to an entity of its own type when the message says so.
 type guarded struct{}
 
 func (guarded) Receive(c *kith.Context, payload []byte) error {

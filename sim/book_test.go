@@ -138,7 +138,7 @@ func TestBookIsGivenBackByALeaver(t *testing.T) {
 	c.AwaitUp()
 	_, err := c.Ask(1, "book", "ulysses", nil)
 	require.NoError(t, err)
-	c.Advance(30 * time.Second) // a young node cannot know who was lost before it came, and would wait for that
+	c.Advance(30 * time.Second) // a young node cannot know which were lost before it came, and would wait for that
 
 	owner := c.Owner("book", "ulysses")
 	c.Leave(owner)

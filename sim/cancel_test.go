@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/sim"
 )
 
-// patient answers after a while, unless it is told that nobody waits.
+// patient answers after a while, unless its context says that nobody waits.
 type patient struct {
 	wait func(time.Duration)
 	ends *[]error
@@ -47,7 +47,7 @@ func TestAskGivenUp(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 			require.True(t, kith.MayHaveRun(err))
 			at := c.Now()
-			if old && c.Owner("patient", "e") != n { // nodes of wire version 1 are told nothing
+			if old && c.Owner("patient", "e") != n { // nodes of wire version 1 are sent nothing
 				c.Advance(2 * time.Minute)
 				require.Empty(t, ends)
 				continue
@@ -105,7 +105,7 @@ func (a *asking) Receive(c *kith.Context, _ []byte) error {
 
 func (*asking) Stop(*kith.Context) {}
 
-// TestEntityGivenUp: an entity alone, whose asker gives up in the middle of a call.
+// TestEntityGivenUp: an entity alone, with an asker that gives up in the middle of a call.
 func TestEntityGivenUp(t *testing.T) {
 	var e *sim.Entity
 	h, gives := &asking{}, true

@@ -111,7 +111,7 @@ func (c *Cluster) Wait(d time.Duration) {
 	}
 }
 
-// Acting returns the number of the node whose handler calls it, -1 when none does.
+// Acting returns the number of the node with the handler that calls it, -1 when none does.
 func (c *Cluster) Acting() int {
 	if p := c.w.Acting; p != nil {
 		return p.Index
@@ -243,8 +243,8 @@ func (c *Cluster) AskWithin(d time.Duration, on int, typ, id string, payload []b
 	return c.ask(d, d, on, typ, id, payload)
 }
 
-// AskGivenUp is Ask whose asker gives up after d, as one whose context is cancelled then: the error is that of
-// Region.Ask, and the handler's Context ends as soon as it can be told.
+// AskGivenUp is Ask by an asker that gives up after d, as when its context is cancelled then: the error is that of
+// Region.Ask, and the handler's Context ends as soon as its node can know.
 func (c *Cluster) AskGivenUp(d time.Duration, on int, typ, id string, payload []byte) ([]byte, error) {
 	return c.ask(patience, d, on, typ, id, payload)
 }

@@ -68,7 +68,7 @@ func TestJoinersBehindADeadLinkAreDamped(t *testing.T) {
 	}
 }
 
-// Whoever dies and comes back again and again is no link: it is let in each time.
+// A node that dies and comes back again and again is no dead link: it is let in each time.
 func TestRestartsAreNotDamped(t *testing.T) {
 	c := New(t, 3, 1)
 	c.AwaitUp()

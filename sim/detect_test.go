@@ -1,5 +1,5 @@
-// Failure detection over whole clusters: when silence is found, from both ends, and by whom it must not be (FD-1 to
-// FD-3, FD-5).
+// Failure detection over whole clusters: when silence is found, from both ends, and by which nodes it must not be (FD-1
+// to FD-3, FD-5).
 
 package sim
 
@@ -26,7 +26,7 @@ func (c *Cluster) accused(n int) map[[2]int]bool {
 	return out
 }
 
-// neighbour returns whom node n probes when each probes one.
+// neighbour returns the node that node n probes when each probes one.
 func (c *Cluster) neighbour(n int) int {
 	var nodes peer.Set
 	for _, m := range c.View(n).Members {
@@ -109,7 +109,7 @@ func (c *Cluster) falseAccusations(frozen ...int) (n int) {
 	return n
 }
 
-// Local health: those who stood still for longer than the detector bears are called unreachable, and accuse nobody
+// Local health: nodes that stood still for longer than the detector bears are called unreachable, and accuse nobody
 // themselves when they go on. The large case is in `make scale`.
 func TestFrozenObserversAccuseNobody(t *testing.T) {
 	for seed := range uint64(2) {
@@ -129,7 +129,7 @@ func TestFrozenObserversAccuseNobody(t *testing.T) {
 	}
 }
 
-// A node whose own control loop stands still now and then, for less than makes others miss it, accuses nobody either.
+// A node with a control loop that stands still now and then, for less than makes others miss it, accuses nobody either.
 func TestStutteringObserverAccusesNobody(t *testing.T) {
 	c := New(t, 6, 3, pace(5, 100*time.Millisecond))
 	c.AwaitUp()
@@ -140,7 +140,7 @@ func TestStutteringObserverAccusesNobody(t *testing.T) {
 	require.Zero(t, c.falseAccusations(2))
 }
 
-// FD-2: who is probed by whom changes with every member that comes or goes, on each node at another moment. Whoever
+// FD-2: the ring of probes changes with every member that comes or goes, on each node at another moment. A node that
 // stops probing says so, and nobody is accused for it.
 func TestMovingRingAccusesNobody(t *testing.T) {
 	for seed := range uint64(3) {
@@ -176,8 +176,8 @@ func TestDeadlineDetectorInACluster(t *testing.T) {
 }
 
 // A packet that TCP loses five times in a row holds up its connection for 6.2 s, which is more than the detector bears.
-// A second probe goes over another connection, so nobody is accused for it: not by the prober, whose answers are held
-// up, nor by the one whose probes are.
+// A second probe goes over another connection, so nobody is accused for it: not by the prober, which misses answers,
+// nor by the other one, which misses probes.
 func TestStalledConnectionAccusesNobody(t *testing.T) {
 	c := New(t, 7, 1, pace(1, time.Second))
 	c.AwaitUp()
@@ -218,8 +218,8 @@ func TestKilledProcessIsFoundWithinASecond(t *testing.T) {
 	}
 }
 
-// Two processes killed at one moment look to one who watches both like trouble of its own: each counts at once for
-// those who lost only that one, and for the others as soon as these agree, or as many others have answered since. In a
+// Two processes killed at one moment look to one that watches both like trouble of its own: each counts at once for
+// those that lost only that one, and for the others as soon as these agree, or as many others have answered since. In a
 // cluster of four there are not so many, and silence decides.
 func TestTwoLinksLostTogetherNeedAWitness(t *testing.T) {
 	c := New(t, 4, 1)

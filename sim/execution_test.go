@@ -16,14 +16,14 @@ import (
 	"github.com/kith-io/kith/sim/setup"
 )
 
-// void takes asks and never answers: who asks it waits.
+// void takes asks and never answers: its asker waits.
 func void() entity.Type {
 	return entity.Type{Name: "void", Shards: 4, Mode: entity.Worker, New: func(string, route.Fence) entity.Handler {
 		return handlerFunc(func(c *entity.Context, _ []byte) error { c.Detach(); return nil })
 	}}
 }
 
-// slow is a Blocking type whose entities take a minute for each message.
+// slow is a Blocking type with entities that take a minute for each message.
 func slow(mailbox int) entity.Type {
 	return entity.Type{Name: "slow", Shards: 4, MailboxBytes: mailbox, New: func(string, route.Fence) entity.Handler {
 		return handlerFunc(func(c *entity.Context, _ []byte) error {
@@ -49,7 +49,7 @@ func owned(t *testing.T, c *Cluster, typ, id string) (owner, other int) {
 	return owner, 1 - owner
 }
 
-// A slow entity fills its own mailbox: what is over the bound is refused, counted, told where it came from, an ask is
+// A slow entity fills its own mailbox: what is over the bound is refused, counted, reported to its sender, an ask is
 // answered with the reason, and another entity of the same link goes on.
 func TestFullMailboxIsTold(t *testing.T) {
 	c := New(t, 2, 11)
@@ -129,7 +129,7 @@ func TestRestEndsWithTheShard(t *testing.T) {
 			})
 		}})
 	c.AwaitUp()
-	c.Advance(30 * time.Second) // a young node cannot know who was lost before it came
+	c.Advance(30 * time.Second) // a young node cannot know which were lost before it came
 	owner, other := owned(t, c, "book", "a")
 	fence := seen[0].fence
 	seen = nil
@@ -183,7 +183,7 @@ func TestMaxActiveOfANode(t *testing.T) {
 	require.Equal(t, 600, made)
 }
 
-// While the store is away no entity can be made: asks are told so and were certainly not executed, tells are counted
+// While the store is away no entity can be made: asks get that error and were certainly not executed, tells are counted
 // where they ended. An entity that rests after that keeps what waits, and works it off when the store is back.
 func TestOpenThatFails(t *testing.T) {
 	for mode := entity.Blocking; mode <= entity.Inline; mode++ {

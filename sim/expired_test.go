@@ -1,4 +1,4 @@
-// Scenarios of asks whose callers gave up while they waited for a home, a mailbox, or a process that stood still.
+// Scenarios of asks of callers that gave up while they waited for a home, a mailbox, or a process that stood still.
 
 package sim
 

@@ -11,8 +11,8 @@ import (
 	"github.com/kith-io/kith/sim/setup"
 )
 
-// GOS-9: with deputies and rounds to unreachable members a partition heals, no member is lost, and nobody is accused
-// who was not cut off.
+// GOS-9: with deputies and rounds to unreachable members a partition heals, no member is lost, and no member is accused
+// that was not cut off.
 func TestDeputiesHealAPartition(t *testing.T) {
 	for seed := range uint64(5) {
 		c := New(t, 6, seed, With(func(cfg *setup.Config) {

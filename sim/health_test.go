@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/membership"
 )
 
-// gateEvents returns what node n told of its suspensions.
+// gateEvents returns what node n reported of its suspensions.
 func gateEvents(c *Cluster, n int) (list []membership.Event) {
 	for _, e := range c.Events(n) {
 		if e.Kind == membership.NodeSuspended || e.Kind == membership.NodeResumed {

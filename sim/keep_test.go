@@ -141,7 +141,7 @@ func TestSingletonAfterAPowerCut(t *testing.T) {
 	s.c.Keep(declared{s.single(), theOne})
 	s.c.AwaitUp()
 	require.True(t, s.c.Until(time.Minute, func() bool { return len(s.steps) == 1 }))
-	s.c.Advance(30 * time.Second) // whoever has heard of it for a while misses it sooner
+	s.c.Advance(30 * time.Second) // a node that has heard it for a while misses it sooner
 	nodes := s.byAge(n)
 	require.Equal(t, nodes[0], s.steps[0].node)
 	s.c.PowerOff(nodes[0])
@@ -152,8 +152,8 @@ func TestSingletonAfterAPowerCut(t *testing.T) {
 	require.LessOrEqual(t, s.steps[1].at-lost, 28*time.Second)
 }
 
-// TestDaemonEndsWithItsSide: a node that is cut off suspends itself: its daemons are told to end, and begin elsewhere
-// later, never two of one at a time, each under a higher fence (SHD-9, MEM-10).
+// TestDaemonEndsWithItsSide: a node that is cut off suspends itself: its daemons are ordered to end, and begin
+// elsewhere later, never two of one at a time, each under a higher fence (SHD-9, MEM-10).
 func TestDaemonEndsWithItsSide(t *testing.T) {
 	const n = 6
 	s := tell(t, 5, 7)

@@ -1,4 +1,4 @@
-// A loss beside a planned leave: who leaves counts until all may know that it is gone, so the others live.
+// A loss beside a planned leave: a leaver counts until all may know that it is gone, so the others live.
 
 package sim
 
@@ -14,8 +14,9 @@ import (
 )
 
 // TestLossBesideALeave: one node loses its power, crashes or stands still for ten seconds, and before that is decided
-// another is told to leave. Whichever two of three these are, the third lives, alone or with the one that stood still,
-// and the leaver has left (MEM-10, MEM-8). Without counting the leaver the third ended for every moment from 0 to 9 s.
+// another is ordered to leave. Whichever two of three these are, the third lives, alone or with the one that stood
+// still, and the leaver has left (MEM-10, MEM-8). Without counting the leaver the third ended for every moment from 0
+// to 9 s.
 func TestLossBesideALeave(t *testing.T) {
 	for what, fault := range map[string]func(c *Cluster, n int){
 		"power": func(c *Cluster, n int) { c.PowerOff(n) },

@@ -15,7 +15,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// secretState is an entity whose state, of 200 KiB, nobody is to read in a record.
+// secretState is an entity with a state of 200 KiB that nobody is to read in a record.
 type secretState struct{}
 
 const secret = "nobody is to read this"

@@ -47,7 +47,7 @@ func (h *watched) Stop(c *entity.Context) {
 }
 
 // A node that is cut off suspends itself: the contexts of all its handlers end for that, in every mode, and those of
-// others do not. A leave ends them for the stop of their shards; Stop is told that, and how long it has (API-2).
+// others do not. A leave ends them for the stop of their shards; Stop gets that, and how long it has (API-2).
 func TestContextsEnd(t *testing.T) {
 	for mode := entity.Blocking; mode <= entity.Inline; mode++ {
 		t.Run(mode.String(), func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// crowd counts what all its entities were told.
+// crowd counts what all its entities got.
 type crowd struct{ n *int }
 
 // Receive counts one message, and answers an ask.

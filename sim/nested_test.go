@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/shard"
 )
 
-// asker asks another entity when it is told to, after it has waited for a while, and answers everything else.
+// asker asks another entity when its message says so, after it has waited for a while, and answers everything else.
 type asker struct {
 	c     *Cluster
 	ended map[string]time.Duration // when the ask of an entity ended, with errs
@@ -47,7 +47,7 @@ func (*asker) Stop(*entity.Context) {}
 
 // Two shards leave one node, and an entity of each asks one of the other: each move waits for a handler, and each
 // handler for the end of the other's move. DrainTime ends that for both: the handlers' asks fail with ErrShardStopping,
-// who asked them has a typed error by then, and not when its own limit is over; both shards move, and are asked there
+// their askers have a typed error by then, and not when its own limit is over; both shards move, and are asked there
 // (SHD-9, SHD-12).
 func TestMovesWhoseEntitiesAskEachOther(t *testing.T) {
 	for seed := range uint64(10) {
@@ -108,7 +108,7 @@ func sharing(t *testing.T, c *Cluster, n int) (ids []string) {
 	return ids
 }
 
-// moves has whoever coordinates the type move the shard of an entity.
+// moves makes the coordinator of the type move the shard of an entity.
 func moves(t *testing.T, c *Cluster, id string, to int) {
 	cmd := shard.MoveCommand{Type: route.TypeOf("asks"), Shard: route.ShardOf(id, 16), To: c.proc(to).ID}
 	var err error

@@ -1,5 +1,5 @@
-// Tests of the resolver's patience on the whole stack: losses, cuts and pauses at any time, and who lives afterwards
-// (MEM-10).
+// Tests of the resolver's patience on the whole stack: losses, cuts and pauses at any time, and which nodes live
+// afterwards (MEM-10).
 
 package sim
 
@@ -56,8 +56,8 @@ func oneSide(w *world.World, mask int) bool {
 	return in == mask
 }
 
-// TestCutsAndCrashesLaw: whatever is cut and whoever crashes, at whatever time, two sides never both live. And when
-// members only crash, and a majority hears each other throughout, that majority lives, all of it (AVL-1).
+// TestCutsAndCrashesLaw: whatever is cut and whatever node crashes, at whatever time, two sides never both live. And
+// when members only crash, and a majority hears each other throughout, that majority lives, all of it (AVL-1).
 func TestCutsAndCrashesLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(3, 7).Draw(t, "nodes")
@@ -118,7 +118,7 @@ func TestTwoCrashes(t *testing.T) {
 
 // TestNoisyPauses: one of five nodes stands still for so long that the others are about to decide about it when it
 // comes back, while they stand still for a second or three now and then. Nobody else goes. In 32 of 1,500 such runs
-// healthy members went as indirectly connected, for who accused the sleeper had not taken that back yet (AVL-2).
+// healthy members went as indirectly connected, for the accusers of the sleeper had not taken that back yet (AVL-2).
 func TestNoisyPauses(t *testing.T) {
 	seeds := 120
 	if testing.Short() {
@@ -149,8 +149,8 @@ func TestNoisyPauses(t *testing.T) {
 }
 
 // TestNoisyReturns: one of five stands still for about as long as a decision about it takes, and dies in every second
-// run soon after it is back; the others stand still for up to three seconds now and then. None of them goes. Where who
-// accuses had only three fifths of the patience to take that back, 5 of 6,000 such runs ended healthy members, among
+// run soon after it is back; the others stand still for up to three seconds now and then. None of them goes. Where
+// accusers had only three fifths of the patience to take that back, 5 of 6,000 such runs ended healthy members, among
 // them those with the seeds named here (AVL-2).
 func TestNoisyReturns(t *testing.T) {
 	seeds := []uint64{524, 536, 2083, 3132, 4491}

@@ -16,7 +16,7 @@ import (
 	"github.com/kith-io/kith/sim/setup"
 )
 
-// TestRandomLinks breaks links at random between five formed nodes and compares who lives 40 s later, for each
+// TestRandomLinks breaks links at random between five formed nodes and compares which live 40 s later, for each
 // strategy, with what the proof says of that state (MEM-10). The lease has one winner, so there any of the foretold
 // sides may be it.
 func TestRandomLinks(t *testing.T) {

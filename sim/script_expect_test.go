@@ -22,10 +22,10 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// wish is one condition of expect and always: what, and on whom.
+// wish is one condition of expect and always: what, and on which node.
 type wish struct{ key, value string }
 
-// demand is a parsed list of conditions, and the nodes in whose views they must hold.
+// demand is a parsed list of conditions, and the nodes with views in which they must hold.
 type demand struct {
 	on     []int
 	wishes []wish
@@ -80,7 +80,7 @@ func (s *script) framesBelow(args []string) {
 	s.printf("frames below %d bytes: yes", most)
 }
 
-// join on contact...: a running node is told to join through these.
+// join on contact...: a running node is ordered to join through these.
 func (s *script) join(args []string) {
 	var seeds []peer.Addr
 	for _, a := range args[1:] {

@@ -1,4 +1,4 @@
-// What scripts say about the resolver: its settings, who survives, and a lease that some cannot reach.
+// What scripts say about the resolver: its settings, the survivors, and a lease that some cannot reach.
 
 package sim
 
@@ -39,7 +39,7 @@ func (s *script) resolver(r *node.Resolver, value string) {
 	require.NoError(s.t, r.Validate())
 }
 
-// survivors: who lives and was not stopped.
+// survivors: the nodes that live and were not stopped.
 func (s *script) survivors([]string) {
 	var names []string
 	for _, p := range s.w.Survivors() {
@@ -55,7 +55,7 @@ func (s *script) noLease(args []string) {
 	}
 }
 
-// lease: who has it, and how often it was taken.
+// lease: its owner, and how often it was taken.
 func (s *script) leaseOwner([]string) {
 	s.printf("the lease is with %s, taken %d times", s.w.Name(s.w.Lease.Owner), s.w.Lease.Taken)
 }

@@ -100,13 +100,13 @@ func (s *script) play(text string) string {
 	return strings.TrimRight(story.String(), "\n") + "\n"
 }
 
-// told is one line about a process.
+// told is one reported line about a process.
 type told struct {
 	idx  int
 	line string
 }
 
-// flush prints what was told since the last command, node by node: how the nodes' lines interleave is mostly the
+// flush prints what was reported since the last command, node by node: how the nodes' lines interleave is mostly the
 // network's dice. A story in which it matters says "inorder".
 func (s *script) flush() {
 	if !s.order {
@@ -388,7 +388,7 @@ func (s *script) leave(args []string) {
 	}
 }
 
-// move type/shard to: whoever coordinates moves a shard to a host.
+// move type/shard to: the coordinator moves a shard to a host.
 func (s *script) move(args []string) {
 	typ, shardID, _ := strings.Cut(args[0], "/")
 	cmd := shard.MoveCommand{Type: route.TypeOf(typ), Shard: route.ShardID(s.number(shardID)), To: s.host(args[1]).ID}

@@ -92,7 +92,7 @@ func (s EntitySender) Tell(typ, id string, payload []byte) error {
 	return s.e.Tell(payload).Refused
 }
 
-// Ask is Entity.Do of an ask whose sender waits for d.
+// Ask is Entity.Do of an ask by a sender that waits for d.
 func (s EntitySender) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
 	if err := s.check(typ, id); err != nil {
 		return nil, err

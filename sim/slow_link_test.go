@@ -25,8 +25,8 @@ func (h *heavyState) TakeUp(_ *entity.Context, state []byte) (err error) {
 	return nil
 }
 
-// TestLeaveOverSlowLinks: nodes whose links carry 3.2 Mbit/s leave one after the other, each with ten megabytes of
-// states. It takes as long as the bytes take, and nobody is late with a sign of life meanwhile (SHD-12, FD-1).
+// TestLeaveOverSlowLinks: nodes with links of 3.2 Mbit/s leave one after the other, each with ten megabytes of states.
+// It takes as long as the bytes take, and nobody is late with a sign of life meanwhile (SHD-12, FD-1).
 func TestLeaveOverSlowLinks(t *testing.T) {
 	const entities = 240
 	c := New(t, 5, 1, func(cfg *Config) { cfg.Network = Network{Rate: 400_000} })

@@ -88,13 +88,13 @@ func (e *Entity) watch(h entity.Handler) entity.Handler {
 	return &recorder{h, e}
 }
 
-// statefulRecorder is the recorder of a handler whose state moves with it.
+// statefulRecorder is the recorder of a handler with a state that moves with it.
 type statefulRecorder struct {
 	recorder
 	entity.Stateful
 }
 
-// recorder is a handler whose calls are recorded.
+// recorder is a handler that records its calls.
 type recorder struct {
 	h entity.Handler
 	e *Entity
@@ -115,7 +115,7 @@ func (w *recorder) Stop(c *entity.Context) {
 // Tell gives the entity a message that nobody waits for.
 func (e *Entity) Tell(payload []byte) *Call { return e.Do(Message{Payload: payload}) }
 
-// Ask gives the entity a message whose sender waits, and returns what it got, as Call.Reply.
+// Ask gives the entity a message with a waiting sender, and returns what it got, as Call.Reply.
 func (e *Entity) Ask(payload []byte) ([]byte, error) {
 	return e.Do(Message{Payload: payload, Ask: true}).Reply()
 }
@@ -218,7 +218,7 @@ func (e *Entity) Suspend() {
 	e.r.life.Suspend()
 }
 
-// GiveUp has the last asker wait no longer, as one whose context has ended: Context of the handler, which has to be
+// GiveUp makes the last asker wait no longer, as when its context has ended: Context of the handler, which has to be
 // one of an ask with a time limit (Message.Within), ends because of route.ErrAskCancelled. Call it from
 // EntityConfig.Answer for the middle of a call, or later for an ask that the handler has detached.
 func (e *Entity) GiveUp() { e.r.cancels.Cancel(lifetime.Asked{Number: e.r.asks}) }

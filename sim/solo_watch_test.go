@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/sim"
 )
 
-// mourner watches whom it is told to, and tells whose end it hears.
+// mourner watches the entities that its messages name, and reports each end that it hears.
 type mourner struct{}
 
 func (mourner) Receive(c *entity.Context, payload []byte) error {

@@ -21,10 +21,10 @@ type outcome struct {
 	last   time.Duration
 }
 
-// cutOffAndDowned forms a cluster of n nodes, has every shard live somewhere, and cuts off the last few. The side that
-// is left is told at once by an operator that they are gone, which is the earliest moment from which their shards can
-// be waited for. Nobody tells them. With unrest the cut-off side loses one of its own and finds it again, again and
-// again, so that its picture never stands still and it stops at the latest possible moment.
+// cutOffAndDowned forms a cluster of n nodes, makes every shard live somewhere, and cuts off the last few. An operator
+// downs them at once at the side that is left, which is the earliest moment from which their shards can be waited for.
+// Nobody tells them. With unrest the cut-off side loses one of its own and finds it again, again and again, so that its
+// picture never stands still and it stops at the latest possible moment.
 func cutOffAndDowned(t *testing.T, n, few int, unrest bool, fixed time.Duration) (o outcome) {
 	c := New(&fakeTB{}, n, uint64(n), With(func(cfg *setup.Config) {
 		cfg.Text = false

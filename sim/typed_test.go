@@ -67,7 +67,7 @@ func tillType() kith.EntityType {
 		Typed: kith.Methods(newTill, kith.On(sell, (*till).sell), kith.On(settle, (*till).settle))}
 }
 
-// shop asks tills for who asks it, and hands its headers on.
+// shop asks tills for its askers, and hands its headers on.
 type shop struct{}
 
 func (*shop) buy(c *kith.Context, m *order) (stock, error) {

@@ -1,6 +1,6 @@
 // Store: claims of shards, and transactions that only the owner of a shard can commit.
 
-// Package sqlfence keeps what entities store in a SQL database from owners that come late, for those who write SQL
+// Package sqlfence keeps what entities store in a SQL database from owners that come late, for users who write SQL
 // themselves. An entity loads its state when its first message comes and saves it as it goes; a node that has lost the
 // entity's shard, and does not know it yet, writes nothing once the next owner has claimed the shard. It needs
 // database/sql and a driver of yours, and no module but kith's own.
@@ -98,12 +98,12 @@ type Store struct {
 	say *statements
 
 	mu     sync.Mutex
-	doubts map[shard]uint64 // shards with a commit whose outcome is not known, each with a number of its own: to be
+	doubts map[shard]uint64 // shards with a commit with an unknown outcome, each with a number of its own: to be
 	// claimed again before anything is read
 	last uint64 // such number
 }
 
-// New returns a Store whose tables are there (Schema). db stays the caller's.
+// New returns a Store over tables that are there (Schema). db stays the caller's.
 func New(db *sql.DB, d Dialect) (*Store, error) {
 	if err := d.validate(); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func Open(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
 	return s, nil
 }
 
-// ofType is the shard in kith_fence whose row is about a whole type.
+// ofType is the shard in kith_fence with the row about a whole type.
 const ofType = -1
 
 // Claim makes o the owner of its shard. When it has returned nil, no transaction of an earlier owner is committed any

@@ -53,8 +53,8 @@ func TestErrorsHaveCodes(t *testing.T) {
 	}
 }
 
-// A commit whose outcome is not known, and which failed while its shard was being claimed, waits for the next claim:
-// this one may have been done before the commit began.
+// A commit with an unknown outcome that failed while its shard was being claimed, waits for the next claim: this one
+// may have been done before the commit began.
 func TestDoubtsDuringAClaim(t *testing.T) {
 	s, err := New(new(sql.DB), SQLite)
 	require.NoError(t, err)

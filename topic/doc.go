@@ -6,5 +6,5 @@
 //	err = prices.Publish(payload)                    // from any node
 //
 // Each node with subscribers gets a message once, however many they are. A subscriber that is slow misses messages, and
-// is told how many with the next one; the others keep their rate.
+// learns how many with the next one; the others keep their rate.
 package topic

@@ -50,7 +50,7 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// What a subscriber is told that it missed: what was lost on the way since it began.
+// What a subscriber learns that it missed: what was lost on the way since it began.
 func TestStream(t *testing.T) {
 	s := stream{}
 	for _, step := range []struct{ number, n, missed, since uint64 }{

@@ -1,4 +1,4 @@
-// Topics: who has subscribed, and how a message gets there.
+// Topics: the subscribers, and how a message gets there.
 
 package topic
 
@@ -23,8 +23,7 @@ var (
 )
 
 // PartialError says that some nodes with subscribers will not get a message, which went to all others: there was no
-// room on the way to them, or they have just begun. Their subscribers are told with the next message that they missed
-// one.
+// room on the way to them, or they have just begun. Their subscribers learn with the next message that they missed one.
 type PartialError struct {
 	Missed []kith.ID // the nodes; the caller's
 	Err    error     // why the first of them will not
@@ -47,7 +46,7 @@ type shared struct {
 	maxPayload int
 
 	mu      sync.Mutex
-	changed []*Topic // whose first subscriber has come, or whose last has gone
+	changed []*Topic // with a first subscriber that has come, or a last one that has gone
 	wake    chan struct{}
 }
 
@@ -179,8 +178,8 @@ func (t *Topic) Subscribe(ctx context.Context) iter.Seq[Message] {
 
 // SubscribeWithin begins a subscription at once and returns its messages, for one range statement: it ends when ctx or
 // the node has ended and what waits has been read, or when the loop is left. Other nodes hear of the first subscriber
-// here within a second, mostly in 0.1 s; Known waits for that. Who never reads keeps what its Bounds allow until ctx
-// ends. Errors: ErrBadBounds.
+// here within a second, mostly in 0.1 s; Known waits for that. A subscriber that never reads keeps what its Bounds
+// allow until ctx ends. Errors: ErrBadBounds.
 func (t *Topic) SubscribeWithin(ctx context.Context, b Bounds) (iter.Seq[Message], error) {
 	if err := b.Validate(); err != nil {
 		return nil, err
@@ -215,7 +214,7 @@ func (t *Topic) SubscribeWithin(ctx context.Context, b Bounds) (iter.Seq[Message
 
 func (t *Topic) add(s *subscriber) {
 	t.mu.Lock()
-	t.came++ // so that of two that begin behind one message the later one is told nothing of what came before it
+	t.came++ // so that of two that begin behind one message the later one counts nothing of what came before it
 	if s.since = t.came; len(t.subs) == 0 {
 		t.first = s.since
 	}
@@ -253,7 +252,7 @@ type Stats struct {
 	Unsent      uint64 // to other nodes, for which there was no room, or no way yet
 	Received    uint64 // from other nodes
 	Delivered   uint64 // put where subscribers here take them from, one for each
-	Missed      uint64 // by subscribers here, one for each, as far as they are told
+	Missed      uint64 // by subscribers here, one for each, as far as they know
 	Subscribers int    // here
 	Nodes       int    // with subscribers, as far as this node knows
 }

@@ -146,7 +146,7 @@ func TestPublishAndSubscribe(t *testing.T) {
 	publishing.Wait()
 	said := messages // by each
 	for began := time.Now(); !allHeard(readers, len(topics)*said); said++ {
-		// What met a worker that moves, behind all others, is told by the next message alone.
+		// What met a worker that moves, behind all others, is reported by the next message alone.
 		require.Less(t, time.Since(began), time.Minute)
 		for i, topic := range topics {
 			require.NoError(t, topic.Publish(numbered(byte(i), uint32(said+1))))
@@ -271,8 +271,8 @@ func TestBadTopics(t *testing.T) {
 	require.Error(t, err)
 }
 
-// What went nowhere before the first message that came is among what a subscriber is told that it missed; one that
-// began later is told of none of it (REP-2).
+// What went nowhere before the first message that came is among what a subscriber learns that it missed; one that began
+// later learns of none of it (REP-2).
 func TestMissedBeforeTheFirst(t *testing.T) {
 	a, as := begin(t)
 	b, bs := begin(t, a)

@@ -20,7 +20,7 @@ import (
 // MaxNodes is how many nodes of a cluster get messages of others at most.
 const MaxNodes = 1024
 
-// typeName is the type whose entities, one for each node, hand on what comes there.
+// typeName is the type of the entities, one for each node, that hand on what comes there.
 const typeName = "kith.topics"
 
 // Topics are the topics of one node. All methods are safe for concurrent use.

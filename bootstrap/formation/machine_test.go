@@ -120,8 +120,8 @@ func TestChangesBeginTheMarginAnew(t *testing.T) {
 	}
 }
 
-// An operator's word ends the search at any stage: an attempt is given up and those who have promised themselves are
-// told, nothing is looked up, probed, promised or decided any more, until the node is a member (BOOT-3, MEM-9).
+// An operator's word ends the search at any stage: an attempt is given up and the nodes that have promised themselves
+// are notified, nothing is looked up, probed, promised or decided any more, until the node is a member (BOOT-3, MEM-9).
 func TestToldEndsTheSearch(t *testing.T) {
 	told := []peer.Addr{node("10.0.0.9").Addr}
 	for name, bring := range map[string]func(*tried){
@@ -190,7 +190,7 @@ func TestToldEndsTheSearch(t *testing.T) {
 	}
 }
 
-// A claim needs the promise of everybody who has confirmed that it is in no cluster; then the cluster is formed, once
+// A claim needs the promise of all that have confirmed that it is in no cluster; then the cluster is formed, once
 // (BOOT-4, BOOT-7).
 func TestFormsWithAllPromises(t *testing.T) {
 	m := try(t, hostA, Config{Expected: 3})
@@ -226,7 +226,7 @@ func TestFormsWithAllPromises(t *testing.T) {
 	require.False(t, m.Asked(m.now, Ask{Cluster: "market", From: node("10.0.0.1"), Attempt: 1, Wants: true}).Granted)
 }
 
-// An attempt that gets no answer is given up, those who were asked are told, and another one follows (BOOT-4).
+// An attempt that gets no answer is given up, the asked nodes are notified, and another one follows (BOOT-4).
 func TestAttemptIsGivenUp(t *testing.T) {
 	m := try(t, hostA, Config{Expected: 2})
 	m.see(hostA, hostB)
@@ -250,8 +250,8 @@ func TestAttemptIsGivenUp(t *testing.T) {
 	require.GreaterOrEqual(t, m.Reply().Ended, uint64(1))
 }
 
-// Who has promised itself promises nobody else, this node's own attempt included, until it is released: by word, by
-// another process at the address, or by long silence (BOOT-4, BOOT-7).
+// A node that has promised itself promises no other, this node's own attempt included, until it is released: by word,
+// by another process at the address, or by long silence (BOOT-4, BOOT-7).
 func TestPromises(t *testing.T) {
 	ask := func(m *tried, host string, attempt uint64, wants bool) bool {
 		a := m.Asked(m.now, Ask{Cluster: "market", From: node(host), Point: contact(host), Attempt: attempt, Wants: wants})
@@ -330,7 +330,7 @@ func TestLowerAddressGoesFirst(t *testing.T) {
 	}
 }
 
-// Whoever shows a cluster is joined at once, also when the seeds change before that has come about (BOOT-3).
+// A node that shows a cluster is joined at once, also when the seeds change before that has come about (BOOT-3).
 func TestJoinsAtOnce(t *testing.T) {
 	m := try(t, hostC, Config{Expected: 3})
 	m.LookedUp(0, contacts(hostA, hostC), "")

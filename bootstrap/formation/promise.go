@@ -51,7 +51,7 @@ type claim struct {
 	retry   time.Duration // not before
 }
 
-// voter is a node whose promise is asked for.
+// voter is a node that is asked for its promise.
 type voter struct {
 	id      peer.ID
 	point   peer.Addr

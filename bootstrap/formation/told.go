@@ -24,8 +24,8 @@ func (m *Machine) Told(now time.Duration, seeds []peer.Addr) {
 	m.out.LookUp, m.out.Probes, m.out.Join = false, m.out.Probes[:0], nil
 }
 
-// GoesOn says that this node's process goes on as another incarnation, to which an operator has given seeds: Told
-// follows with the seeds, and then Joined.
+// GoesOn says that this node's process goes on as another incarnation with seeds from an operator: Told follows with
+// the seeds, and then Joined.
 func (m *Machine) GoesOn(now time.Duration, self peer.ID) {
 	m.Told(now, nil)
 	m.cfg.Self, m.stage, m.cluster, m.given, m.seeds = self, ordered, 0, nil, nil

@@ -19,7 +19,7 @@ type Case struct {
 	// New returns a Discovery that finds exactly these targets, which are sorted and each there once. It is called several
 	// times.
 	New func(t *testing.T, targets []discovery.Target) discovery.Discovery
-	// Fail returns a Discovery whose source cannot be asked; nil: there is no such thing, as for a list.
+	// Fail returns a Discovery with a source that cannot be asked; nil: there is no such thing, as for a list.
 	Fail func(t *testing.T) discovery.Discovery
 	// Empty says that the source can say that there is nobody.
 	Empty bool

@@ -95,7 +95,7 @@ func demo(ctx context.Context, out io.Writer, d time.Duration) error {
 		<-ctx.Done()
 	}
 	if ctx.Err() != nil {
-		return nil // told to end, which is no failure
+		return nil // asked to end, which is no failure
 	}
 	return err
 }

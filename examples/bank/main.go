@@ -1,4 +1,4 @@
-// Command bank is a service of accounts and transfers over HTTP, whose money survives the death of its processes.
+// Command bank is a service of accounts and transfers over HTTP; its money survives the death of its processes.
 //
 //	bank                            starts three processes of itself, moves money, kills one, counts the money
 //	bank node --db=FILE [SEED...]   is one process of the service
@@ -23,7 +23,7 @@ import (
 	"github.com/kith-io/kith/store/sqlite"
 )
 
-// node runs one process of the service until it is told to leave.
+// node runs one process of the service until it has to leave.
 func node(args []string) error {
 	f := flag.NewFlagSet("bank node [flags] [SEED...]", flag.ExitOnError)
 	file := f.String("db", "bank.db", "the SQLite file, one for all processes of this machine")

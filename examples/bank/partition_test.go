@@ -27,7 +27,7 @@ type network struct {
 	mu    sync.Mutex
 	all   []net.Listener
 	cut   int                 // the node that is cut off; -1: none
-	conns map[net.Conn][2]int // who dialled whom
+	conns map[net.Conn][2]int // the two ends: dialler, dialled
 }
 
 // lay makes the proxies. They end with the test.
@@ -109,7 +109,7 @@ func (w *network) sever(node int) {
 }
 
 // TestPartition: a node is cut off from the others while its clients and its store still reach it. The others go on
-// without it, it ends, and no money is lost or made, whoever was asked.
+// without it, it ends, and no money is lost or made, whichever was asked.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -1,4 +1,4 @@
-// City: drivers, riders and trips, whose state is in SQL; the matcher; zones and their prices.
+// City: drivers, riders and trips, with their state in SQL; the matcher; zones and their prices.
 
 package main
 
@@ -15,7 +15,7 @@ import (
 
 var zones = []string{"north", "south", "east", "west"}
 
-// stored is an entity whose state, an S, is in the database: what was answered is stored.
+// stored is an entity with its state, an S, in the database: what was answered is stored.
 type stored[S any] struct{ *sqlfence.State[S] }
 
 func (*stored[S]) Stop(*kith.Context) {}
@@ -159,7 +159,7 @@ func tripFinish(t *trip, c *kith.Context, _ *None) (Trip, error) {
 	return t.Value, t.Save(c)
 }
 
-// matcher knows the free drivers. It stores nothing: the next one reads who is free.
+// matcher knows the free drivers. It stores nothing: the next one reads which are free.
 type matcher struct {
 	free  map[string][]string // by zone
 	asked map[string]int

@@ -18,7 +18,7 @@ import (
 	"github.com/kith-io/kith/sim"
 )
 
-// inMemory is a city whose database ends with the test.
+// inMemory is a city with a database that ends with the test.
 func inMemory(t *testing.T) city {
 	m, err := open(t.Context(), filepath.Join(t.TempDir(), "dispatch.db"))
 	require.NoError(t, err)

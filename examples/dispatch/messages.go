@@ -36,7 +36,7 @@ var (
 	setRate = kith.Message[Rate, None]{Type: "zone", Name: "set"}
 )
 
-// These reach who asks, on whatever node they happen.
+// These reach the asker, on whatever node they happen.
 var (
 	errBusy     = kith.NewError("driver-busy", kith.KindConflict, "the driver has another trip")
 	errOnTrip   = kith.NewError("rider-on-trip", kith.KindConflict, "the rider has another trip")

@@ -17,7 +17,7 @@ type book struct{ bid int64 } // one entity: one owner in the cluster, one call 
 func (b *book) Receive(c *kith.Context, order []byte) error {
 	qty, err := strconv.ParseInt(string(order), 10, 64)
 	if err != nil {
-		return err // reaches whoever asked
+		return err // reaches the asker
 	}
 	b.bid += qty
 	if c.Asked() {

@@ -83,7 +83,7 @@ func (c *child) ends(t *testing.T) (code int, last string) {
 	return code, last
 }
 
-// Two processes share one entity: what the first told and asked counts for the second; both leave gracefully, one on
+// Two processes share one entity: what the first sent and asked counts for the second; both leave gracefully, one on
 // Ctrl-C, one as a supervisor ends it.
 func TestTwoProcessesShareABook(t *testing.T) {
 	first := run(t, 40*time.Second)

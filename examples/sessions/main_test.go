@@ -32,7 +32,7 @@ func TestSessions(t *testing.T) {
 	var story, incidents []string
 	for line := range strings.Lines(out.buf.String()) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "incident: ") {
-			incidents = append(incidents, line) // told beside the story
+			incidents = append(incidents, line) // reported beside the story
 		} else {
 			story = append(story, line)
 		}

@@ -1,4 +1,4 @@
-// Command shadows keeps the shadows of devices: what each was told to be, what it last said it is, and what is between
+// Command shadows keeps the shadows of devices: what each was set to be, what it last said it is, and what is between
 // the two. It is a service over HTTP; a device is an entity, and its record lies in a store that refuses late owners.
 package main
 

@@ -35,7 +35,7 @@ func parse(t *testing.T, b []byte) (s shadow) {
 	return s
 }
 
-// The store keeps the highest fence, and refuses lower ones, whoever writes.
+// The store keeps the highest fence, and refuses lower ones, whichever owner writes.
 func TestStoreRefusesLateOwners(t *testing.T) {
 	s, first, second := store(t.TempDir()), kith.Fence{15: 1}, kith.Fence{15: 2}
 	b, err := s.Claim("a/b", first)

@@ -43,7 +43,7 @@ func await(t testing.TB, is func() bool) {
 	require.Eventually(t, is, 2*time.Minute, 5*time.Millisecond)
 }
 
-// TestLeaseMajority: who acquires the lease lives, it is held, then given back.
+// TestLeaseMajority: the side that acquires the lease lives, it is held, then given back.
 func TestLeaseMajority(t *testing.T) {
 	s, at := need(t), prefix()
 	list := nodes(t, s, 3, at)

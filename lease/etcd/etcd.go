@@ -1,9 +1,9 @@
 // The lease: a key with an owner, bound to a lease of etcd that ends by itself.
 
 // Package etcd keeps leases of kith in etcd, 3.4 or newer: for the resolver's strategy lease-majority and for
-// singletons. A lease is a key whose value is the owner, bound to a lease of etcd. Who leads the servers counts its
-// time, by a clock that nobody sets, and one that begins to lead counts it anew: so it never ends early. It ends late by
-// up to two seconds, and by the time that the servers are away.
+// singletons. A lease is a key with the owner as its value, bound to a lease of etcd. The leader of the servers counts
+// its time, by a clock that nobody sets, and one that begins to lead counts it anew: so it never ends early. It ends
+// late by up to two seconds, and by the time that the servers are away.
 package etcd
 
 import (
@@ -266,7 +266,7 @@ func (l *Lease) doubted(who claim) (list []clientv3.LeaseID) {
 	return list
 }
 
-// told is an error as callers get it.
+// told returns an error as callers get it.
 func told(err error) error {
 	if err == nil {
 		return nil

@@ -140,8 +140,8 @@ func TestLateRelease(t *testing.T) {
 	acquires(t, a, "a", true)
 }
 
-// While the server stands still a lease does not end early, and nobody gets it meanwhile; one whose owner has gone ends
-// when it goes on. The clock of the server's process is the only one.
+// While the server stands still a lease does not end early, and nobody gets it meanwhile; one of an owner that has gone
+// ends when it goes on. The clock of the server's process is the only one.
 func TestServerStandsStill(t *testing.T) {
 	s := own(t)
 	a, b := open(t, s, "", 3*time.Second), open(t, s, "", 3*time.Second)

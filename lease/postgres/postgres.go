@@ -121,7 +121,7 @@ begin
 	delete from kith_lease where name = n and owner = o;
 end $$;`
 
-// schemaLock is who makes the table: others that begin wait.
+// schemaLock is held while the table is made: others that begin wait.
 const schemaLock = 0x6b6c7365 // klse
 
 // make makes the table, once.
@@ -165,7 +165,7 @@ func (l *Lease) call(ctx context.Context, sql string, args ...any) (ok bool, err
 	return ok && err == nil, told(err)
 }
 
-// told is an error as callers get it.
+// told returns an error as callers get it.
 func told(err error) error {
 	var failed *pgconn.PgError
 	switch {
