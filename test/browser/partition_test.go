@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Three nodes, of which one is cut off: each side accuses the other one, the page shows both, and names who handles no
-// messages any more; when the link is back, or the lost side has been told to end, that shows as well (SBR-1).
+// Three nodes, of which one is cut off: each side accuses the other one, the page shows both, and names the nodes that
+// handle no messages any more; when the link is back, or the lost side has been ordered to end, that shows as well
+// (SBR-1).
 func TestPartition(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("network namespaces need root")

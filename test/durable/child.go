@@ -183,14 +183,14 @@ const (
 	unknown  outcome = "unknown"
 )
 
-// reply is what a caller is told.
+// reply is what a caller gets.
 type reply struct {
 	Outcome outcome
 	Value   int64
 	Error   string `json:",omitempty"`
 }
 
-// told returns what a caller is told.
+// told returns what a caller gets.
 func told(v int64, err error) reply {
 	switch {
 	case err == nil:
@@ -237,7 +237,7 @@ func answers[M any](do func(ctx context.Context, id string, q *request[M]) (int6
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		// Not the request's: who asks from outside may be gone, which takes nothing back.
+		// Not the request's: the asker from outside may be gone, which takes nothing back.
 		ctx, cancel := context.WithTimeout(context.Background(), askTime)
 		defer cancel()
 		v, err := do(ctx, q.PathValue("id"), &m)

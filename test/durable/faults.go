@@ -53,7 +53,7 @@ type fault struct {
 	last   time.Duration // how long it lasts; of a kill the rest before the next start
 	rest   time.Duration // of calm before it
 	beside string        // what hits the store, or a node, meanwhile: a kind or nothing
-	other  int           // whom that hits
+	other  int           // the process that it hits
 }
 
 // String says what it is.

@@ -15,7 +15,7 @@ type step struct {
 	Caller   int
 	Write    int64 // zero: a read
 	Plain    bool  // a read that was not committed
-	Read     int64 // what a read was told
+	Read     int64 // what a read returned
 	From, To time.Duration
 	Outcome  outcome
 }
@@ -36,7 +36,7 @@ type judgement struct {
 	Steps       int  `json:"steps"`
 	Unknown     int  `json:"unknown"` // writes of unknown outcome
 	Registers   int  `json:"registers"`
-	Violations  int  `json:"violations"`   // registers whose history is not linearizable
+	Violations  int  `json:"violations"`   // registers with a history that is not linearizable
 	Undecided   int  `json:"undecided"`    // registers that porcupine could not decide in time
 	PlainStale  int  `json:"plain_stale"`  // registers that are not when plain reads count too: docs/durable.md allows it
 	PlainSteps  int  `json:"plain_steps"`  // plain reads
@@ -78,8 +78,8 @@ func judge(steps []step) (j judgement) {
 }
 
 // operations returns the history of one register for porcupine. A read without an answer says nothing. A write of
-// unknown outcome whose value nobody has read may be left out: if the others can be put in order with it, they can
-// without it. One whose value was read had its effect before the first read of it returned.
+// unknown outcome with a value that nobody has read may be left out: if the others can be put in order with it, they
+// can without it. One with a value that was read had its effect before the first read of it returned.
 func operations(steps []step, plain bool) (list []porcupine.Operation) {
 	first := map[int64]time.Duration{} // by value: when the first read of it had returned
 	for _, s := range steps {

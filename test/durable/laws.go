@@ -1,4 +1,4 @@
-// The laws: what the callers were told, and what the processes were told by the store, held against what is stored.
+// The laws: the answers to callers, and the answers of the store to processes, held against what is stored.
 
 package main
 
@@ -23,19 +23,19 @@ type order struct {
 // laws are the laws, each with how often it was broken, and what else the account says.
 type laws struct {
 	AppliedTwice   int   `json:"applied_twice"`   // changes that stand in their account again
-	Lost           int   `json:"lost"`            // changes that were told as done and are not there
-	RefusedApplied int   `json:"refused_applied"` // that were told as having no effect, and are there
+	Lost           int   `json:"lost"`            // changes that were acknowledged and are not there
+	RefusedApplied int   `json:"refused_applied"` // that were answered as having no effect, and are there
 	Strange        int   `json:"strange"`         // entries of no order, or of another one
 	SumError       int64 `json:"sum_error"`       // of all accounts: what is stored beside what the callers know
 	Stale          int   `json:"stale_writes_accepted"`
-	LostCommits    int   `json:"lost_commits"` // of the store: versions that were told as written and are not there
+	LostCommits    int   `json:"lost_commits"` // of the store: versions that were acknowledged and are not there
 
 	Reminders      int `json:"reminders"`       // changes that were to be reminded of
 	UnknownApplied int `json:"unknown_applied"` // changes of unknown outcome that are there
 	UnknownNot     int `json:"unknown_not"`     // and that are not
 	Fenced         int `json:"fenced"`          // calls of the store that the fence has refused
 
-	Letters           int `json:"letters"`       // that were told as stored
+	Letters           int `json:"letters"`       // that were acknowledged as stored
 	DeadLetters       int `json:"dead_letters"`  // that there are
 	LettersAgain      int `json:"letters_again"` // that another life of a reader has handled again
 	DeliveredLost     int `json:"delivered_lost"`
@@ -46,7 +46,7 @@ type laws struct {
 	said []string
 }
 
-// mostSaid bounds what is told of single cases.
+// mostSaid bounds what is reported of single cases.
 const mostSaid = 40
 
 func (l *laws) say(format string, args ...any) {
@@ -61,7 +61,7 @@ func (l *laws) broken() bool {
 		l.DeliveredLost+l.DeliveredOvertook+l.DeliveredInvented+l.DeliveredTwice > 0
 }
 
-// accounts holds what callers were told against the accounts.
+// accounts holds the answers to callers against the accounts.
 func (l *laws) accounts(orders []order, at map[string]account) {
 	type place struct {
 		account string
@@ -128,7 +128,7 @@ func (l *laws) accounts(orders []order, at map[string]account) {
 	}
 }
 
-// versions of one record as processes were told that they are written.
+// versions of one record that were acknowledged to processes.
 type version struct {
 	n     uint64
 	nonce [16]byte
@@ -142,7 +142,7 @@ type recordName struct {
 	id    string
 }
 
-// commits holds what processes were told by the store against one another, and against what it has at the end.
+// commits holds the answers of the store to processes against one another, and against what it has at the end.
 func (l *laws) commits(notes []note, at []stored) {
 	l.order(notes)
 	all := map[recordName][]version{}
@@ -174,7 +174,7 @@ func (l *laws) commits(notes []note, at []stored) {
 		top := list[len(list)-1]
 		is, there := last[name]
 		if !there && name.kind == queueType {
-			continue // it was taken away: by the last write, or by one whose process ended before it was noted
+			continue // it was taken away: by the last write, or by one of a process that ended before it was noted
 		}
 		if is.Version < top.n || is.Version == top.n && is.Nonce != top.nonce {
 			l.LostCommits++

@@ -68,7 +68,7 @@ func TestLawsOfAccounts(t *testing.T) {
 	}
 }
 
-// What processes were told by the store is held against itself and against what is stored.
+// The answers of the store to processes are held against each other and against what is stored.
 func TestLawsOfCommits(t *testing.T) {
 	low, high := route.MakeFence(1, 1, 1), route.MakeFence(1, 1, 2)
 	const ms = time.Millisecond
@@ -112,8 +112,8 @@ func TestLawsOfCommits(t *testing.T) {
 	}
 }
 
-// A message of a queue that is not there was taken away, and may be known by nobody; what is there is not older than what
-// was told. Those of two shards may have one id.
+// A message of a queue that is not there was taken away, and may be known by nobody; what is there is not older than
+// what was acknowledged. Those of two shards may have one id.
 func TestLawsOfCommitsOfLetters(t *testing.T) {
 	f := route.MakeFence(1, 1, 1)
 	wrote := func(shard route.ShardID, n uint64) note {
@@ -171,7 +171,8 @@ func TestLawsOfLetters(t *testing.T) {
 	}
 }
 
-// A journal whose process was killed in the middle of a line is read up to there; a bad line before that is an error.
+// A journal of a process that was killed in the middle of a line is read up to there; a bad line before that is an
+// error.
 func TestReadNotes(t *testing.T) {
 	b, err := json.Marshal(note{Op: noteCommit, Fence: route.MakeFence(1, 2, 3), Writes: []noted{{"a", 1, [16]byte{7}}}})
 	require.NoError(t, err)

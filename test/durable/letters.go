@@ -23,7 +23,7 @@ import (
 	"github.com/kith-io/kith/store"
 )
 
-// What is sent, and to whom.
+// What is sent, and the receivers.
 const (
 	queueName     = "letters"
 	queueType     = "delivery/" + queueName // as the store has it

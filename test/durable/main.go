@@ -1,5 +1,5 @@
 // Command durable runs durable entities on real node processes, over a real store, under faults that a seed draws, and
-// holds what callers were told against what is stored: docs/durable.md. It is a module of its own, so that no other
+// holds the answers to callers against what is stored: docs/durable.md. It is a module of its own, so that no other
 // program links an engine.
 package main
 

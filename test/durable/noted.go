@@ -65,7 +65,7 @@ func (n *noting) note(op string, from time.Duration, s store.Shard, f route.Fenc
 	b, _ := json.Marshal(line)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	_, _ = n.f.Write(append(b, '\n')) // at once: a process that is killed a moment later has told
+	_, _ = n.f.Write(append(b, '\n')) // at once: a process that is killed a moment later has written it
 }
 
 // Claim implements store.Store.
@@ -94,9 +94,9 @@ func (n *noting) Commit(ctx context.Context, s store.Shard, f route.Fence, w ...
 
 // The mistakes that can be planted.
 const (
-	breakEarly   = "early"   // a commit is told as done before it is
+	breakEarly   = "early"   // a commit is acknowledged before it is done
 	breakUnbound = "unbound" // a commit that the fence refuses is written all the same
-	breakForget  = "forget"  // one commit of a hundred is told as done and never made
+	breakForget  = "forget"  // one commit of a hundred is acknowledged and never made
 	breakAgain   = "again"   // callers repeat what may have been done, and the account does not look
 	breakMarks   = "marks"   // what an entity has seen is not written
 	breakOutbox  = "outbox"  // what an entity has sent is not written

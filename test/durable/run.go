@@ -62,14 +62,14 @@ type Result struct {
 	Seconds   float64 `json:"seconds"`
 	Nodes     int     `json:"nodes"`
 	Accounts  int     `json:"accounts"`
-	Transfers int     `json:"transfers"` // both of whose changes are known as done
+	Transfers int     `json:"transfers"` // with both changes known as done
 	laws
-	Unfinished int               `json:"unfinished"` // transfers whose second change is not done
+	Unfinished int               `json:"unfinished"` // transfers with a second change that is not done
 	Repeated   int               `json:"repeated"`   // changes that were asked again
-	Refused    int               `json:"refused"`    // asks that had no effect, and were told so
+	Refused    int               `json:"refused"`    // asks that had no effect, and were answered so
 	NotSent    int               `json:"not_sent"`   // transfers that were due while too many were under way
 	Unanswered int               `json:"unanswered"` // accounts that could not be read through the nodes at the end
-	Unsent     int               `json:"unsent"`     // accounts whose messages, and letters that, have not arrived at the end
+	Unsent     int               `json:"unsent"`     // accounts with messages, and letters, that have not arrived at the end
 	Unfired    int               `json:"unfired"`    // accounts that have not been reminded of something at the end
 	Stopped    []string          `json:"stopped"`    // types that a node had stopped at the end: the store went back
 	Crashed    int               `json:"crashed"`    // processes that ended by themselves with a crash
@@ -240,7 +240,7 @@ func (h *harness) settle(ctx context.Context, r *Result) error {
 	}
 }
 
-// account reads what is stored, and holds it against what was told.
+// account reads what is stored, and holds it against the answers.
 func (h *harness) account(r *Result, c *callers) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()

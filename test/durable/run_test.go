@@ -49,8 +49,8 @@ func TestHelp(t *testing.T) {
 	require.NotContains(t, out, "answer calls")
 }
 
-// A seed draws the same faults each time, each kind once before any comes again, and nothing that the engine, or who
-// wants only some, does not have.
+// A seed draws the same faults each time, each kind once before any comes again, and nothing that the engine, or a run
+// of only some, does not have.
 func TestFaultsAreAFunctionOfTheSeed(t *testing.T) {
 	for _, engine := range []string{sqliteEngine, postgresEngine, etcdEngine} {
 		kinds, err := kindsOf(engine, nil)

@@ -82,7 +82,7 @@ func (g *paths) keep(c net.Conn) bool {
 	return true
 }
 
-// serve learns from the hello who dials, and carries both ways.
+// serve learns the dialler from the hello, and carries both ways.
 func (g *paths) serve(c net.Conn, to, listen string) {
 	defer c.Close()
 	head := make([]byte, wire.HeaderSize)
@@ -237,8 +237,8 @@ func newAccount(t *testing.T, edit func(i int, c *kith.Config)) *theAccount {
 	return a
 }
 
-// settled holds the law when the node has ended: nothing is missing, nothing is handled twice, and what was told and
-// handled both was in flight where nobody could say what became of it: exact says that there is none of it.
+// settled holds the law when the node has ended: nothing is missing, nothing is handled twice, and what was both
+// reported and handled was in flight where nobody could say what became of it: exact says that there is none of it.
 func (a *theAccount) settled(t *testing.T, exact bool) {
 	<-a.ender.Done()
 	a.senders.Wait()
@@ -318,7 +318,7 @@ func decides(_ int, c *kith.Config) {
 	c.Membership.AcceptablePause = time.Second
 }
 
-// leaves leaves; what is left behind is told.
+// leaves leaves; what is left behind is reported.
 func leaves(t *testing.T, n *kith.Node) {
 	if err := n.Leave(within(t)); err != nil {
 		require.ErrorIs(t, err, kith.ErrAbandoned)

@@ -56,7 +56,7 @@ type nobodysLease struct{}
 func (nobodysLease) Acquire(context.Context, string, string) (bool, error) { return false, nil }
 func (nobodysLease) Release(context.Context, string, string) error         { return nil }
 
-// Nodes that differ in an entry of the list form no cluster: the second one is told the entry and both values, by the
+// Nodes that differ in an entry of the list form no cluster: the second one gets the entry and both values, by the
 // hello, and waits, or by the join, and ends.
 func TestEachSettingThatMustAgree(t *testing.T) {
 	t.Parallel()

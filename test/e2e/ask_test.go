@@ -18,8 +18,8 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// twoNodes is a cluster whose second node alone hosts echo entities of each mode, so that the first one's sends are
-// remote; local is for sends of the second.
+// twoNodes is a cluster with a second node that alone hosts echo entities of each mode, so that the first one's sends
+// are remote; local is for sends of the second.
 func twoNodes(t *testing.T, prepare func(i int, cfg *kith.Config)) (
 	remote, local map[kith.Mode]*kith.Region, l *ledger, nodes []*kith.Node) {
 	t.Helper()

@@ -70,7 +70,8 @@ func (r *reports) of(err error) (n uint64) {
 	return n
 }
 
-// gates is a cluster of two whose second node alone hosts gates of one mode. The first one knows where all shards live.
+// gates is a cluster of two in which the second node alone hosts gates of one mode. The first one knows where all
+// shards live.
 func gates(t *testing.T, mode kith.Mode, prepare func(cfg *kith.Config)) (
 	r *kith.Region, open chan struct{}, l *ledger, rep *reports) {
 	l, open, rep = newLedger(), make(chan struct{}), &reports{}
@@ -152,8 +153,8 @@ func TestFullLink(t *testing.T) {
 }
 
 // Three nodes: one sends, one takes nothing, one is well. Every form of sending to the slow one fails at once, or waits
-// as it was told to, with an error that names the peer and the bound; the sender's other peer does not feel it, the
-// slow one's heartbeats go on, and nobody takes it for lost (SHD-5, FD-1).
+// as its form says, with an error that names the peer and the bound; the sender's other peer does not feel it, the slow
+// one's heartbeats go on, and nobody takes it for lost (SHD-5, FD-1).
 func TestASlowPeerCostsItsOwnLinkOnly(t *testing.T) {
 	t.Parallel()
 	slowLedger, quickLedger, open := newLedger(), newLedger(), make(chan struct{})
@@ -251,7 +252,8 @@ func TestFullMailbox(t *testing.T) {
 }
 
 // What another node refuses because a bound of it is reached comes back as an error that names that node and its bound,
-// to an ask as its answer, to a tell as a report; the entity's mailbox and the node's budget are told apart (SHD-5).
+// to an ask as its answer, to a tell as a report; the entity's mailbox and the node's budget have errors of their own
+// (SHD-5).
 func TestRefusalsNameTheirBound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

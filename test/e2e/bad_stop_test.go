@@ -13,7 +13,7 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// stops is an entity whose stop call does what the test says, once.
+// stops is an entity with a stop call that does what the test says, once.
 type stops struct {
 	echo
 	stop func(id string)

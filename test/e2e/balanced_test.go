@@ -54,7 +54,7 @@ func (b *balancer) lead(to ...string) {
 	b.to = append(b.to, to...)
 }
 
-// next returns who gets the next connection, "" when there is nobody.
+// next returns the address that gets the next connection, "" when there is none.
 func (b *balancer) next() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -70,7 +70,7 @@ var callbacks = map[string]func(cfg *kith.Config, typ *kith.EntityType, does fun
 	},
 }
 
-// called starts a node one of whose functions does something, has it called, and returns the node.
+// called starts a node with a function that does something, causes its call, and returns the node.
 func called(t *testing.T, name string, mode kith.Mode, does func(n *kith.Node, r *kith.Region)) (*kith.Node,
 	*kith.Region, func(r *kith.Region)) {
 	var n atomic.Pointer[kith.Node]
@@ -101,7 +101,7 @@ func called(t *testing.T, name string, mode kith.Mode, does func(n *kith.Node, r
 	return node, r, provoke
 }
 
-// A function of the embedder that panics is counted and told, and the node goes on (OPS-1).
+// A function of the embedder that panics is counted and reported, and the node goes on (OPS-1).
 func TestCallbacksThatPanic(t *testing.T) {
 	t.Parallel()
 	for name := range callbacks {

@@ -1,4 +1,4 @@
-// Tests of asks to Inline entities of the same node, whose handlers the asking goroutine calls while the loop is idle.
+// Tests of asks to Inline entities of the same node; the asking goroutine calls their handlers while the loop is idle.
 
 package e2e_test
 
@@ -13,9 +13,9 @@ import (
 	"github.com/kith-io/kith/internal/base/incall"
 )
 
-// Whoever waits for the answer calls the handler: Ask, AskWithin, and Context.Ask of a Blocking handler. AskFunc waits
-// for nobody, so its handler is called by the loop. The handler may tell itself as on a loop, and what must wait is
-// refused there as on one (CARD-3).
+// The caller that waits for the answer calls the handler: Ask, AskWithin, and Context.Ask of a Blocking handler.
+// AskFunc waits for nobody, so its handler is called by the loop. The handler may tell itself as on a loop, and what
+// must wait is refused there as on one (CARD-3).
 func TestAskerCallsTheInlineHandler(t *testing.T) {
 	t.Parallel()
 	var inline, blocking *kith.Region

@@ -18,7 +18,7 @@ import (
 
 var modes = []kith.Mode{kith.Blocking, kith.Worker, kith.Inline}
 
-// echoCluster is a cluster whose nodes have an echo type of each mode.
+// echoCluster is a cluster of nodes with an echo type of each mode.
 func echoCluster(t *testing.T, n int, prepare func(i int, cfg *kith.Config)) (
 	[]*kith.Node, map[kith.Mode][]*kith.Region, map[kith.Mode]*ledger) {
 	t.Helper()
@@ -163,7 +163,7 @@ func TestCrashAndDown(t *testing.T) {
 	case <-ctx.Done():
 		require.FailNow(t, "the ask to the lost peer hangs")
 	}
-	// What is told to it now waits for a connection that never comes, and is reported when the node is removed.
+	// What is sent to it now waits for a connection that never comes, and is reported when the node is removed.
 	eventually(t, func() bool { return nodes[0].Stats().Transport.Data.Out == links-1 }, "the link is broken")
 	const held = 20
 	for range held {

@@ -1,4 +1,4 @@
-// Tests of what a handler is told of its end, on real sockets: its context, and why and how long it stops.
+// Tests of what a handler learns of its end, on real sockets: its context, and why and how long it stops.
 
 package e2e_test
 
@@ -12,8 +12,8 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// Handlers that wait on their context are told when their node leaves: the leave does not wait for what they wait for.
-// Stop learns that it is a leave, and its context has the deadline of the leave.
+// The contexts of waiting handlers end when their node leaves: the leave does not wait for what they wait for. Stop
+// learns that it is a leave, and its context has the deadline of the leave.
 func TestContextEndsWithALeave(t *testing.T) {
 	t.Parallel()
 	type end struct {
@@ -58,7 +58,7 @@ func TestContextEndsWithALeave(t *testing.T) {
 	}
 }
 
-// A node that is closed calls no Stop; the handler that runs is told by its context.
+// A node that is closed calls no Stop; the handler that runs learns it by its context.
 func TestContextEndsWithAClose(t *testing.T) {
 	t.Parallel()
 	begun, causes := make(chan bool, 1), make(chan error, 1)

@@ -29,7 +29,7 @@ func newRoll(t *testing.T) *roll {
 	return &roll{t: t, running: map[int]kith.ID{}, fences: map[int]kith.Fence{}}
 }
 
-// on is a daemon's function on a node: it runs until it is told to end.
+// on is a daemon's function on a node: it runs until its context ends.
 func (r *roll) on(n *kith.Node) func(ctx context.Context, c *kith.Context, index int) error {
 	return func(ctx context.Context, c *kith.Context, index int) error {
 		f := c.Fence
@@ -116,8 +116,8 @@ func TestDaemonsLiveOnce(t *testing.T) {
 	}
 }
 
-// TestDaemonsBeginAgain: after an error, a panic and a return, and the node says how often; errors and panics are told
-// .
+// TestDaemonsBeginAgain: after an error, a panic and a return, and the node says how often; errors and panics are
+// reported.
 func TestDaemonsBeginAgain(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -164,8 +164,8 @@ func TestDaemonsBeginAgain(t *testing.T) {
 	require.Len(t, told, 2)
 }
 
-// TestDaemonsTakeNoMessages: whoever tells or asks a daemon that runs is refused at once, here and on another node,
-// whose tells are told as undelivered; nothing of it waits (SHD-4, SHD-12).
+// TestDaemonsTakeNoMessages: a tell or ask to a daemon that runs is refused at once, here and on another node, where
+// tells are reported as undelivered; nothing of it waits (SHD-4, SHD-12).
 func TestDaemonsTakeNoMessages(t *testing.T) {
 	t.Parallel()
 	const tells = 20
@@ -205,8 +205,8 @@ func TestDaemonsTakeNoMessages(t *testing.T) {
 	require.EqualValues(t, 1, refs[0].Status()[0].Runs)
 }
 
-// TestDaemonsThatDiffer: a node that declares another number of them has none, and is told both; those of the cluster
-// run on where they were declared (SHD-12).
+// TestDaemonsThatDiffer: a node that declares another number of them has none, and its error names both; those of the
+// cluster run on where they were declared (SHD-12).
 func TestDaemonsThatDiffer(t *testing.T) {
 	t.Parallel()
 	r := newRoll(t)
@@ -261,7 +261,7 @@ func (l *incidents) of(kind kith.IncidentKind) (list []kith.Incident) {
 	return list
 }
 
-// TestDaemonThatGoesOn: one that does not end though it was told to is named when the time for its move is over, once,
+// TestDaemonThatGoesOn: one that does not end though its context did is named when the time for its move is over, once,
 // and counted; when it returns it begins on the next node. So is one that the end of its node leaves behind (SHD-12).
 func TestDaemonThatGoesOn(t *testing.T) {
 	t.Parallel()

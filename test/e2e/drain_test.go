@@ -15,7 +15,7 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// drainable is a cluster whose nodes look at the balance quickly and have one type; each of its shards has a home.
+// drainable is a cluster of nodes that look at the balance quickly and have one type; each of its shards has a home.
 func drainable(t *testing.T, n int, l *ledger) ([]*kith.Node, []*kith.Region) {
 	var regions []*kith.Region
 	nodes := cluster(t, n, func(_ int, cfg *kith.Config) { cfg.Sharding.RebalanceInterval = 50 * time.Millisecond },
@@ -66,7 +66,7 @@ func TestDrainUnderTraffic(t *testing.T) {
 }
 
 // A drain that nobody could take the shards of changes nothing; one that does not end in time goes on, and says what is
-// left; one that is taken back ends for those who wait.
+// left; one that is taken back ends for its waiters.
 func TestDrainThatCannotBe(t *testing.T) {
 	t.Parallel()
 	alone, regions := drainable(t, 1, newLedger())

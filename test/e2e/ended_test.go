@@ -114,7 +114,7 @@ func (w *tried) untouched(t *testing.T) {
 	require.Empty(t, w.calls)
 }
 
-// A verb whose context has ended returns its error, and is not carried out (OPS-1).
+// A verb with an ended context returns the context's error, and is not carried out (OPS-1).
 func TestVerbsHeedAContextThatHasEnded(t *testing.T) {
 	t.Parallel()
 	w := newTried(t)

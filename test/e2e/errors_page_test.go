@@ -60,8 +60,8 @@ func TestErrorsPage(t *testing.T) {
 	require.True(t, kith.MayHaveRun(errors.New("somebody else's")))
 }
 
-// Asks end in every way over real sockets, and those of whose errors MayHaveRun is false were not handled: a retry by
-// that word alone handles nothing twice (ACC-2).
+// Asks end in every way over real sockets, and those with an error of which MayHaveRun is false were not handled: a
+// retry by that word alone handles nothing twice (ACC-2).
 func TestErrorsSayWhetherAHandlerRan(t *testing.T) {
 	var ran atomic.Int64
 	gate, blocked := make(chan struct{}), make(chan struct{}, 2)
@@ -113,7 +113,7 @@ func TestErrorsSayWhetherAHandlerRan(t *testing.T) {
 			{"a", "large", kith.ErrTooLarge, true},
 			{"", "", kith.ErrBadID, false},
 			{"a", string(make([]byte, 3<<20)), kith.ErrTooLarge, false},
-			{idle, full + full, nil, true}, // not "a", whose handler may not have returned though it has answered
+			{idle, full + full, nil, true}, // not "a": its handler may not have returned though it has answered
 		} {
 			before := ran.Load()
 			_, err := r.AskWithin(patience, c.id, []byte(c.payload), nil)
@@ -123,7 +123,7 @@ func TestErrorsSayWhetherAHandlerRan(t *testing.T) {
 				require.Equal(t, before, ran.Load())
 			}
 		}
-		// A full mailbox refuses, and whoever waits in it until nobody waits any more may have run.
+		// A full mailbox refuses, and an ask that waits in it until nobody waits any more may have run.
 		eventually(t, func() bool {
 			_, err := r.AskWithin(20*time.Millisecond, busy, []byte(full), nil)
 			if errors.Is(err, kith.ErrMailboxFull) {

@@ -76,7 +76,8 @@ func TestEventsEnd(t *testing.T) {
 	}
 }
 
-// What happens in sharding is a stream, too: who coordinates, who gets which shard, and each phase of a move (SHD-7).
+// What happens in sharding is a stream, too: which node coordinates, which gets which shard, and each phase of a move
+// (SHD-7).
 func TestShardEvents(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, 2, nil, nil)

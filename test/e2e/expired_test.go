@@ -1,4 +1,4 @@
-// Tests of asks whose callers gave up: no handler is called for them, wherever they waited.
+// Tests of asks of callers that gave up: no handler is called for them, wherever they waited.
 
 package e2e_test
 
@@ -13,8 +13,8 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// An entity is busy while asks of this node and of another wait for it, and those who asked give up. When it goes on
-// it handles none of them, and what is waited for still; all are counted. Pins SHD-5, ACC-3.
+// An entity is busy while asks of this node and of another wait for it, and the askers give up. When it goes on it
+// handles none of them, and what is waited for still; all are counted. Pins SHD-5, ACC-3.
 func TestExpiredAsksAreNotHandled(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker} {
@@ -82,7 +82,7 @@ func TestExpiredAsksAreNotHandled(t *testing.T) {
 	}
 }
 
-// headed is a cluster of two nodes whose second hosts entities of every mode that answer with the headers they got.
+// headed is a cluster of two nodes; the second hosts entities of every mode that answer with the headers they got.
 func headed(t *testing.T) (remote, local map[kith.Mode]*kith.Region) {
 	remote, local = map[kith.Mode]*kith.Region{}, map[kith.Mode]*kith.Region{}
 	cluster(t, 2, func(i int, cfg *kith.Config) {

@@ -42,7 +42,8 @@ func register(t *testing.T, n *kith.Node, typ kith.EntityType, a actor) *kith.Re
 	return r
 }
 
-// A Blocking handler asks another entity of its own shards and of another type; others are told that it would block.
+// A Blocking handler asks another entity of its own shards and of another type; others get the error that it would
+// block.
 func TestHandlersAskAndTell(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -209,7 +210,7 @@ func TestLeaveStopsEntities(t *testing.T) {
 	}
 }
 
-// A node that is marked down while it lives ends itself, without calling its entities, and says who did it.
+// A node that is marked down while it lives ends itself, without calling its entities, and names the node that did it.
 func TestDownedNodeEndsItself(t *testing.T) {
 	t.Parallel()
 	nodes, regions, _ := echoCluster(t, 3, nil)
@@ -246,7 +247,7 @@ func TestCloseWaitsForRunningHandler(t *testing.T) {
 	eventually(t, func() bool { return errors.Is(r.Tell("b", nil), kith.ErrStopped) }, "the end begins")
 	close(release)
 	all := &kith.AbandonedError{}
-	if err := <-closed; err != nil { // what was told before the end began
+	if err := <-closed; err != nil { // what was sent before the end began
 		require.ErrorAs(t, err, &all)
 	}
 	require.Zero(t, all.Handlers)

@@ -77,8 +77,8 @@ func sendAll(t *testing.T, wg *sync.WaitGroup, r *kith.Region, round, id string)
 }
 
 // Headers arrive with every form of sending, large messages too, in every mode: with messages that were parked because
-// nobody had registered their type yet, with those behind them, and from the node itself. Who has none sees none.
-// Pins SHD-5, API-2.
+// nobody had registered their type yet, with those behind them, and from the node itself. A message without any has
+// none. Pins SHD-5, API-2.
 func TestHeadersOfEveryForm(t *testing.T) {
 	t.Parallel()
 	regions := map[kith.Mode]*kith.Region{}

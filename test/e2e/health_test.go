@@ -122,7 +122,7 @@ func TestHealthOfANode(t *testing.T) {
 	require.False(t, h.Since.IsZero())
 }
 
-// A process that is killed and started again at its address is news for those who live, and no error (MEM-9).
+// A process that is killed and started again at its address is news for the living ones, and no error (MEM-9).
 func TestRestartInPlaceIsNoError(t *testing.T) {
 	t.Parallel()
 	log := newRecords()

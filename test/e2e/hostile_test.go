@@ -171,8 +171,8 @@ func beats(n *kith.Node, of kith.ID) uint64 {
 	return 0
 }
 
-// throw carries attacks out, the slow ones beside all others: the counter of each rises, and the node closes who is to
-// be closed.
+// throw carries attacks out, the slow ones beside all others: the counter of each rises, and the node closes the
+// connections that are to be closed.
 func (b *besieged) throw(t *testing.T, list []hostile.Attack) {
 	var wait sync.WaitGroup
 	for _, a := range list {
@@ -299,7 +299,7 @@ func (b *besieged) replay(t *testing.T) {
 	b.throw(t, b.target.Replays(same, older))
 }
 
-// refused has the node dial a nobody who tells it that it was removed.
+// refused makes the node dial a nobody that answers that it was removed.
 func (b *besieged) refused(t *testing.T) {
 	r, err := hostile.Refuse(b.target)
 	require.NoError(t, err)

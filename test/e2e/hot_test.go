@@ -16,8 +16,8 @@ import (
 	"github.com/kith-io/kith/shard/strategy"
 )
 
-// TestHotShardMoves: two shards of one node, whose handlers run long, though no more messages come to them than to the
-// others, end on two nodes, in every mode (SHD-6).
+// TestHotShardMoves: two shards of one node with handlers that run long, though no more messages come to them than to
+// the others, end on two nodes, in every mode (SHD-6).
 func TestHotShardMoves(t *testing.T) {
 	t.Parallel()
 	const shards = 4

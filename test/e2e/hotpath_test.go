@@ -32,7 +32,8 @@ func (c *counter) Receive(x *kith.Context, _ []byte) error {
 
 func (c *counter) Stop(*kith.Context) {}
 
-// counterPair is a cluster of two whose second node alone hosts counters of a mode; it returns both nodes' regions.
+// counterPair is a cluster of two in which the second node alone hosts counters of a mode; it returns both nodes'
+// regions.
 func counterPair(t testing.TB, mode kith.Mode, change ...func(*kith.Config)) (remote, local *kith.Region,
 	n *atomic.Int64) {
 	n = &atomic.Int64{}

@@ -66,6 +66,6 @@ func TestIdleBlockingEntitiesHaveNoGoroutine(t *testing.T) {
 	close(release)
 	asked.Wait()
 	eventually(t, idle, "all idle again")
-	// A node keeps 64 for whoever is busy next.
+	// A node keeps 64 for entities that are busy next.
 	eventually(t, func() bool { return runtime.NumGoroutine() <= base+64 }, "no goroutine of an entity is left")
 }

@@ -26,8 +26,8 @@ func keptReplies(t *testing.T) int64 {
 	return int64(n)
 }
 
-// hoarder is an entity whose handler keeps its Contexts: it answers some asks itself, and leaves others to goroutines
-// that answer all that they can lay hands on, again and again.
+// hoarder is an entity with a handler that keeps its Contexts: it answers some asks itself, and leaves others to
+// goroutines that answer all that they can lay hands on, again and again.
 type hoarder struct {
 	late   chan<- *kith.Context
 	wrong  []byte
@@ -62,7 +62,7 @@ func (k *hoarder) Receive(c *kith.Context, payload []byte) error {
 
 func (k *hoarder) Stop(*kith.Context) {}
 
-// A Context that was kept answers no ask, whoever uses it and whenever (SHD-5).
+// A Context that was kept answers no ask, whatever goroutine uses it and whenever (SHD-5).
 func TestKeptContextsAnswerNobody(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {

@@ -1,4 +1,4 @@
-// Tests of large messages that meet a bound, or a receiver that goes away: each has one end, which its sender is told.
+// Tests of large messages that meet a bound, or a receiver that goes away: each has one end, which its sender learns.
 
 package e2e_test
 
@@ -87,7 +87,7 @@ func TestLargeMessageLosesItsReceiver(t *testing.T) {
 	c.idle(t, c.nodes[0])
 }
 
-// shardOther returns the nth id whose shard is neither that of id nor of the ids before it.
+// shardOther returns the nth id with a shard that is neither that of id nor of the ids before it.
 func shardOther(c *blobCluster, id string, nth int) string {
 	taken := map[kith.ShardID]bool{c.region.Shard(id): true}
 	for i := 0; ; i++ {
@@ -151,7 +151,7 @@ func TestLargeMessageBounds(t *testing.T) {
 	c.idle(t, c.nodes...)
 }
 
-// fullReceiver starts a cluster whose receiver has room for one large message, which its handler holds until
+// fullReceiver starts a cluster with a receiver that has room for one large message, which its handler holds until
 // c.seen.wait is closed.
 func fullReceiver(t *testing.T, mode kith.Mode) *blobCluster {
 	c := startBlobs(t, 1, mode, func(i int, cfg *kith.Config) {
@@ -186,7 +186,7 @@ func TestLargeAskThatNobodyWaitsFor(t *testing.T) {
 	c.idle(t, c.nodes...)
 }
 
-// TestLargeMessageAtTheEnd: a node that is closed tells whoever waits, and reports the rest.
+// TestLargeMessageAtTheEnd: a node that is closed notifies its waiters, and reports the rest.
 func TestLargeMessageAtTheEnd(t *testing.T) {
 	t.Parallel()
 	c := fullReceiver(t, kith.Worker)
@@ -267,7 +267,7 @@ func TestLargeReplyNamesTheAskersBound(t *testing.T) {
 	c.idle(t, c.nodes...)
 }
 
-// TestFailuresNameTheirPeer: asks and large messages whose node is lost, or does not answer in time, name it.
+// TestFailuresNameTheirPeer: asks and large messages to a node that is lost, or does not answer in time, name it.
 func TestFailuresNameTheirPeer(t *testing.T) {
 	t.Parallel()
 	c := startBlobs(t, 1, kith.Worker, nil)

@@ -24,7 +24,7 @@ type blobs struct {
 	mu   sync.Mutex
 	got  map[string][][32]byte
 	wait chan struct{} // if not nil, every message waits for it
-	into chan struct{} // if not nil, told when a handler begins
+	into chan struct{} // if not nil, signalled when a handler begins
 }
 
 func (b *blob) Receive(c *kith.Context, payload []byte) error {
@@ -191,7 +191,7 @@ func TestAsksBesideALargeMessage(t *testing.T) {
 }
 
 // besideLarge sends a large message, and asks another entity of its node until it is through. It returns the asks that
-// were answered meanwhile, and the steps in which its progress was told.
+// were answered meanwhile, and the steps in which its progress was reported.
 func besideLarge(t *testing.T, c *blobCluster, b []byte) (beside, told int) {
 	other := ""
 	for i := 0; other == ""; i++ {

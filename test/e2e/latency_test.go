@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// One of so many messages is timed in every mode of execution, told under the name of its type, and nothing is
+// One of so many messages is timed in every mode of execution, reported under the name of its type, and nothing is
 // allocated for it: neither when it comes from another node nor on this one (CARD-4).
 func TestTimingAllocatesNothing(t *testing.T) {
 	if raceEnabled {

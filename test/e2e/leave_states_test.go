@@ -1,4 +1,4 @@
-// Tests of what becomes of states when their node leaves, and of verbs whose node ends while they wait.
+// Tests of what becomes of states when their node leaves, and of verbs on a node that ends while they wait.
 
 package e2e_test
 
@@ -17,7 +17,7 @@ import (
 	"github.com/kith-io/kith/fd"
 )
 
-// lostStates are the entities whose states were told as lost.
+// lostStates are the entities with states that were reported as lost.
 type lostStates struct {
 	mu  sync.Mutex
 	why map[string]error
@@ -140,8 +140,8 @@ type brokenTally struct{ tally }
 // HandOver implements kith.Stateful.
 func (h *brokenTally) HandOver(*kith.Context) ([]byte, error) { panic("no state") }
 
-// States that nobody can be given before a leave is over, or that their entities do not say, are told by name, and the
-// leave counts them (SHD-9, MEM-8).
+// States that nobody can be given before a leave is over, or that their entities do not say, are reported by name, and
+// the leave counts them (SHD-9, MEM-8).
 func TestLeaveTellsWhatItLoses(t *testing.T) {
 	t.Parallel()
 	const entities = 60
@@ -209,7 +209,7 @@ func TestLeaveTellsWhatItLoses(t *testing.T) {
 	}
 }
 
-// Two that are all there is leave at once: what one hands over to the other, and that one cannot pass on, is told.
+// Two that are all there is leave at once: what one hands over to the other, and that one cannot pass on, is reported.
 func TestLastTwoLeaveAtOnce(t *testing.T) {
 	t.Parallel()
 	const entities = 60
@@ -241,7 +241,7 @@ type waits struct{ tally }
 // Stop implements kith.Handler.
 func (h *waits) Stop(c *kith.Context) { <-c.Context().Done() }
 
-// Whoever waits for a node that is marked down meanwhile hears of that, whatever it waits for (SHD-7, MEM-8).
+// A waiter for a node that is marked down meanwhile hears of that, whatever it waits for (SHD-7, MEM-8).
 func TestVerbsEndWithTheirNode(t *testing.T) {
 	t.Parallel()
 	for name, verb := range map[string]func(n *kith.Node) error{

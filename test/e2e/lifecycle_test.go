@@ -98,7 +98,7 @@ func TestPrepareForFullShutdown(t *testing.T) {
 }
 
 // MEM-9: a node that is alone goes over to another cluster at the same address, under a new incarnation; one in company
-// is told that it may not. What it hosted is stopped first.
+// gets the error that it may not. What it hosted is stopped first.
 func TestJoinCluster(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, 2, nil, nil)
@@ -134,7 +134,7 @@ func TestJoinCluster(t *testing.T) {
 	}
 }
 
-// A call whose context ends in the middle leaves a node that a later call leads on (MEM-9).
+// A call with a context that ends in the middle leaves a node that a later call leads on (MEM-9).
 func TestJoinClusterInTwoCalls(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, 1, nil, nil)
@@ -173,7 +173,7 @@ func TestJoinClusterBornEarlier(t *testing.T) {
 	require.Contains(t, end.Reason, "birth")
 }
 
-// JOIN-1: a node whose settings do not fit is refused, with both values.
+// JOIN-1: a node with settings that do not fit is refused, with both values.
 func TestSettingsMustAgree(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, 1, nil, nil)

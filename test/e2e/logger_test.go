@@ -17,7 +17,7 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// heldLog is a logger whose methods stand still while it is held.
+// heldLog is a logger with methods that stand still while it is held.
 type heldLog struct {
 	held  atomic.Pointer[chan struct{}] // nil: it is not
 	waits atomic.Int64                  // calls that have met it
@@ -49,8 +49,8 @@ func (l *heldLog) hold(t *testing.T) (release func()) {
 	return release
 }
 
-// A node whose logger stands still goes on: it follows its cluster, answers asks, reports, and leaves. Then it says
-// what it had to say.
+// A node with a stuck logger goes on: it follows its cluster, answers asks, reports, and leaves. Then it says what it
+// had to say.
 func TestALoggerThatStandsStill(t *testing.T) {
 	t.Parallel()
 	log := &heldLog{}
@@ -85,8 +85,8 @@ func TestALoggerThatStandsStill(t *testing.T) {
 	require.Zero(t, nodes[2].Stats().LogDropped)
 }
 
-// A logger, and a hook, may call the node that tells it, and tell to the very shard whose entity is being reported, in
-// every mode.
+// A logger, and a hook, may call the node that calls it, and tell to the very shard of the entity that is being
+// reported, in every mode.
 func TestLoggersAndHooksThatCallTheNode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker, kith.Inline} {

@@ -86,7 +86,7 @@ func metered(t *testing.T, n *kith.Node) {
 	}
 }
 
-// A message is told and asked from nodes and from handlers, wherever its entity lives. An error with an identity comes
+// A message is sent and asked from nodes and from handlers, wherever its entity lives. An error with an identity comes
 // through two hops, and headers go as far as handlers hand them on.
 func TestMessages(t *testing.T) {
 	t.Parallel()
@@ -149,7 +149,7 @@ type stated struct{ meter }
 func (*stated) HandOver(*kith.Context) ([]byte, error) { return nil, nil }
 func (*stated) TakeUp(*kith.Context, []byte) error     { return nil }
 
-// Every fault of a declaration is told by Register, and by Singleton.
+// Register, and Singleton, report every fault of a declaration.
 func TestMethodsBadInput(t *testing.T) {
 	open := func(*kith.Context) (*meter, error) { return &meter{}, nil }
 	named := func(name string) kith.Method[*meter] {
@@ -197,7 +197,7 @@ func (s *spent) Tell(string, string, []byte) error { return nil }
 
 func (s *spent) Ask(time.Duration, string, string, []byte) ([]byte, error) { return s.reply, nil }
 
-// With codecs that allocate nothing a told message allocates nothing, and an asked one its answer alone (CARD-3).
+// With codecs that allocate nothing a tell allocates nothing, and an ask its answer alone (CARD-3).
 func TestMessagesAllocateNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

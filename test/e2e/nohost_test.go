@@ -46,8 +46,8 @@ func TestNobodyHosts(t *testing.T) {
 }
 
 // A member that has the role and has not registered the type may register it at any moment, so nothing is certain: an
-// ask waits, and when its time is over it was not executed, and is told so. One that is waited for is answered as soon
-// as the type is registered there. Pins SHD-4.
+// ask waits, and when its time is over it was not executed, and gets that error. One that is waited for is answered as
+// soon as the type is registered there. Pins SHD-4.
 func TestRoleWithoutTheType(t *testing.T) {
 	t.Parallel()
 	l := newLedger()

@@ -32,8 +32,8 @@ func (p *paced) Receive(c *kith.Context, payload []byte) error {
 
 func (*paced) Stop(*kith.Context) {}
 
-// A node whose handlers are far slower than what is sent to it drains while the others go on sending: what it has
-// accepted goes with its shards, in order, before what waited for the move, and nothing is lost (SHD-7, SHD-9).
+// A node with handlers far slower than what is sent to it drains while the others go on sending: what it has accepted
+// goes with its shards, in order, before what waited for the move, and nothing is lost (SHD-7, SHD-9).
 func TestDrainOfAnOverloadedNode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker, kith.Inline} {
@@ -70,7 +70,7 @@ func inFlight(st stats.Transport) (most int64) {
 	return most
 }
 
-// drainOverloaded drains a node whose handlers take 5 ms, and returns how many calls there were meanwhile.
+// drainOverloaded drains a node with handlers that take 5 ms, and returns how many calls there were meanwhile.
 func drainOverloaded(t *testing.T, mode kith.Mode, edit func(*kith.Config)) uint64 {
 	l := newLedger()
 	tick := time.NewTicker(5 * time.Millisecond)

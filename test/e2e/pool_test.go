@@ -1,4 +1,4 @@
-// Pools over real sockets: who handles a message, what happens without room, and when a node goes (SHD-12).
+// Pools over real sockets: which worker handles a message, what happens without room, and when a node goes (SHD-12).
 
 package e2e_test
 

@@ -16,8 +16,8 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// pressed is a cluster whose first node alone hosts entities: those named slow wait until they are let go, the others
-// book at once. reports are those of all senders.
+// pressed is a cluster with a first node that alone hosts entities: those named slow wait until they are let go, the
+// others book at once. reports are those of all senders.
 type pressed struct {
 	nodes     []*kith.Node
 	senders   []*kith.Region // by node; that of the host is the first
@@ -78,7 +78,8 @@ func (p *pressed) letGo() {
 	}
 }
 
-// waiting has each of the nodes from on send so many messages to the slow entity, and returns who is not done yet.
+// waiting makes each of the nodes from on send so many messages to the slow entity, and returns those that are not done
+// yet.
 func (p *pressed) waiting(t *testing.T, ctx context.Context, from, count, size int) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for i, r := range p.senders[from:] {
@@ -155,8 +156,8 @@ func TestTellWaitBeforeTheFirstConnection(t *testing.T) {
 	require.Zero(t, p.rep.of(kith.ErrMailboxFull))
 }
 
-// A TellWait whose context ends while the entity is full says which node and which bound; Tell is refused there and
-// reported, as ever; and both go on when there is room.
+// A TellWait with a context that ends while the entity is full says which node and which bound; Tell is refused there
+// and reported, as ever; and both go on when there is room.
 func TestTellWaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	p := newPressed(t, 2, nil)

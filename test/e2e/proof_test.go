@@ -116,7 +116,7 @@ func TestYoungerTwinEndsAndJoinsTheOlder(t *testing.T) {
 }
 
 // AVL-5: a process that starts again at its address has the lock of the one before it for proof that this one is dead.
-// So what it owned answers at once, though the takeover time is an hour. Who switches that off waits.
+// So what it owned answers at once, though the takeover time is an hour. A node that switches that off waits.
 func TestNextProcessProvesTheLastOneDead(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

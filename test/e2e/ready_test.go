@@ -16,7 +16,7 @@ import (
 	"github.com/kith-io/kith/internal/base/port"
 )
 
-// records is a slog handler that keeps what it is told.
+// records is a slog handler that keeps what it gets.
 type records struct {
 	slog.Handler
 	list atomic.Pointer[[]slog.Record]

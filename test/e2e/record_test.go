@@ -18,8 +18,8 @@ import (
 )
 
 // TestNextFencesOfALeaverWhoseClockWentBack: a node that leaves as the last of its cluster, and starts again in its
-// directory when the clock shows an earlier time, forms a cluster whose fences are above the old ones (JOIN-1). The
-// first one has the birth of a clock that is a day ahead, by MinBirth.
+// directory when the clock shows an earlier time, forms a cluster with fences above the old ones (JOIN-1). The first
+// one has the birth of a clock that is a day ahead, by MinBirth.
 func TestNextFencesOfALeaverWhoseClockWentBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func keeper(spec string) {
 	}
 }
 
-// TestFirstSeedKilledAsAMemberComesUp: whoever is up is in the record of the node that let it in (JOIN-1). So the
+// TestFirstSeedKilledAsAMemberComesUp: a member that is up is in the record of the node that let it in (JOIN-1). So the
 // process that follows one killed in that moment, and knows no other seed, joins the member instead of forming a second
 // cluster.
 func TestFirstSeedKilledAsAMemberComesUp(t *testing.T) {

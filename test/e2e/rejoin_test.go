@@ -1,4 +1,4 @@
-// A process whose node the cluster has ended goes on under a new incarnation (PRT-6).
+// A process goes on under a new incarnation after the cluster has ended its node (PRT-6).
 
 package e2e_test
 

@@ -41,7 +41,7 @@ func (s *shelf) names(shards uint32, of kith.ShardID) iter.Seq2[string, error] {
 	}
 }
 
-// remembered is an entity that is in the store from its begin until it is told to go.
+// remembered is an entity that is in the store from its begin until it is ordered to go.
 type remembered struct {
 	s  *shelf
 	at kith.ID

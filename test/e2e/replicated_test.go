@@ -75,8 +75,8 @@ func TestReplicated(t *testing.T) {
 	require.Zero(t, stats.Refused+stats.Strangers+stats.Dropped)
 }
 
-// An update that waits for one that has not opened the value is told so when its time is over, and is made
-// all the same (REP-1).
+// An update that waits for one that has not opened the value returns that error when its time is over, and is made all
+// the same (REP-1).
 func TestReplicatedMissing(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
@@ -112,7 +112,8 @@ func TestReplicatedMissing(t *testing.T) {
 	require.NoError(t, h.Update(ctx, replicated.Local, adds("ben")), "a panic of a change is the caller's alone")
 }
 
-// faulty is a value of a user's own, whose merge panics when the number five comes from elsewhere for the first time.
+// faulty is a value of a user's own with a merge that panics when the number five comes from elsewhere for the first
+// time.
 type faulty struct {
 	replicated.GCounter
 	fives *atomic.Int32 // that came; nil: the value was made here

@@ -82,7 +82,7 @@ func TestReport(t *testing.T) {
 	require.ErrorIs(t, err, kith.ErrStopped)
 }
 
-// A process that stands still is missing from a report, and what the others have is told (SHD-7).
+// A process that stands still is missing from a report, and what the others have is reported (SHD-7).
 func TestReportNamesWhoStandsStill(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
@@ -98,7 +98,7 @@ func TestReportNamesWhoStandsStill(t *testing.T) {
 	require.Len(t, rep.Nodes, 3)
 	require.NoError(t, k.cmd.Process.Signal(syscall.SIGSTOP))
 	defer func() { _ = k.cmd.Process.Signal(syscall.SIGCONT) }()
-	eventually(t, func() bool { // it stops a moment after it was told to
+	eventually(t, func() bool { // it stops a moment after the signal
 		soon, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		defer cancel()
 		rep, err = r.Report(soon)

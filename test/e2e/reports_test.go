@@ -14,11 +14,11 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// toldReports adds up what Config.Undelivered is told.
+// toldReports adds up what Config.Undelivered gets.
 type toldReports struct {
 	mu sync.Mutex
 	by map[kith.Reason]uint64
-	un uint64 // of them, those whose shard is not named
+	un uint64 // of them, those without a named shard
 }
 
 func (r *toldReports) take(u kith.Undelivered) {
@@ -48,8 +48,8 @@ func (r *toldReports) unnamed() uint64 {
 	return r.un
 }
 
-// Every message that fails is told, however many shards fail at once: beyond the bound of what is kept apart its shard
-// is not named, and its count is not lost (SHD-4).
+// Every message that fails is reported, however many shards fail at once: beyond the bound of what is kept apart its
+// shard is not named, and its count is not lost (SHD-4).
 func TestManyShardsFailAtOnce(t *testing.T) {
 	t.Parallel()
 	told := &toldReports{}

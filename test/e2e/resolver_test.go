@@ -19,7 +19,7 @@ func gone(t *testing.T, n *kith.Node, members int) {
 	awaitView(t, n, func(v *kith.View) bool { return len(v.Members) == members && len(v.Unreachable) == 0 })
 }
 
-// TestResolverRemovesACrashedNode: nobody downs it by hand; the decision and who took it can be read.
+// TestResolverRemovesACrashedNode: nobody downs it by hand; the decision and the node that took it can be read.
 func TestResolverRemovesACrashedNode(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, 3, func(_ int, cfg *kith.Config) { cfg.Resolver.StableAfter = 200 * time.Millisecond }, nil)
@@ -44,7 +44,7 @@ func TestResolverRemovesACrashedNode(t *testing.T) {
 	require.Positive(t, carriedOut, "the leader has decided")
 }
 
-// TestResolverLease: who acquires the lease lives; it is held, then given back.
+// TestResolverLease: the side that acquires the lease lives; it is held, then given back.
 func TestResolverLease(t *testing.T) {
 	t.Parallel()
 	var lease leasetest.Memory

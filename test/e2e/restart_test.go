@@ -1,5 +1,5 @@
 // Tests of panics and of calls that take too long, on real sockets: what the asker, the sender of a tell and the
-// operator of the owner are told.
+// operator of the owner learn.
 
 package e2e_test
 
@@ -34,7 +34,7 @@ func (l *incidents) some(pick func(i kith.Incident) bool) bool {
 	return slices.ContainsFunc(l.list, pick)
 }
 
-// owned is a cluster of two whose second node alone hosts the type; it returns the region of the first.
+// owned is a cluster of two in which the second node alone hosts the type; it returns the region of the first.
 func owned(t *testing.T, typ kith.EntityType, a actor) (far *kith.Region, owner *kith.Node, seen *incidents, here,
 	there *reports) {
 	seen, here, there = &incidents{}, &reports{}, &reports{}
@@ -54,7 +54,7 @@ func owned(t *testing.T, typ kith.EntityType, a actor) (far *kith.Region, owner 
 }
 
 // "A handler that panics is restarted by policy and reported": a panicking message is dropped and reported with its
-// stack; its asker gets a typed error, and so does who asks while the entity rests; tells that are refused meanwhile
+// stack; its asker gets a typed error, and so does an asker while the entity rests; tells that are refused meanwhile
 // are reported to their sender (SHD-5).
 func TestCrashedEntityAcrossNodes(t *testing.T) {
 	t.Parallel()
@@ -96,8 +96,8 @@ func TestCrashedEntityAcrossNodes(t *testing.T) {
 	}
 }
 
-// What waited for an entity that is given up was accepted already: it is reported where it was, and its askers are
-// told.
+// What waited for an entity that is given up was accepted already: it is reported where it was, and its askers get the
+// error.
 func TestDroppedMessagesAreReported(t *testing.T) {
 	t.Parallel()
 	begun, release := make(chan struct{}), make(chan struct{})
@@ -127,7 +127,7 @@ func TestDroppedMessagesAreReported(t *testing.T) {
 }
 
 // Whatever the restart policy does with those that panic, each message is accounted for: its handler was called, or it
-// was dropped where it waited, or refused and its sender told; asks end once. Pins SHD-4.
+// was dropped where it waited, or refused and reported to its sender; asks end once. Pins SHD-4.
 func TestEachMessageOfEntitiesThatPanic(t *testing.T) {
 	t.Parallel()
 	for name, typ := range map[string]kith.EntityType{
@@ -179,8 +179,9 @@ func TestEachMessageOfEntitiesThatPanic(t *testing.T) {
 	}
 }
 
-// An entity that cannot be made is no silence: who asks gets an error that says that nothing was executed, with the
-// text of Open; tells were accepted, so they are reported where their entity would live; the operator is told.
+// An entity that cannot be made is no silence: an asker gets an error that says that nothing was executed, with the
+// text of Open; tells were accepted, so they are reported where their entity would live; the log says so to the
+// operator.
 func TestOpenThatFailsIsTold(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -261,7 +262,7 @@ func TestSlowCallIsNamedWhileItRuns(t *testing.T) {
 }
 
 // A type that sets no limit has that of all Worker and Inline types, also where messages are handled in a row, under
-// one guard: who is over it is named, and nobody else (SHD-5).
+// one guard: the entity over it is named, and no other (SHD-5).
 func TestSlowCallInARowIsNamed(t *testing.T) {
 	t.Parallel()
 	const long = 40 * time.Millisecond

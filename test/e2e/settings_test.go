@@ -1,5 +1,5 @@
-// Types whose role differs between nodes: one side is refused, and how a role is added to a type while a cluster runs
-// (SHD-1, SHD-9).
+// Types with a role that differs between nodes: one side is refused, and how a role is added to a type while a cluster
+// runs (SHD-1, SHD-9).
 
 package e2e_test
 

@@ -1,5 +1,5 @@
 // Shard functions: entities that the application puts together share a shard, and what is wrong with a function is said
-// to whoever sends (SHD-1).
+// to every sender (SHD-1).
 
 package e2e_test
 

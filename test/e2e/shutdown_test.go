@@ -68,7 +68,7 @@ func TestDownedNodeRunsItsPhases(t *testing.T) {
 	require.Contains(t, []kith.ShutdownReason{kith.ReasonDowned, kith.ReasonRemoved}, nodes[1].ShutdownReason())
 }
 
-// TestStrictPhaseAborts: the node stays, and the caller is told which task failed.
+// TestStrictPhaseAborts: the node stays, and the caller learns which task failed.
 func TestStrictPhaseAborts(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the disk is full")

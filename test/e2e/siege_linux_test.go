@@ -1,5 +1,5 @@
-// A cluster under siege: silent connections from many addresses at the doors of all nodes keep nobody out. Linux,
-// whose loopback has the addresses.
+// A cluster under siege: silent connections from many addresses at the doors of all nodes keep nobody out. Linux: its
+// loopback has the addresses.
 
 package e2e_test
 
@@ -77,7 +77,7 @@ func (r *relay) cut() {
 }
 
 // besiegers keeps n silent connections to an address, from sixteen addresses, of which the first is where the nodes
-// are; whoever is put out comes again.
+// are; a connection that is put out comes again.
 func besiegers(t *testing.T, to string, n int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup

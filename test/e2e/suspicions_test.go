@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A node watches both others, who answer; a node that has ended says so.
+// A node watches both others, which answer; a node that has ended says so.
 func TestSuspicions(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, 3, nil, nil)

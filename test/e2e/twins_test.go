@@ -1,4 +1,5 @@
-// Two clusters of one name where there should be one: who yields, and who forms none in the first place (AVL-3).
+// Two clusters of one name where there should be one: which one yields, and which node forms none in the first place
+// (AVL-3).
 
 package e2e_test
 
@@ -22,7 +23,7 @@ import (
 	"github.com/kith-io/kith/internal/base/port"
 )
 
-// loner is a process whose node has itself as its only seed and keeps no record, as in a first try: it says its
+// loner is a process with a node that has itself as its only seed and keeps no record, as in a first try: it says its
 // address, and the cluster of each node that it has in turn.
 func loner(addr string) {
 	n, err := kith.Start(context.Background(), kith.Config{Name: "lone", Listen: addr, Seeds: []string{addr},
@@ -143,8 +144,8 @@ func TestSeedSpelledOtherwise(t *testing.T) {
 	require.NotContains(t, l.String(), "level=ERROR")
 }
 
-// TestAddressThatLeadsAstray: a node whose address leads its members back to themselves is told so, and by that which
-// setting is wrong.
+// TestAddressThatLeadsAstray: a node with an address that leads its members back to themselves learns so, and by that
+// which setting is wrong.
 func TestAddressThatLeadsAstray(t *testing.T) {
 	t.Parallel()
 	p := port.Keep(t)

@@ -1,4 +1,4 @@
-// Tests of state that moves with its entity: typed handlers, and a cluster whose nodes are all replaced in turn.
+// Tests of state that moves with its entity: typed handlers, and a cluster of nodes that are all replaced in turn.
 
 package e2e_test
 

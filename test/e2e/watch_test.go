@@ -1,4 +1,4 @@
-// Watches over real sockets: each end is told once, with its cause, and a watch makes no instance (SHD-12).
+// Watches over real sockets: each end is reported once, with its cause, and a watch makes no instance (SHD-12).
 
 package e2e_test
 
@@ -15,7 +15,7 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// mourner watches whom it is told to, and gives away what it hears.
+// mourner watches the entities that its messages name, and gives away what it hears.
 type mourner struct {
 	heard chan<- kith.Ended
 	asked chan<- error
@@ -161,7 +161,7 @@ func TestWatch(t *testing.T) {
 			require.Greater(t, two.Instance, one.Instance)
 			require.Equal(t, one.Fence, two.Fence)
 			w.do("anna", "watch nobody")
-			w.hears("nobody", kith.EndedNone) // behind all that was told of x
+			w.hears("nobody", kith.EndedNone) // behind all that was reported of x
 			require.Empty(t, w.heard, "each once, and what was taken back not at all")
 		})
 	}

@@ -135,7 +135,7 @@ func TestStalledLoopIsReported(t *testing.T) {
 }
 
 // An Inline handler that its asker calls stands still as one on a loop does, and so does the loop, which waits for it:
-// the stack that is told is the asker's.
+// the reported stack is the asker's.
 func TestStalledAskerIsReported(t *testing.T) {
 	release, seen := make(chan struct{}), &incidents{}
 	var near *kith.Region

@@ -1,3 +1,3 @@
 // Package sqlfence tests package kith/sqlfence against real databases: SQLite, PostgreSQL and MariaDB. It is a module
-// of its own, so that nobody who uses kith gets their drivers.
+// of its own, so that users of kith do not get their drivers.
 package sqlfence

@@ -156,7 +156,7 @@ func beginPostgres(s *server) error {
 	return p.Start()
 }
 
-// beginMaria starts MariaDB, whose dialect is MySQL's.
+// beginMaria starts MariaDB, which has MySQL's dialect.
 func beginMaria(s *server) error {
 	install, err1 := exec.LookPath("mariadb-install-db")
 	serve, err2 := exec.LookPath("mariadbd")

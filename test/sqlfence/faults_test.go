@@ -1,6 +1,6 @@
 //go:build linux
 
-// A driver around another one, whose commits lose their answers.
+// A driver around another one, with commits that lose their answers.
 
 package sqlfence
 
@@ -17,9 +17,9 @@ type fate int32
 
 const (
 	told   fate = iota
-	done        // it takes place, and nobody is told
-	undone      // it does not take place, and nobody is told whether
-	late        // it takes place when somebody calls faulty.finish; who asked is told nothing before
+	done        // it takes place, and gives no answer
+	undone      // it does not take place, and gives no answer
+	late        // it takes place when somebody calls faulty.finish; no answer comes before
 )
 
 var errAnswer = errors.New("the answer was lost")
@@ -89,10 +89,10 @@ func (c *conn) CheckNamedValue(v *driver.NamedValue) error {
 	return driver.ErrSkip
 }
 
-// IsValid keeps one whose commit is late out of the pool.
+// IsValid keeps one with a late commit out of the pool.
 func (c *conn) IsValid() bool { return !c.stuck }
 
-// Close leaves one whose commit is late open.
+// Close leaves one with a late commit open.
 func (c *conn) Close() error {
 	if c.stuck {
 		return nil

@@ -130,7 +130,7 @@ func TestAnEntityIsTakenAway(t *testing.T) {
 	})
 }
 
-// Five nodes, two of them cut off, an owner that is stopped and comes back late, commits whose answers are lost: every
+// Five nodes, two of them cut off, an owner that is stopped and comes back late, commits with lost answers: every
 // acknowledged coin is there, and none is there twice.
 func TestPursesSurvive(t *testing.T) {
 	each(t, func(t *testing.T, e engine, source string) {

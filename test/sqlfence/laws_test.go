@@ -163,8 +163,8 @@ func TestAClaimWaitsForACommit(t *testing.T) {
 	})
 }
 
-// What others do with other shards disturbs no transaction that has begun: in SQLite they wait, or are told that it is
-// busy.
+// What others do with other shards disturbs no transaction that has begun: in SQLite they wait, or get the error that
+// it is busy.
 func TestOtherShardsDoNotDisturb(t *testing.T) {
 	each(t, func(t *testing.T, e engine, source string) {
 		_, s := e.open(t, source)
@@ -218,7 +218,7 @@ func literal(d sqlfence.Dialect, digits string) string {
 	return "x'" + digits + "'"
 }
 
-// A commit whose answer is lost: the next Load finds what it did, also when it takes place after that was asked.
+// A commit with a lost answer: the next Load finds what it did, also when it takes place after that was asked.
 func TestLostAnswers(t *testing.T) {
 	each(t, func(t *testing.T, e engine, source string) {
 		watch, _ := e.open(t, source)
@@ -266,7 +266,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// Owners that race count what they have saved: no success is lost, whoever comes when.
+// Owners that race count what they have saved: no success is lost, in whatever order they come.
 func TestOwnersRace(t *testing.T) {
 	each(t, func(t *testing.T, e engine, source string) {
 		var epoch, acknowledged atomic.Int64
@@ -376,7 +376,7 @@ func TestTransactionsOfYourOwn(t *testing.T) {
 	})
 }
 
-// Ids are told apart byte by byte, and come up to their bounds; what is out of bounds is refused and writes nothing.
+// Ids differ byte by byte, and come up to their bounds; what is out of bounds is refused and writes nothing.
 func TestNamesAndBounds(t *testing.T) {
 	each(t, func(t *testing.T, e engine, source string) {
 		db, s := e.open(t, source)
