@@ -76,7 +76,7 @@ type Config struct {
 	Times *latency.Recorder
 	// Streams is how many streams of events are served at one time, 1 to MaxStreams; zero means DefaultStreams.
 	Streams int
-	// Join has the program go over from its node, which is alone, to the cluster of the seeds (Node.JoinCluster). It
+	// Join makes the program go over from its node, which is alone, to the cluster of the seeds (Node.JoinCluster). It
 	// returns when that has begun, or why it cannot be. It may be called by several goroutines at once. Nil: no request
 	// can.
 	Join func(ctx context.Context, seeds []string) error

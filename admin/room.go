@@ -19,7 +19,7 @@ type keeper struct {
 	counts *counters
 }
 
-// want has the keeper ask for this token from now on; none: nobody has it.
+// want makes the keeper ask for this token from now on; none: nobody has it.
 func (d *keeper) want(token string) {
 	if token == "" {
 		d.token.Store(nil)

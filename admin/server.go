@@ -95,7 +95,7 @@ func (s *Server) Addr() net.Addr { return s.addr }
 // Stats returns the counters of this interface.
 func (s *Server) Stats() Stats { return s.keeper.counts.read() }
 
-// SetToken has the interface ask for this token from now on, in place of Config.Token: requests with the old one are
+// SetToken makes the interface ask for this token from now on, in place of Config.Token: requests with the old one are
 // refused, those under way go on. One of fewer than MinToken bytes, none too, is an error that wraps ErrBadConfig, and
 // changes nothing. A dashboard asks for none. It may be called by several goroutines at once.
 func (s *Server) SetToken(token string) error {

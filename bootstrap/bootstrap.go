@@ -161,7 +161,7 @@ func (b *Bootstrap) Node() *kith.Node {
 	return b.node
 }
 
-// Follow has the contact point serve the node that JoinCluster of this one has returned: until that is a member it is
+// Follow makes the contact point serve the node that JoinCluster of this one has returned: until that is a member it is
 // no seed (503), and then newcomers find its cluster there. The search is over, or ends when it is a member.
 func (b *Bootstrap) Follow(next *kith.Node) {
 	b.lock.Lock()

@@ -234,8 +234,8 @@ func (b *Bootstrap) probe(at peer.Addr) {
 	b.step(func(now time.Duration) { b.machine.Probed(now, at, reply, failed) })
 }
 
-// connectAnew has the next requests go over new connections, once in a while: behind an address of several nodes, such
-// as a service of Kubernetes, another one may show a cluster.
+// connectAnew makes the next requests go over new connections, once in a while: behind an address of several nodes,
+// such as a service of Kubernetes, another one may show a cluster.
 func (b *Bootstrap) connectAnew() {
 	now := b.now()
 	b.lock.Lock()

@@ -137,7 +137,7 @@ func (b *Bootstrap) member() {
 	b.machine.Joined(b.now(), v.ClusterID, seeds(v))
 }
 
-// heed has the search end for an operator's seeds, nil for none. The lock is held.
+// heed makes the search end for an operator's seeds, nil for none. The lock is held.
 func (b *Bootstrap) heed(told []string) {
 	if told == nil || b.joined || slices.Equal(told, b.told) {
 		return

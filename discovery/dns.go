@@ -18,7 +18,7 @@ type DNSConfig struct {
 	// Name is the name to look up (A, AAAA), such as that of a headless service; with Service, the domain of the service
 	// records.
 	Name string
-	// Service has the SRV records of _Service._Proto.Name looked up instead, which name hosts and ports.
+	// Service, if set, looks up the SRV records of _Service._Proto.Name instead, which name hosts and ports.
 	Service string
 	// Proto is the protocol of the service records; empty means tcp.
 	Proto string

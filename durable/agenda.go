@@ -37,8 +37,8 @@ type item struct {
 	tries int   // to wake it, that failed
 }
 
-// agenda has the reminders of one shard handled in time. It is a machine that is given the time, in milliseconds, with
-// a lock: methods are safe for concurrent use.
+// agenda wakes the entities of one shard for their reminders in time. It is a machine that is given the time, in
+// milliseconds, with a lock: methods are safe for concurrent use.
 type agenda struct {
 	rate   int
 	ground ground.Ground
@@ -93,7 +93,7 @@ func newAgenda(rate int, on ground.Ground) *agenda {
 	return &agenda{rate: rate, ground: on, bell: make(chan struct{}, 1), items: map[string]*item{}}
 }
 
-// ring has the agenda looked at.
+// ring wakes the agenda.
 func (a *agenda) ring() { a.ground.Ring(a.bell) }
 
 // put puts an entity on the agenda. The lock is held.
@@ -272,7 +272,7 @@ type ownAgenda struct {
 	fence kith.Fence
 }
 
-// reminds has the reminders of a shard handled until ctx ends.
+// reminds runs the reminders of a shard until ctx ends.
 func (d *desk) reminds(ctx context.Context, n kith.ShardID, f kith.Fence) {
 	if !d.ground.Wait(ctx, ground.Forever, d.registered) {
 		return
@@ -327,7 +327,7 @@ func (d *desk) readAgenda(ctx context.Context, a *agenda, at store.Shard, by int
 	}
 }
 
-// wake has an entity look at its reminders, and returns when the next one is due.
+// wake makes an entity look at its reminders, and returns when the next one is due.
 func (d *desk) wake(ctx context.Context, id string) (due int64, err error) {
 	short, cancel := d.ground.Within(ctx, wakeTime)
 	defer cancel()

@@ -21,7 +21,7 @@ func ids(list []*item) (s []string) {
 	return s
 }
 
-// readAll has the agenda read what a store holds, in order.
+// readAll makes the agenda read what a store holds, in order.
 func readAll(a *agenda, now int64, ids ...string) {
 	if _, wanted := a.reads(now); wanted {
 		for n, id := range ids {

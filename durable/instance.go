@@ -45,8 +45,8 @@ func (t *Tx[S]) Context() context.Context { return t.c.Context() }
 // Now returns the time of day on this node.
 func (t *Tx[S]) Now() time.Time { return t.c.Now() }
 
-// Delete has what is stored of the entity taken away when the handler returns without an error, whatever State says
-// then. The next message finds the zero S.
+// Delete takes away what is stored of the entity when the handler returns without an error, whatever State says then.
+// The next message finds the zero S.
 func (t *Tx[S]) Delete() { t.deleted = true }
 
 // instance is one entity.
@@ -75,7 +75,7 @@ type mind struct {
 	keys    int // marks of keys; -1: not counted yet
 }
 
-// keeps has a mark in memory.
+// keeps keeps a mark in memory.
 func (e *mind) keeps(m store.Mark) {
 	if e.marks == nil {
 		e.marks = map[string]store.Mark{}

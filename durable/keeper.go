@@ -127,7 +127,7 @@ func (k *keeper) died() *failure {
 	return k.dead
 }
 
-// claims has the shard claimed, once, and returns the fence of the owner before.
+// claims claims the shard, once, and returns the fence of the owner before.
 func (k *keeper) claims(ctx context.Context) (kith.Fence, *failure) {
 	if !k.d.ground.Wait(ctx, ground.Forever, k.turn) {
 		return kith.Fence{}, fails(codeAway, context.Cause(ctx))
@@ -346,8 +346,8 @@ func (k *keeper) send() {
 	}
 }
 
-// commit has the writes committed: it repeats what is not known, until it is. If they were not: what those get that
-// come behind, and those of this commit; and whether the shard may go on.
+// commit commits the writes: it repeats what is not known, until it is. If they were not: what those get that come
+// behind, and those of this commit; and whether the shard may go on.
 func (k *keeper) commit(writes []store.Write) (behind, these *failure, again bool) {
 	maybe, rest := false, backoffFirst
 	for {

@@ -194,7 +194,7 @@ func (m *mail) set(id string, version uint64, list []*parcel) {
 	m.look(b)
 }
 
-// look has a box looked at. The lock is held.
+// look wakes a box. The lock is held.
 func (m *mail) look(b *box) {
 	b.due = time.Time{}
 	heap.Fix(&m.order, b.at)
@@ -233,7 +233,7 @@ type shipment struct {
 	note note
 }
 
-// turn has all leave that is due and returns when the next is.
+// turn sends all that is due and returns when the next is.
 func (m *mail) turn(now time.Time) (next time.Time) {
 	next = now.Add(time.Hour)
 	if m.d.stopped.Load() != nil {
@@ -306,7 +306,7 @@ func (m *mail) parcels(b *box, now time.Time, leave []shipment) []shipment {
 	return leave
 }
 
-// wants has the box looked at by a time.
+// wants makes the box due by a time.
 func (b *box) wants(by time.Time) {
 	if by.Before(b.due) {
 		b.due = by
@@ -494,7 +494,7 @@ func (m *mail) unsent(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-// wakes has an entity read, and calls over once.
+// wakes wakes an entity, so that it is read, and calls over once.
 func (m *mail) wakes(id string, over func(error)) {
 	c, ok := m.d.office.typeNamed(m.shard.Type)
 	if !ok { // it is being registered

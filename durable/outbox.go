@@ -94,8 +94,8 @@ func (e *instance[S, M, R]) fills(w *store.Write, out []*parcel) {
 	}
 }
 
-// puts has a record written, with an outbox and reminders that it has already, and takes it as that of the entity.
-// False: nothing is written any more, and the asker has its answer.
+// puts writes a record, with an outbox and reminders that it has already, and takes it as that of the entity. False:
+// nothing is written any more, and the asker has its answer.
 func (e *instance[S, M, R]) puts(w *store.Write, out []*parcel, l reminders, ask reply) bool {
 	mailed := e.mailed || len(out) > 0
 	if failed := e.k.put(&e.head, *w, mailing{out, mailed}, ask); failed != nil {

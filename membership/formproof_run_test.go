@@ -109,7 +109,7 @@ func (n *proofNode) become(life, cluster uint8) {
 	*n = proofNode{life: life, inc: n.inc, rec: n.rec, given: n.given, lost: n.lost, cluster: cluster}
 }
 
-// step has the machine of a node do something, and looks at a cluster that comes of it.
+// step makes the machine of a node do something, and looks at a cluster that comes of it.
 func (p *prover) step(s *proofState, i uint8, a proofStep, do func(m *Machine), visit func(proofStep, *proofState)) {
 	t := *s
 	m := p.load(&t, i)

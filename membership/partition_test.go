@@ -78,7 +78,7 @@ func TestDefinitionIsPlaced(t *testing.T) {
 	w.until(10*time.Second, "it is gone", func() bool { return len(all[3].view.Partitions) == 0 && w.settled() })
 }
 
-// completeAll has a node complete what it is to hand over, as far as it knows.
+// completeAll makes a node complete what it is to hand over, as far as it knows.
 func (w *world) completeAll(a *actor) {
 	for _, p := range a.view.Partitions {
 		for _, c := range p.Changes {

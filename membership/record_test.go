@@ -49,7 +49,7 @@ func (r *remembering) begin(i int) *actor {
 	return a
 }
 
-// keep has every node write down what it remembers.
+// keep makes every node write down what it remembers.
 func (r *remembering) keep() {
 	for i, a := range r.now {
 		if a.view != nil && a.ended == nil {

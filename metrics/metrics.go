@@ -92,7 +92,7 @@ func (m *Metrics) Observe(what kith.Measure, typ string, took time.Duration) {
 	h.WithLabelValues(m.types.label(typ)).Observe(took.Seconds())
 }
 
-// Watch has the metrics be those of a node. Before it there are none but the histograms.
+// Watch makes the metrics those of a node. Before it there are none but the histograms.
 func (m *Metrics) Watch(n *kith.Node) { m.node.Store(n) }
 
 // Handler serves the metrics of the node, of the Go runtime and of the process, and nothing else. Scrapes are gathered

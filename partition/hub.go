@@ -9,7 +9,7 @@ import (
 	table "github.com/kith-io/kith/internal/core/partition"
 )
 
-// follow has the hub look when members change.
+// follow makes the hub look when members change.
 func (h *hub) follow(ctx context.Context) {
 	for range h.node.Events(ctx) {
 		h.ping()

@@ -63,7 +63,7 @@ func (i *instance) receive(c *kith.Context, payload []byte) error {
 	return plain(err)
 }
 
-// show has a Context show the slot as the entity's id until the function that it returns is called.
+// show makes a Context show the slot as the entity's id until the function that it returns is called.
 func (i *instance) show(c *entity.Context) func() {
 	id := c.ID
 	c.ID = i.name

@@ -65,7 +65,7 @@ func (p *Partition) Known(ctx context.Context) error {
 	})
 }
 
-// Move has the instance of a slot handed over to another node, and waits until the table has it there. Errors:
+// Move hands the instance of a slot over to another node, and waits until the table has it there. Errors:
 // cluster.ErrUnknownPartition for a slot without instance, cluster.ErrBadDefinition when the node hosts one of the
 // partition, cluster.ErrMovePending while the leader has not looked at another move, ErrNotMoved; the context's: the
 // move may still come about.

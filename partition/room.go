@@ -247,7 +247,7 @@ func (r *room) frame(k kind, at stamp) *driver.Headers {
 	return &driver.Headers{B: appendFrame(nil, &frame{kind: k, at: at, from: r.p.hub.self})}
 }
 
-// pull has a shard move here.
+// pull makes a shard move here.
 func (r *room) pull(ctx context.Context, slot int) {
 	r.p.tasks.start(task{begins, slot}, func() {
 		limited, cancel := context.WithTimeout(ctx, 2*time.Second)

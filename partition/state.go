@@ -79,7 +79,7 @@ func (h *hub) ear(node kith.ID, slot int, path string) (string, bool) {
 	return earID(shard, slot, path), ok
 }
 
-// ping has the hub look soon.
+// ping makes the hub look soon.
 func (h *hub) ping() {
 	select {
 	case h.wake <- struct{}{}:

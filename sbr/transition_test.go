@@ -78,7 +78,7 @@ func cut(t *rapid.T) halves {
 	return h
 }
 
-// lead has the leader of the first side take its next step.
+// lead makes the leader of the first side take its next step.
 func (h *halves) lead(t *rapid.T, inA map[peer.ID]bool) {
 	kept := h.a.Members[:0]
 	for i, m := range h.a.Members {

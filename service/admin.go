@@ -90,8 +90,8 @@ func (w *watched) serve(n *kith.Node, fit *fitness) (end func(), err error) {
 	}, nil
 }
 
-// retoken has the admin interface ask for what the file of its token holds now. With a file that is no good it goes on
-// to ask for the token that it has.
+// retoken makes the admin interface ask for what the file of its token holds now. With a file that is no good it goes
+// on to ask for the token that it has.
 func (w *watched) retoken(cfg *Config) {
 	token, err := cfg.token()
 	if err == nil {

@@ -72,8 +72,8 @@ func whyOf(n *kith.Node) error {
 	}
 }
 
-// begin has the function live beside n. Its context ends in the phase in which no new requests are taken; those under
-// way have the next one to end.
+// begin starts the function beside n. Its context ends in the phase in which no new requests are taken; those under way
+// have the next one to end.
 func begin(ctx context.Context, n *kith.Node, f Func, log *slog.Logger) *life {
 	l := &life{fit: newFitness(), over: make(chan struct{}), unbound: make(chan struct{})}
 	of, stop := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), fitKey{}, l.fit))

@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// order has the node of a process go over to the cluster of the seeds.
+// order makes the node of a process go over to the cluster of the seeds.
 type order struct {
 	seeds []string
 	leave bool       // one in company too, which leaves first

@@ -281,7 +281,7 @@ func (p *process) reload(node *kith.Node) {
 		"token", p.cfg.AdminToken != "")
 }
 
-// leave has a node leave. Its shards have the limit from when the function is over; what comes behind that, its
+// leave makes a node leave. Its shards have the limit from when the function is over; what comes behind that, its
 // removal, has leaveGrace more.
 func (p *process) leave(node *kith.Node, l *life) error {
 	limit := cmp.Or(p.cfg.Node.LeaveTimeout, leaveTime)

@@ -60,7 +60,7 @@ type WantCommand struct {
 	Shards []route.ShardID
 }
 
-// EagerCommand has the homes of all shards of a type wanted from now on, again whenever one is unknown here, though
+// EagerCommand asks for the homes of all shards of a type from now on, again whenever one is unknown here, though
 // nobody sends: each gets a home as soon as a member may host it.
 type EagerCommand struct{ Type route.TypeID }
 

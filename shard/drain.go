@@ -145,7 +145,7 @@ func (mv *moves) nobodyTakes(p *client) bool {
 // busy.
 type comeback struct{ until, pause time.Duration }
 
-// cameBack has a shard stay where it is for a while, twice as long each time.
+// cameBack makes a shard stay where it is for a while, twice as long each time.
 func (mv *moves) cameBack(s route.ShardID) {
 	cfg := &mv.c.m.cfg
 	pause := min(max(2*mv.back[s].pause, cfg.RetryInterval), cfg.RetryMax)

@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/membership"
 )
 
-// drains has a node drain, or not any more.
+// drains makes a node drain, or not any more.
 func (n *testNode) drains(on bool) error {
 	err := n.m.Do(n.w.now, DrainCommand{On: on})
 	n.collect()

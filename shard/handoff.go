@@ -290,7 +290,7 @@ func handedOver(m *Machine, c HandOverCommand) error {
 	return nil
 }
 
-// keepHere has the shard come back to this node, with what was left, and says why.
+// keepHere makes the shard come back to this node, with what was left, and says why.
 func (h *handoffs) keepHere(s route.ShardID, why string) {
 	m, g := h.m, h.t.region
 	o, f := h.out[s], g.peek(s).fence

@@ -190,7 +190,7 @@ type agenda struct {
 	unsure  int // types registered here that their coordinators have not acknowledged
 }
 
-// touch has the step look at a type.
+// touch makes the step look at a type.
 func (a *agenda) touch(t *typ) {
 	if !t.planned.touched {
 		t.planned.touched = true

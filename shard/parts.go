@@ -201,7 +201,7 @@ func (p *pace) release(bytes int) {
 	p.freed = true
 }
 
-// goOn has all coordinators of this node begin what waited for moves that are over.
+// goOn makes all coordinators of this node begin what waited for moves that are over.
 func (p *pace) goOn(m *Machine) {
 	if !p.freed || !p.waits {
 		return

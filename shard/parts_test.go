@@ -15,7 +15,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// handsOver has every node answer a stop call at once, with a state of that many bytes for each shard. Time passes as
+// handsOver makes every node answer a stop call at once, with a state of that many bytes for each shard. Time passes as
 // the mail says.
 func (w *world) handsOver(size int) {
 	for _, n := range w.nodes {

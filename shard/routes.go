@@ -253,7 +253,7 @@ func tellLoads(m *Machine, c LoadsCommand) error {
 	return nil
 }
 
-// beEager has all homes of a type wanted from now on whenever they are unknown.
+// beEager wants all homes of a type from now on whenever they are unknown.
 func beEager(m *Machine, id route.TypeID) error {
 	t := typeOf(m, id)
 	if t == nil || t.region == nil {

@@ -101,7 +101,7 @@ func startWorld(t tester, n int, roles ...string) *world {
 	return w
 }
 
-// balances has every node look at the balance so often; negative: never, as in a new world.
+// balances makes every node look at the balance so often; negative: never, as in a new world.
 func (w *world) balances(every time.Duration) {
 	for _, n := range w.nodes {
 		n.balances(every)
@@ -114,7 +114,7 @@ func (n *testNode) balances(every time.Duration) {
 	n.replan()
 }
 
-// replan has a node find again when its types are due: a test has changed how it is configured.
+// replan makes a node find again when its types are due: a test has changed how it is configured.
 func (n *testNode) replan() {
 	for range eachType(n.m) {
 	}

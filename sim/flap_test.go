@@ -38,7 +38,7 @@ func TestFlappingMinority(t *testing.T) {
 	}
 }
 
-// flappingMinority has the highest, in odd seeds the lowest, addresses stand still again and again.
+// flappingMinority makes the highest, in odd seeds the lowest, addresses stand still again and again.
 func flappingMinority(t *testing.T, nodes, noisy int, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	c := New(t, nodes, seed)
@@ -106,7 +106,7 @@ func TestFlappingLaw(t *testing.T) {
 	})
 }
 
-// flap has a flapper stand still, or cuts it off from some of the others until it flaps again.
+// flap makes a flapper stand still, or cuts it off from some of the others until it flaps again.
 func flap(t *rapid.T, w *world.World, flappers int, links bool, d time.Duration) {
 	n := len(w.Hosts)
 	for who := range n {

@@ -211,8 +211,8 @@ func (e *Entity) Stop(why entity.StopReason, d time.Duration) *Call {
 	return e.end()
 }
 
-// Suspend has the node suspended: contexts of handlers end, the handler's Tell and Ask and messages to it are refused
-// with route.ErrSuspended. Call it from EntityConfig.Answer to suspend in the middle of a call.
+// Suspend suspends the node: contexts of handlers end, the handler's Tell and Ask and messages to it are refused with
+// route.ErrSuspended. Call it from EntityConfig.Answer to suspend in the middle of a call.
 func (e *Entity) Suspend() {
 	e.r.suspended = true
 	e.r.life.Suspend()

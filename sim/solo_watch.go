@@ -27,7 +27,7 @@ func (e *Entity) Watches() (list []Watch) {
 	return list
 }
 
-// End has the entity hear what became of another one that it watches, named by end.Type and end.ID, and returns what
+// End makes the entity hear what became of another one that it watches, named by end.Type and end.ID, and returns what
 // came of it. Of one that it does not watch it hears nothing.
 func (e *Entity) End(end entity.Ended) *Call {
 	e.t.Helper()

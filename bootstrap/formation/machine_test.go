@@ -48,7 +48,7 @@ func contacts(hosts ...string) (list []peer.Addr) {
 	return list
 }
 
-// see has a look-up show these hosts now, and all of them answer that they are in no cluster.
+// see makes a look-up show these hosts now, and all of them answer that they are in no cluster.
 func (m *tried) see(hosts ...string) {
 	m.LookedUp(m.now, contacts(hosts...), "")
 	for _, h := range hosts {

@@ -72,7 +72,7 @@ func (s *Store) Copy() *store.MemoryStore { return s.mem.Copy() }
 // Keep keeps what the store holds, for GoBack.
 func (s *Store) Keep() { s.kept = s.mem.Copy() }
 
-// GoBack has the store hold again what it did at the last Keep, nothing without one: as one that fails over to a
+// GoBack makes the store hold again what it did at the last Keep, nothing without one: as one that fails over to a
 // replica that was behind.
 func (s *Store) GoBack() { s.mem.Become(s.kept) }
 

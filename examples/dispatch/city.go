@@ -121,7 +121,7 @@ func tripRequest(t *trip, c *kith.Context, m *Ride) (Trip, error) {
 	return t.Value, nil
 }
 
-// find has the rider board and finds a driver.
+// find makes the rider board and finds a driver.
 func find(t *trip, c *kith.Context, m *Ride) error {
 	if _, err := board.Ask(c, m.Rider, &Book{c.ID}); err != nil {
 		return err

@@ -38,7 +38,7 @@ func open(ctx context.Context, file string) (city, error) {
 	return city{db, store}, errors.Join(err, err2)
 }
 
-// declare has a node run the city.
+// declare makes a node run the city.
 func (m city) declare(n *kith.Node) error {
 	for _, t := range m.types() {
 		if _, err := n.Register(t); err != nil {

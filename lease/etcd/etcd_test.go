@@ -51,7 +51,7 @@ func TestLease(t *testing.T) {
 	require.Equal(t, 3*time.Second, open(t, s, at, 2100*time.Millisecond).TTL())
 }
 
-// pause has the server stand still until the function that it returns is called.
+// pause makes the server stand still until the function that it returns is called.
 func pause(t testing.TB, s *etcdserver.Server) (goOn func()) {
 	require.NoError(t, s.Signal(syscall.SIGSTOP))
 	c := open(t, s, "", 0)

@@ -31,8 +31,8 @@ type Config struct {
 	Resolver            node.Resolver // the zero value is keep-majority, on
 	Courier             node.CourierConfig
 	FlightBytes         int // bound of each node's flight record; 0: none
-	// Records has every host keep what its process remembers of its cluster, for the next one there: no second cluster is
-	// formed then. Without it a first seed that is restarted while it is cut off forms one.
+	// Records makes every host keep what its process remembers of its cluster, for the next one there: no second cluster
+	// is formed then. Without it a first seed that is restarted while it is cut off forms one.
 	Records bool
 	Text    bool // keep a trace that people can read
 	// LeaveTimeout is how long a node gives its shards before it leaves without their confirmation; default 30 s.

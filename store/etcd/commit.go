@@ -219,7 +219,7 @@ func packed(ops []clientv3.Op) []clientv3.Op {
 	return ops
 }
 
-// wrote has the store know what the commit wrote.
+// wrote notes in the store what the commit wrote.
 func (c *change) wrote(rev int64) {
 	low, gone := c.low.is, false
 	for i := range c.w {
@@ -244,7 +244,7 @@ func (c *change) wrote(rev int64) {
 	}
 }
 
-// forget has the store know nothing of the records and the floor.
+// forget drops what the store knows of the records and the floor.
 func (c *change) forget() {
 	c.s.known.drop(c.k.floor())
 	for i := range c.w {

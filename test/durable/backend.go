@@ -16,7 +16,7 @@ type backend interface {
 	source() string    // what processes open
 	disk() string      // plain or tmpfs
 	cannotFill() error // why its disk cannot be full, or nil
-	// hit has a kind of fault come, and returns what ends it.
+	// hit causes a kind of fault, and returns what ends it.
 	hit(ctx context.Context, kind string) (over func() error, err error)
 	close() error
 }
@@ -89,7 +89,7 @@ type sqliteBackend struct {
 
 func (b *sqliteBackend) source() string { return b.file }
 
-// hit has somebody hold the write lock, or the disk be full.
+// hit holds the write lock, or fills the disk.
 func (b *sqliteBackend) hit(ctx context.Context, kind string) (func() error, error) {
 	switch kind {
 	case faultFull:

@@ -136,7 +136,7 @@ func (c *child) end() {
 	os.Exit(code)
 }
 
-// leave has the node leave; the process ends when that is over.
+// leave makes the node leave; the process ends when that is over.
 func (c *child) leave(context.Context, cli.None) (cli.None, error) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*leaveTime)

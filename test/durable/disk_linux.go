@@ -22,7 +22,7 @@ func newPlace(h *harness, dir string) (*place, error) {
 	return p, nil
 }
 
-// unmount has the small file system go.
+// unmount unmounts the small file system.
 func (p *place) unmount() error {
 	if !p.mounted {
 		return nil

@@ -183,7 +183,7 @@ func (f *faults) run(ctx context.Context) error {
 	}
 }
 
-// one has a fault come, and waits until it is over.
+// one causes a fault, and waits until it is over.
 func (f *faults) one(ctx context.Context, x fault) error {
 	switch x.kind {
 	case faultKill:

@@ -69,7 +69,7 @@ type Result struct {
 	Refused    int               `json:"refused"`    // asks that had no effect, and were answered so
 	NotSent    int               `json:"not_sent"`   // transfers that were due while too many were under way
 	Unanswered int               `json:"unanswered"` // accounts that could not be read through the nodes at the end
-	Unsent     int               `json:"unsent"`     // accounts with messages, and letters, that have not arrived at the end
+	Unsent     int               `json:"unsent"`     // accounts with messages or letters that have not arrived at the end
 	Unfired    int               `json:"unfired"`    // accounts that have not been reminded of something at the end
 	Stopped    []string          `json:"stopped"`    // types that a node had stopped at the end: the store went back
 	Crashed    int               `json:"crashed"`    // processes that ended by themselves with a crash

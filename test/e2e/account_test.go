@@ -70,7 +70,7 @@ func (g *paths) gate(t *testing.T) (advertise, listen string) {
 	return advertise, listen
 }
 
-// keep has a connection closed with the test; false when that is over.
+// keep closes a connection at the end of the test; false when that is over.
 func (g *paths) keep(c net.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -312,7 +312,7 @@ var ways = map[string]struct {
 	}},
 }
 
-// decides has the resolver decide soon.
+// decides makes the resolver decide soon.
 func decides(_ int, c *kith.Config) {
 	c.Resolver = kith.Resolver{Strategy: kith.KeepMajority, StableAfter: time.Second}
 	c.Membership.AcceptablePause = time.Second

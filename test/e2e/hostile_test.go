@@ -126,7 +126,7 @@ func (b *besieged) watch(t *testing.T, besides ...kith.EventKind) context.Contex
 	return ctx
 }
 
-// chat has one of the pair tell numbered messages all the time, and ask with every eighth.
+// chat makes one of the pair tell numbered messages all the time, and ask with every eighth.
 func (b *besieged) chat(ctx context.Context, i int, r *kith.Region) {
 	b.senders.Go(func() {
 		for n := 0; ; n++ {
@@ -149,7 +149,7 @@ func (b *besieged) chat(ctx context.Context, i int, r *kith.Region) {
 	})
 }
 
-// talk has each of the pair tell and ask numbered messages of entities on both, and watches the events of all.
+// talk makes each of the pair tell and ask numbered messages of entities on both, and watches the events of all.
 func (b *besieged) talk(t *testing.T, regions []*kith.Region) {
 	ctx := b.watch(t, kith.MemberJoined)
 	for _, n := range b.nodes {

@@ -57,7 +57,7 @@ func newPressed(t *testing.T, nodes int, prepare func(i int, cfg *kith.Config)) 
 	return p
 }
 
-// know has every node learn where all shards live, so that nothing is parked.
+// know makes every node learn where all shards live, so that nothing is parked.
 func (p *pressed) know(t *testing.T) {
 	n := 0
 	for i, r := range p.senders {

@@ -16,8 +16,8 @@ import (
 	"github.com/kith-io/kith/shard/strategy"
 )
 
-// sendsTo has a sender tell numbered messages to entities of a region in turn until stop, and returns how many. It asks
-// each of them now and then, and goes on when it has the answer: so it leaves the machine time for others.
+// sendsTo makes a sender tell numbered messages to entities of a region in turn until stop, and returns how many. It
+// asks each of them now and then, and goes on when it has the answer: so it leaves the machine time for others.
 func sendsTo(t *testing.T, r *kith.Region, sender int, stop *atomic.Bool) (sent int) {
 	ctx := within(t)
 	for seq := uint64(0); !stop.Load(); seq++ {
@@ -80,7 +80,7 @@ func (b *balance) joins() *kith.Node {
 	return late
 }
 
-// send has every node send until the returned function is called, which waits until the ledger has all that was sent.
+// send makes every node send until the returned function is called, which waits until the ledger has all that was sent.
 func (b *balance) send(from ...*kith.Node) (end func()) {
 	var stop atomic.Bool
 	var senders sync.WaitGroup

@@ -14,7 +14,7 @@ import (
 	"github.com/kith-io/kith/internal/base/port"
 )
 
-// downed has an operator of another node down n, and waits until n knows.
+// downed makes an operator of another node down n, and waits until n knows.
 func downed(t *testing.T, by, n *kith.Node) {
 	t.Helper()
 	require.NoError(t, by.Down(within(t), n.Addr().String()))

@@ -19,7 +19,7 @@ var allPhases = []string{kith.PhaseBeforeServiceUnbind, kith.PhaseServiceUnbind,
 	kith.PhaseClusterExiting, kith.PhaseClusterExitingDone, kith.PhaseClusterShutdown, kith.PhaseBeforeProcessEnd,
 	kith.PhaseProcessEnd}
 
-// phasesOf has every phase of n note that it ran, and what the node was then.
+// phasesOf makes every phase of n note that it ran, and what the node was then.
 func phasesOf(t *testing.T, n *kith.Node) (ran func() []string, alive map[string]bool) {
 	var mu sync.Mutex
 	var list []string

@@ -189,7 +189,7 @@ func TestSiege(t *testing.T) {
 	t.Logf("%d messages, every eighth of them an ask too; none lost", b.sent[0]+b.sent[1])
 }
 
-// converse has both of the pair tell and ask all the time, and watches the events of all nodes.
+// converse makes both of the pair tell and ask all the time, and watches the events of all nodes.
 func (b *besieged) converse(t *testing.T, regions []*kith.Region) {
 	ctx := b.watch(t)
 	for i, r := range regions[1:] {
@@ -197,7 +197,7 @@ func (b *besieged) converse(t *testing.T, regions []*kith.Region) {
 	}
 }
 
-// join has a node join.
+// join makes a node join.
 func (b *besieged) join(t *testing.T, prepare func(i int, cfg *kith.Config)) {
 	cfg := kith.Config{Seeds: []string{b.nodes[0].Addr().String()}}
 	prepare(3, &cfg)

@@ -94,7 +94,7 @@ func watchesOf(t *testing.T, mode kith.Mode, edit func(i int, cfg *kith.Config))
 	return w
 }
 
-// do has the mourner of a name do something.
+// do makes the mourner of a name do something.
 func (w *mourning) do(who, what string) {
 	w.t.Helper()
 	require.NoError(w.t, w.watchers.Tell(who, []byte(what)))
@@ -106,7 +106,7 @@ func (w *mourning) do(who, what string) {
 	}
 }
 
-// ask has a subject live, and returns its fence.
+// ask makes a subject live, and returns its fence.
 func (w *mourning) ask(id, what string) string {
 	w.t.Helper()
 	b, err := w.subjects[2].Ask(within(w.t), id, []byte(what))

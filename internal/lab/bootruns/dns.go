@@ -71,7 +71,7 @@ func (s *Names) Set(name string, list ...string) {
 	s.lists[name] = slices.Clone(list)
 }
 
-// Trouble has the server fail from now on; the empty one ends that.
+// Trouble makes the server fail from now on; the empty one ends that.
 func (s *Names) Trouble(t Trouble) {
 	s.lock.Lock()
 	defer s.lock.Unlock()

@@ -142,7 +142,7 @@ func (o *operator) explained(ctx context.Context, l *life, lost, downs []string,
 	return s, told
 }
 
-// replay has the program tell what the flight records of a node hold, the newest last.
+// replay makes the program tell what the flight records of a node hold, the newest last.
 func (o *operator) replay(ctx context.Context, slot int) said {
 	files, _ := filepath.Glob(filepath.Join(kept(o.h.dir, name(slot)), "flight-*.kith"))
 	if len(files) == 0 {

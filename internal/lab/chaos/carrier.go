@@ -18,9 +18,9 @@ import (
 type faultDriver interface {
 	// place says where the node of a slot listens and under which address the others reach it. Called before each start.
 	place(slot int) (listen, advertise string, err error)
-	// wrap has a process started in the network of its slot.
+	// wrap starts a process in the network of its slot.
 	wrap(slot int, o *cli.Options)
-	// apply has every way do what l says from now on.
+	// apply makes every way do what l says from now on.
 	apply(l links) error
 	// can reports whether this carrier can carry out faults of a kind.
 	can(k Kind) bool
@@ -33,7 +33,7 @@ type faultDriver interface {
 type namer interface {
 	// byNames has place return names from now on; after an error it goes on with addresses.
 	byNames() error
-	// trouble has the DNS that all nodes ask fail from now on, or fail no more. Called if it can do DNS.
+	// trouble makes the DNS that all nodes ask fail from now on, or fail no more. Called if it can do DNS.
 	trouble(t bootruns.Trouble)
 }
 
@@ -126,7 +126,7 @@ func (s *Spaces) Addr(slot int) (string, error) {
 	return listen, err
 }
 
-// Wrap has a process started in its namespace.
+// Wrap starts a process in its namespace.
 func (s *Spaces) Wrap(slot int, o *cli.Options) { s.net.wrap(slot, o) }
 
 // Close removes the namespaces.

@@ -125,7 +125,7 @@ func (n *namespaces) readyTunnels() error {
 	return errors.Join(errs...)
 }
 
-// setDelay has all that leaves a node wait.
+// setDelay makes all that leaves a node wait.
 func (n *namespaces) setDelay(d time.Duration) error {
 	if d == n.delay || n.tunnels == nil {
 		return nil
@@ -175,8 +175,8 @@ func (n *namespaces) can(k Kind) bool {
 	return true
 }
 
-// narrow has the link of every node carry so many megabits a second each way, with 200 ms of what waits; zero: all that
-// the machine can.
+// narrow makes the link of every node carry so many megabits a second each way, with 200 ms of what waits; zero: all
+// that the machine can.
 func (n *namespaces) narrow(mbit int) error {
 	if mbit == n.mbit {
 		return nil
@@ -329,5 +329,5 @@ func writeEtc(dir string) error {
 	return errors.Join(errs...)
 }
 
-// trouble has the DNS of all namespaces fail, or fail no more.
+// trouble makes the DNS of all namespaces fail, or fail no more.
 func (n *namespaces) trouble(t bootruns.Trouble) { n.names.Trouble(t) }

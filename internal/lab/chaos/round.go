@@ -288,7 +288,7 @@ func (h *harness) inNet(hit *struck, on bool) {
 	}
 }
 
-// tellTwice has a process leave by SIGTERM, and sends it another one while it does.
+// tellTwice makes a process leave by SIGTERM, and sends it another one while it does.
 func tellTwice(ctx context.Context, h *harness, l *life, hit *struck) error {
 	err := l.child.Call(ctx, "slow", slowArgs{hit.Extra, math.MaxInt64 / 2}, nil)
 	l.signal(syscall.SIGTERM)

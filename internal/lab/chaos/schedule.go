@@ -93,7 +93,7 @@ func (r *Rounds) beside(round *Round) {
 // thousand.
 const everyPacket = 999
 
-// sharpen has a Reset end every connection once.
+// sharpen makes a Reset end every connection once.
 func sharpen(rng *rand.Rand, f *Fault) { f.For, f.PerMille = between(rng, 1000, 3000), everyPacket }
 
 // troubles are those of a DNS fault.

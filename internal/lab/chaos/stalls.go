@@ -34,7 +34,7 @@ type StallsResult struct {
 	Toll
 }
 
-// Stalls has one process of a cluster under load stand still again and again until ctx ends or the time is over. The
+// Stalls makes one process of a cluster under load stand still again and again until ctx ends or the time is over. The
 // error wraps ErrViolation when two owned an entity, or a message was lost that no end explains; that processes end is
 // what is measured.
 func Stalls(ctx context.Context, cfg StallsConfig) (*StallsResult, error) {

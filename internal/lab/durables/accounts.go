@@ -132,7 +132,7 @@ func stumbles(s *run, op *op) {
 	}
 }
 
-// gives has an account send to another one.
+// gives makes an account send to another one.
 func gives(s *run, tx *durable.Tx[account], op, n int, do verb, amount int64, to string) {
 	writes(s, tx.State, entry{op, do, n, -amount})
 	accounts.Send(tx, to, &order{Op: op, Do: credit, N: n, Amount: amount})

@@ -139,7 +139,7 @@ func breaks(s *run) {
 	}
 }
 
-// move has a shard move by hand.
+// move makes a shard move by hand.
 func move(s *run) {
 	list := up(s)
 	if len(list) == 0 {

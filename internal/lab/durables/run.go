@@ -92,7 +92,7 @@ func live(seed uint64, text bool) (o outcome) {
 	return o
 }
 
-// begins has the cluster begin.
+// begins makes the cluster begin.
 func (s *run) begins(text bool) {
 	s.c = sim.New(s.bench, s.nodes, s.seed, sim.With(func(cfg *sim.Config) { s.configures(cfg, text) }))
 	s.history = newHistory(&book{w: s.c.World().(*world.World)}, s.drawn.shards)

@@ -67,7 +67,7 @@ func still(t *testing.T) *run {
 	return s
 }
 
-// stored has a store say that it has carried out a commit of an account.
+// stored makes a store say that it has carried out a commit of an account.
 func (s *run) stored(version uint64, a account) {
 	b, err := build{1}.Append(nil, &a)
 	if err != nil {

@@ -37,7 +37,7 @@ type Figures struct {
 	Standing atomic.Int64
 }
 
-// Run has the crowd come, and returns when ctx has ended and all are gone.
+// Run makes the crowd come, and returns when ctx has ended and all are gone.
 func (c *Crowd) Run(ctx context.Context, f *Figures) {
 	var all sync.WaitGroup
 	for n := range c.Idle {

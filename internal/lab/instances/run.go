@@ -205,7 +205,7 @@ func (c *crew) at(addr string) *process {
 	return c.all[slices.IndexFunc(c.all, func(p *process) bool { return p.addr == addr && !p.gone })]
 }
 
-// leave has a process end its senders, leave, and end.
+// leave makes a process end its senders, leave, and end.
 func (c *crew) leave(ctx context.Context, p *process) error {
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()

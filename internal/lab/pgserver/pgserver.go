@@ -72,7 +72,7 @@ func New(log io.Writer, settings ...string) (s *Server, err error) {
 	return s, nil
 }
 
-// lowly has the server run as another user: it refuses to be root's.
+// lowly makes the server run as another user: it refuses to be root's.
 func (s *Server) lowly() error {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)

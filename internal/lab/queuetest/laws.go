@@ -18,7 +18,7 @@ import (
 // senders is how many send at once.
 const senders = 4
 
-// many has all senders send to five receivers, through any of the nodes, and something be done meanwhile.
+// many makes all senders send to five receivers, through any of the nodes, and does something meanwhile.
 func (s *suite) many(round int, nodes []*place, meanwhile func()) {
 	kinds := []string{"plain", "plain", "plain", "plain", "refused", "panics", "poison"}
 	var all sync.WaitGroup
@@ -60,7 +60,7 @@ func moves(s *suite) {
 	s.judges(first, st)
 }
 
-// digs has some of the dead letters sent again, and some taken away.
+// digs sends some of the dead letters again, and takes some away.
 func digs(s *suite, p *place) {
 	for i, l := range s.letters(p, delivery.MaxPage) {
 		do, noted := p.queue.SendAgain, s.h.Again

@@ -233,7 +233,7 @@ func (b *bad) draws(n int) int {
 	return b.rand.IntN(n)
 }
 
-// again has one of the last commits come again, and keeps another one for later.
+// again makes one of the last commits come again, and keeps another one for later.
 func (b *bad) again(commit func()) {
 	b.mu.Lock()
 	b.late = append(b.late, commit)

@@ -255,7 +255,7 @@ func (s *run) place(ctx context.Context) error {
 	return errors.Join(err, failed)
 }
 
-// touch has all entities sent something, by all nodes. What it returns gets what came of it.
+// touch sends something to all entities, from all nodes. What it returns gets what came of it.
 func (s *run) touch(ctx context.Context) <-chan error {
 	made, of := make(chan error, 1), s.cmd.Entities
 	go func() {
@@ -266,7 +266,7 @@ func (s *run) touch(ctx context.Context) <-chan error {
 	return made
 }
 
-// fourth has a fourth node join and waits for the balance.
+// fourth makes a fourth node join and waits for the balance.
 func (s *run) fourth(ctx context.Context) error {
 	n, err := s.join(ctx, "host")
 	if err != nil {

@@ -54,14 +54,14 @@ func mended(w *world.World, a, b int) {
 	checks(w).Core.Links()
 }
 
-// leaves has a host leave until somebody knows that it exits.
+// leaves makes a host leave until somebody knows that it exits.
 func leaves(w *world.World, host int) {
 	p := w.Hosts[host].Process
 	w.Leave(p)
 	w.Until(time.Minute, func() bool { return !stillCounts(checks(w).Core.procs, p) })
 }
 
-// pauses has the first host stand still.
+// pauses makes the first host stand still.
 func pauses(w *world.World, d time.Duration) { w.Hosts[0].Process.Pause(d) }
 
 // endsOldest ends the oldest, with a last view in which it is a member no more.
@@ -153,7 +153,7 @@ func ownWord(w *world.World, a, dead *world.Process, another bool) {
 	a.Suspend(&node.Suspend{On: true, Why: "that one may confirm it"})
 }
 
-// blamed has a process stop some time after it has seen that another does not hear it. Found by storm 1128000830.
+// blamed makes a process stop some time after it has seen that another does not hear it. Found by storm 1128000830.
 func blamed(w *world.World, a *world.Process, after time.Duration) {
 	w.Advance(checks(w).Core.standsStill())
 	v := *a.View

@@ -24,13 +24,13 @@ type heirPlay struct {
 	epoch       uint32
 }
 
-// says has a process tell of a step of the move under this term.
+// says makes a process report a step of the move under this term.
 func (x *heirPlay) says(p *world.Process, k shard.EventKind, term uint32) {
 	x.c.Shard(p, &shard.Event{Kind: k, Type: x.key.Type, Shard: x.key.Shard, Term: term, Home: x.owner.ID, To: x.next.ID,
 		Fence: route.MakeFence(1, 2, 1)})
 }
 
-// gives has the coordinator give the shard away under this term, and says under which fence.
+// gives makes the coordinator give the shard away under this term, and says under which fence.
 func (x *heirPlay) gives(to *world.Process, term uint32) route.Fence {
 	x.epoch++
 	f := route.MakeFence(1, term, x.epoch)

@@ -20,7 +20,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// downs has a process show others as Down.
+// downs makes a process show others as Down.
 func downs(w *world.World, by *world.Process, others ...*world.Process) {
 	v := *by.View
 	v.Members, v.Converged = slices.Clone(v.Members), false

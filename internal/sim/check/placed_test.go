@@ -95,7 +95,7 @@ func TestPlacingCheckersCryOut(t *testing.T) {
 	}
 }
 
-// again has a region declare that it is ready, and its coordinator hear of it.
+// again makes a region declare that it is ready, and its coordinator hear of it.
 func again(w *world.World, p *world.Process, id route.TypeID) {
 	Declares(checks(w), p, id, true, func() error { return p.Command(shard.ReadyCommand{Type: id, Ready: true}) })
 	w.Advance(time.Second)

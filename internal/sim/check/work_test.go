@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// refuses has a process refuse n tells of another.
+// refuses makes a process refuse n tells of another.
 func refuses(w *world.World, by, of *world.Process, n int) {
 	for range n {
 		checks(w).Refuses(by, of.ID, &wire.Envelope{})

@@ -2,7 +2,7 @@
 
 package model
 
-// leave has a node give back what it hosts.
+// leave makes a node give back what it hosts.
 func (s owner) leave(i int) {
 	n := &s.w.nodes[i]
 	n.leaves = true

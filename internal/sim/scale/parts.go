@@ -135,7 +135,7 @@ func (r *scaleRun) quiet() error {
 	return nil
 }
 
-// define has one node define all partitions at once, and waits until all nodes show them placed and nothing moves.
+// define makes one node define all partitions at once, and waits until all nodes show them placed and nothing moves.
 func (r *scaleRun) define() error {
 	if r.cfg.Paths == 0 || r.c == nil {
 		return nil

@@ -81,7 +81,7 @@ func drawBacklogs(s *storm, d *setup.DataConfig, rng *rand.Rand) *backlogs {
 	return x
 }
 
-// plan has a backlog build up in front of a move now and then, in the middle of whatever goes on.
+// plan makes a backlog build up in front of a move now and then, in the middle of whatever goes on.
 func (x *backlogs) plan() {
 	if x == nil {
 		return
@@ -163,7 +163,7 @@ func takes(p *world.Process, id route.TypeID) bool {
 	return r != nil && r.Refused == nil
 }
 
-// put has every process send to the shard until it has no room, or a backlog is deep.
+// put makes every process send to the shard until it has no room, or a backlog is deep.
 func (x *backlogs) put(m *backlog) {
 	for _, p := range x.s.w.Running() {
 		if !takes(p, m.key.Type) || p.Paused() {

@@ -170,7 +170,7 @@ func (s *storm) drawMore(cfg *setup.Config) {
 	}
 }
 
-// drawZones has some hosts name one of two or three zones, and fewer neighbours watch each.
+// drawZones makes some hosts name one of two or three zones, and fewer neighbours watch each.
 func drawZones(cfg *setup.Config, rng *rand.Rand) {
 	cfg.Membership.MonitoredBy = 2 + rng.IntN(3)
 	zones := 2 + rng.IntN(2)
@@ -181,7 +181,7 @@ func drawZones(cfg *setup.Config, rng *rand.Rand) {
 	}
 }
 
-// falseClaim has a process at a host say, now and then, that one of another host is dead, which lives.
+// falseClaim makes a process at a host say, now and then, that a living one of another host is dead.
 func falseClaim(w *world.World, h *world.Host, rng *rand.Rand) uint64 {
 	if rng.IntN(4) > 0 {
 		return 0
@@ -281,7 +281,7 @@ func drawCrashes(s *storm) {
 	}
 }
 
-// panics has a handler panic now and then, until all is to come right.
+// panics makes a handler panic now and then, until all is to come right.
 func (x *crashes) panics(s *storm) {
 	if x != nil && !s.quiet() && x.rng.IntN(x.oneIn) == 0 {
 		panic("as the dice fell")

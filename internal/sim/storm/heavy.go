@@ -108,7 +108,7 @@ func (h *heavy) rest() time.Duration {
 	return between(h.rng, 20*time.Millisecond, h.pace)
 }
 
-// dawdles has a Blocking handler take its time, now and then.
+// dawdles makes a Blocking handler take its time, now and then.
 func (h *heavy) dawdles(p *world.Process) {
 	if h != nil && !h.s.quiet() && h.rng.IntN(h.slow) == 0 {
 		p.Dawdle(between(h.rng, time.Millisecond, h.longest))

@@ -25,7 +25,7 @@ func planLeaves(s *storm) {
 	}
 }
 
-// leaveBesidePauses has some members leave, one after the other, each beside one that pauses. Everything is well
+// leaveBesidePauses makes some members leave, one after the other, each beside one that pauses. Everything is well
 // before.
 func leaveBesidePauses(s *storm) {
 	for range 2 {

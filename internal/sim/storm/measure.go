@@ -39,7 +39,7 @@ type measured struct {
 	TimersMeasured
 }
 
-// MeasureTimers has the entities of three simulated nodes, in the three modes, set timers of up to four seconds until
+// MeasureTimers makes the entities of three simulated nodes, in the three modes, set timers of up to four seconds until
 // so many have come, while one node after the other stands still for up to six seconds. Each timer that comes sets one.
 func MeasureTimers(most int, seed uint64) TimersMeasured {
 	m := &measured{rng: rand.New(rand.NewPCG(seed, purposeLoad)), most: most}
@@ -79,7 +79,7 @@ func (m *measured) feed() {
 	m.w.After(measureEvery, m.feed)
 }
 
-// stall has some process stand still.
+// stall makes some process stand still.
 func (m *measured) stall() {
 	list := m.w.Running()
 	if p := list[m.rng.IntN(len(list))]; !p.Paused() {

@@ -50,7 +50,7 @@ func newPools(rng *rand.Rand, s *storm) *pools {
 	return x
 }
 
-// tick has a host send, and comes back.
+// tick makes a host send, and comes back.
 func (x *pools) tick(host int) {
 	s := x.s
 	if s.ending {

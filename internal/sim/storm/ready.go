@@ -16,7 +16,8 @@ import (
 	"github.com/kith-io/kith/shard"
 )
 
-// drainNodes has a member drain, or not any more, and plans the next time: several may drain at once, and all of them.
+// drainNodes makes a member drain, or not any more, and plans the next time: several may drain at once, and all of
+// them.
 func drainNodes(s *storm) {
 	s.w.After(between(s.drains, time.Second, 10*time.Second), func() {
 		if s.quiet() {
@@ -45,7 +46,7 @@ func drainOne(s *storm, p *world.Process, on bool) {
 	}
 }
 
-// declare has a region declare that it is not ready for shards, or that it is again, and plans the next time: all may
+// declare makes a region declare that it is not ready for shards, or that it is again, and plans the next time: all may
 // be not ready at once, and then shards without a home wait.
 func declare(s *storm) {
 	if s.ready == nil {
@@ -155,7 +156,7 @@ func drawTable(rng *rand.Rand, up []*world.Process) membership.Command {
 	return d
 }
 
-// handOver has the old node of each pending change complete it by chance, again and again; in the calm all do.
+// handOver makes the old node of each pending change complete it by chance, again and again; in the calm all do.
 func handOver(rng *rand.Rand, s *storm) {
 	for _, p := range s.w.Running() {
 		if p.View == nil {

@@ -113,7 +113,7 @@ func (g *page) Receive(c *entity.Context, _ []byte) error {
 	return nil
 }
 
-// turn has an entity called some time later.
+// turn calls an entity some time later.
 func (k *keeps) turn(c *entity.Context) error {
 	return c.SetTimer(turnName, between(k.rng, 100*time.Millisecond, 4*time.Second), []byte{timerMark})
 }

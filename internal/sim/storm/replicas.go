@@ -62,7 +62,7 @@ type waiting struct {
 	n  uint64
 }
 
-// start has all hosts add numbers.
+// start makes all hosts add numbers.
 func (x *replicas) start() {
 	if x == nil {
 		return
@@ -72,7 +72,7 @@ func (x *replicas) start() {
 	}
 }
 
-// tick has a host add a number, when it has the value open.
+// tick makes a host add a number, when it has the value open.
 func (x *replicas) tick(i int) {
 	if x.s.ending {
 		return

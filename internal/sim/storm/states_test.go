@@ -29,7 +29,7 @@ func (x *statePlay) downs(list ...*world.Process) {
 	}
 }
 
-// gives has the owner hand over a state under its fence.
+// gives makes the owner hand over a state under its fence.
 func (x *statePlay) gives() {
 	x.gave(x.owner, given{key: x.key, fence: route.MakeFence(1, 1, 1), count: 1})
 }

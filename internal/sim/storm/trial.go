@@ -177,8 +177,8 @@ func (t *trial) choose() {
 	}
 }
 
-// leave has one that no fault meets leave, at any time until the first fault must have been decided: a rolling restart
-// does not wait for that. It counts until all may know that it is gone, so it is drawn like a part of the core.
+// leave makes one that no fault meets leave, at any time until the first fault must have been decided: a rolling
+// restart does not wait for that. It counts until all may know that it is gone, so it is drawn like a part of the core.
 func (t *trial) leave() {
 	rng, ok := t.s.draw(OffLeaves, 3)
 	host := rng.IntN(len(t.s.w.Hosts))

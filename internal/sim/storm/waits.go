@@ -40,7 +40,7 @@ func (s *storm) drawWaits() {
 		most: 64 << rng.IntN(5)}
 }
 
-// start has all hosts send.
+// start makes all hosts send.
 func (x *waits) start() {
 	if x == nil {
 		return
@@ -57,7 +57,7 @@ func (x *waits) look() {
 	x.s.w.After(250*time.Millisecond, x.look)
 }
 
-// tick has a host send a burst to one slow entity, unless many wait there already.
+// tick makes a host send a burst to one slow entity, unless many wait there already.
 func (x *waits) tick(i int) {
 	s := x.s
 	if s.ending {
@@ -104,7 +104,7 @@ func (x *waits) send(r *world.Region, id string, size int) error {
 	return err
 }
 
-// dawdles has the handler of a slow entity take its time.
+// dawdles makes the handler of a slow entity take its time.
 func (x *waits) dawdles(p *world.Process, id string) {
 	if x != nil && !x.s.quiet() && len(id) == 2 && id[1] < '0'+waitIDs && x.rng.IntN(x.slow) == 0 {
 		p.Dawdle(between(x.rng, time.Millisecond, x.longest))

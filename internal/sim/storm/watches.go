@@ -24,7 +24,7 @@ type watches struct {
 	check *check.Watches
 }
 
-// drawWatches has the entities of all types watch one another. It comes when all else of the types is drawn.
+// drawWatches makes the entities of all types watch one another. It comes when all else of the types is drawn.
 func drawWatches(s *storm) {
 	rng, ok := s.draw(OffWatches, 3)
 	if !ok {

@@ -281,7 +281,7 @@ func (h *hosted) handsOver() (left []byte, states bool) {
 	return left, states
 }
 
-// takesUp has the shard begin with what its last owner handed over.
+// takesUp makes the shard begin with what its last owner handed over.
 func (h *hosted) takesUp(left []byte) {
 	p := h.r.Process
 	var all []entity.Message

@@ -7,13 +7,13 @@ import (
 	"github.com/kith-io/kith/stats"
 )
 
-// FeignSuspended has the process hold user messages, or not, without an order of its node.
+// FeignSuspended makes the process hold user messages, or not, without an order of its node.
 func FeignSuspended(p *Process, on bool) { p.gate.suspended = on }
 
 // FeignDeaf has no deadline of the node come any more.
 func FeignDeaf(p *Process) { p.wakes++ }
 
-// FeignAwake has a paused process go on as if it had not slept.
+// FeignAwake makes a paused process go on as if it had not slept.
 func FeignAwake(p *Process) {
 	p.naps++
 	p.Asleep, p.deferred, p.stepped = false, nil, p.clock()
@@ -40,12 +40,12 @@ func BulkStats(p *Process) (sum stats.BulkSent) {
 	return sum
 }
 
-// FeignUndelivered has the process tell its embedder of n messages to a shard.
+// FeignUndelivered makes the process report n messages to a shard as undelivered.
 func FeignUndelivered(p *Process, typ route.TypeID, shard route.ShardID, why route.Reason, n uint64) {
 	p.World.Book.undelivered(p, typ, shard, why, n)
 }
 
-// FeignRefused has the process at refuse a message.
+// FeignRefused makes the process at refuse a message.
 func FeignRefused(at *Process, payload []byte, why route.Reason) {
 	at.World.Fate(payload, FateRefused, why, why.String())
 	at.World.place(payload, at)
@@ -63,7 +63,7 @@ func FeignLost(w *World, payload []byte, told bool) {
 	}
 }
 
-// FeignKept has the gate of a process keep a message.
+// FeignKept makes the gate of a process keep a message.
 func FeignKept(w *World, payload []byte, p *Process) { w.place(payload, p) }
 
 // FeignPlace puts a message into a mailbox of a process.
@@ -72,9 +72,9 @@ func FeignPlace(w *World, payload []byte, p *Process) {
 	w.accepted(payload)
 }
 
-// FeignAsk has a message be one that was sent as an ask.
+// FeignAsk marks a message as sent as an ask.
 func FeignAsk(w *World, payload []byte) { w.Book.sends(payload, 0, true, false) }
 
-// FeignPerhapsHandedOver has a process drop a message that it handed over, or got so, without knowing whether the other
-// has it.
+// FeignPerhapsHandedOver makes a process drop a message that it handed over, or got so, without knowing whether the
+// other has it.
 func FeignPerhapsHandedOver(w *World, payload []byte) { mayBeLost(w, payload) }

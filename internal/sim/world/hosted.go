@@ -102,7 +102,8 @@ func (p *Process) host(o shard.HostOrder) {
 	}
 }
 
-// begins has a shard that is to live here begin: with what its last owner left, and with the entity that is kept alive.
+// begins makes a shard that is to live here begin: with what its last owner left, and with the entity that is kept
+// alive.
 func (h *hosted) begins(o shard.HostOrder) {
 	r := h.r
 	if r.lease != nil {
@@ -183,7 +184,7 @@ func measure(p *Process, id route.TypeID) {
 	p.post(cmd)
 }
 
-// order has an order carried out where the host's messages are ordered: behind those that wait for its worker or loop.
+// order carries an order out where the host's messages are ordered: behind those that wait for its worker or loop.
 func (h *hosted) order(run func()) {
 	if q := h.r.queueOf(h.shard.ID()); q != nil {
 		q.order(h, run)

@@ -122,7 +122,7 @@ func (d *leaseDesk) carry() {
 	d.plan()
 }
 
-// watch has the ticker, which goes on while the control loop is stuck, look whether the lease has ended.
+// watch makes the ticker, which goes on while the control loop is stuck, look whether the lease has ended.
 func (d *leaseDesk) watch() {
 	p, until := d.r.Process, d.guard.Until()
 	if until > 0 && !d.watched {
@@ -156,7 +156,7 @@ func (d *leaseDesk) lives() *hosted {
 	return nil
 }
 
-// plan has the control loop look at the next deadline.
+// plan makes the control loop look at the next deadline.
 func (d *leaseDesk) plan() {
 	at, ok := d.holder.Next()
 	if !ok {
@@ -240,7 +240,7 @@ func (d *leaseDesk) call(op leases.Op) {
 // permit says whether the entity that is kept alive may live. It is what counts; orders only have the host look at it.
 type permit struct{ withheld, count, allowed int }
 
-// withhold has the entity that is kept alive live no more, from now on.
+// withhold makes the entity that is kept alive live no more, from now on.
 func (h *hosted) withhold() {
 	h.permit.count++
 	h.permit.withheld = h.permit.count

@@ -432,13 +432,13 @@ func (r *Region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.
 	return plane.Sent
 }
 
-// rehome has the next home looked for when one is gone for good. It is done in a turn of its own: this one may be
-// carrying out what the node said.
+// rehome looks for the next home when one is gone for good. It is done in a turn of its own: this one may be carrying
+// out what the node said.
 func (r *Region) rehome(n route.ShardID, home peer.ID, f route.Fence) {
 	r.Process.Later(0, func() { r.nextHome(n, home, f.Term(), f.Epoch()) })
 }
 
-// nextHome has the node forget a home, closes the slot if it leads there still, and asks again for what waits.
+// nextHome makes the node forget a home, closes the slot if it leads there still, and asks again for what waits.
 func (r *Region) nextHome(n route.ShardID, at peer.ID, term, epoch uint32) {
 	p := r.Process
 	p.forgetHome(r.ID, n, route.MakeFence(0, term, epoch))

@@ -253,7 +253,7 @@ func (p *Process) step(verb func(now time.Duration) error) {
 	}
 }
 
-// noticeSleep has the control loop step for what it has slept, at once or when it is no longer stuck.
+// noticeSleep makes the control loop step for what it has slept, at once or when it is no longer stuck.
 func noticeSleep(p *Process) {
 	if p.unseen > 0 && !p.Stuck() {
 		p.step(func(time.Duration) error { return nil })

@@ -216,7 +216,7 @@ func (p *Process) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 	}
 }
 
-// forgetHome has the node ask for the home of a shard again.
+// forgetHome makes the node ask for the home of a shard again.
 func (p *Process) forgetHome(typ route.TypeID, n route.ShardID, f route.Fence) {
 	p.Do(shard.RefusedCommand{Type: typ, Shard: n, Term: f.Term(), Epoch: f.Epoch()})
 }

@@ -105,7 +105,7 @@ func (p *Process) killTasks() {
 	}
 }
 
-// Dawdle has the Blocking handler that runs now take d before it goes on; of any other it does nothing.
+// Dawdle makes the Blocking handler that runs now take d before it goes on; of any other it does nothing.
 func (p *Process) Dawdle(d time.Duration) {
 	t, done := p.running, false
 	if t == nil {

@@ -78,7 +78,7 @@ func (k flowSlot) asked(p *Process) {
 	}
 }
 
-// want has the home of a slot's shard asked for.
+// want asks for the home of a slot's shard.
 func (p *Process) want(k flowSlot) {
 	if !p.World.Config.Data.AskTogether {
 		p.post(shard.WantCommand{Type: k.r.ID, Shards: []route.ShardID{k.shard}})

@@ -22,7 +22,7 @@ type watches struct {
 	asked []*hosted // hosts that somebody has watched an entity of
 }
 
-// ring has the node take what there is for it.
+// ring makes the node take what there is for it.
 func (p *Process) ring() {
 	w := &p.watches
 	if w.rung || len(w.turn.Begin)+len(w.turn.End)+len(w.turn.Reports) == 0 {

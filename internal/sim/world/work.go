@@ -105,13 +105,13 @@ func (q *workQueue) put(f waitingFrame) {
 	q.wake()
 }
 
-// order has a host do something behind all frames that wait.
+// order makes a host do something behind all frames that wait.
 func (q *workQueue) order(host any, run func()) {
 	q.orders = append(q.orders, queuedOrder{host, run})
 	q.wake()
 }
 
-// wake has the goroutine run soon: others may come first.
+// wake makes the goroutine run soon: others may come first.
 func (q *workQueue) wake() {
 	if q.awake {
 		return
@@ -170,8 +170,8 @@ func (q *workQueue) call(do func()) {
 // hundreds of them in one step, and a worker that stood still for minutes would outlast a run.
 const mostToil = 2 * time.Second
 
-// Toil has the handler that runs now take d: its worker, or the loop, goes on after that. Of a Blocking handler it does
-// nothing.
+// Toil makes the handler that runs now take d: its worker, or the loop, goes on after that. Of a Blocking handler it
+// does nothing.
 func Toil(p *Process, d time.Duration) {
 	for _, q := range append(p.workers[:workers:workers], p.loop) {
 		if q.calls && p.running == nil {

@@ -80,7 +80,7 @@ type Host struct {
 	lock    uint64   // the incarnation that holds the lock here, or held it to its end; zero: none
 }
 
-// yields has the next process go back to an older cluster, whatever this one did in the younger.
+// yields makes the next process go back to an older cluster, whatever this one did in the younger.
 func (h *Host) yields(e *membership.Ended) {
 	if e.Kind == membership.EndDuplicate {
 		h.birth = 0
@@ -127,7 +127,7 @@ func (w *World) step(limit time.Duration) bool {
 	return true
 }
 
-// Bound has a world end in a violation when a second of its time takes more than so many steps, at least one.
+// Bound makes a world end in a violation when a second of its time takes more than so many steps, at least one.
 func Bound(w *World, steps int) { w.turns.most = steps }
 
 // Livelocked reports whether it has. Nothing happens there any more, its time passes all the same, and what is demanded

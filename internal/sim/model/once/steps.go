@@ -166,7 +166,7 @@ func (c *Config) receives(s *state, n, i int, b uint8, void bool, emit emits) {
 	}
 }
 
-// answer has an answer leave, or wait for the commit.
+// answer makes an answer leave, or wait for the commit.
 func (c *Config) answer(t *state, n, i int, void, waits bool) {
 	to := &t.acks[n]
 	switch {

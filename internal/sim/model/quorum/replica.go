@@ -204,7 +204,7 @@ func (c *compiled) faults(s *state, emit emits) {
 	}
 }
 
-// restart has a replica forget what it has not on disk.
+// restart makes a replica forget what it has not on disk.
 func (s *state) restart(i int) {
 	for n := range s.s {
 		q := &s.s[n].r[i]

@@ -60,7 +60,7 @@ func (c *Config) counts(age uint8) uint8 {
 	return lasts - min(age, lasts)
 }
 
-// reads has an owner that runs stop handling when its time is over.
+// reads makes an owner that runs stop handling when its time is over.
 func (c *Config) reads(t *state) {
 	if t.sure == 0 && !t.still && c.keeps(readEachBatch) {
 		t.batch = false
