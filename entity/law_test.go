@@ -421,8 +421,8 @@ func (m *hostModel) end(t *rapid.T, abandon bool) {
 	require.Equal(t, uint64(m.timers), st.TimersHandled)
 }
 
-// TestBlockingShardUnderThreads rides a shard as the driver does, with a lock and goroutines, so that the race detector
-// sees every access that Work makes without the lock.
+// TestBlockingShardUnderThreads drives a shard as the driver does, with a lock and goroutines, so that the race
+// detector sees every access that Work makes without the lock.
 func TestBlockingShardUnderThreads(t *testing.T) {
 	const senders, entities, messages = 4, 5, 400
 	var mu sync.Mutex

@@ -14,8 +14,8 @@ import (
 // is sorted, as in a state. load says what a partition carries, for CountScaled; nil: what its hint says. It does in
 // this order, for all paths:
 //
-// Changes that are complete enter the table. One with an old node that is gone needs no hand-off; one with a new node
-// that is gone, or leaves, is given up, and another node is found below. Instances of members that are gone leave their
+// Changes that are complete enter the table. One needs no hand-off when its old node is gone; it is given up when its
+// new node is gone, or leaves, and another node is found below. Instances of members that are gone leave their
 // slot empty. Where nothing is pending, the definition comes into force, and slots beyond what is wanted end, the last
 // first. Instances of those that leave, or have lost the role, are handed over. Empty slots are filled, the first
 // first, without a hand-off, for nobody is there to hand over. Last a move that a programmer asked for.

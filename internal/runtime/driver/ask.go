@@ -104,8 +104,8 @@ func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into [
 	return asking{}, 0, t.full
 }
 
-// stripeHere returns at which stripe an ask of this goroutine looks first: as its last one did: its core has that one's
-// waiter and lock at hand.
+// stripeHere returns at which stripe an ask of this goroutine looks first: at that of its last one, since its core has
+// that waiter and lock at hand.
 func stripeHere() uint32 {
 	if incall.Known {
 		return uint32(uint64(incall.Here()) * 0x9e3779b97f4a7c15 >> 32)

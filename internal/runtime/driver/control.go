@@ -334,7 +334,7 @@ var ErrDrainCancelled = errors.New("kith: the drain was taken back")
 // drainWaits are the callers that wait until nothing lives here any more. It belongs to the control goroutine.
 type drainWaits []chan error
 
-// note wakes the callers that wait no longer. Those of a node that ends, which has nothing any more, hear of its end.
+// note answers the callers when their wait is over. Those of a node that ends hear of its end.
 func (w *drainWaits) note(n *node.Node) {
 	if len(*w) == 0 || node.Over(n) {
 		return
@@ -355,7 +355,8 @@ func (w *drainWaits) note(n *node.Node) {
 	*w = nil
 }
 
-// Drain has everything move away from a node, and waits until nothing lives there any more, or ctx ends; see the face.
+// Drain has everything move away from a node, and waits until nothing lives there any more, or ctx ends; see
+// kith.Node.Drain.
 func Drain(ctx context.Context, d *Driver) error {
 	if err := drain(ctx, d); err != nil {
 		return fmt.Errorf("kith: drain: %w", err)
@@ -398,7 +399,7 @@ func drain(ctx context.Context, d *Driver) error {
 	return &shard.DrainError{Shards: shards, Err: ctx.Err()}
 }
 
-// Undrain takes a drain back; see the face.
+// Undrain takes a drain back; see kith.Node.Undrain.
 func Undrain(ctx context.Context, d *Driver) error {
 	if err := d.call(ctx, shard.DrainCommand{}); err != nil {
 		return fmt.Errorf("kith: undrain: %w", err)

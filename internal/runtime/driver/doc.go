@@ -1,4 +1,4 @@
-// Package driver rides one stepped node in real time on real sockets: the control goroutine, the route tables, the
+// Package driver drives one stepped node in real time on real sockets: the control goroutine, the route tables, the
 // table of asks, the stream of events. Handlers are run by package exec, which it hands messages to.
 //
 // One goroutine steps the node and carries out what it says; it alone changes routes. Messages never pass through it:

@@ -65,7 +65,7 @@ func flightRecord(d *Driver, why string) (*flight.Record, error) {
 	return r, nil
 }
 
-// WriteFlight writes the flight record as of now to w; see the face.
+// WriteFlight writes the flight record as of now to w; see kith.Node.WriteFlightRecord.
 func WriteFlight(ctx context.Context, d *Driver, w io.Writer) error {
 	type answer struct {
 		r   *flight.Record

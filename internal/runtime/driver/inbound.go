@@ -55,7 +55,7 @@ func (d *Driver) execution(log *slog.Logger) {
 	})
 }
 
-// asker is the node that asks are answered to by that way back, none for one that is gone.
+// asker is the node to which that way back leads, none for one that is gone.
 func asker(from entity.Origin) peer.ID {
 	switch o := from.(type) {
 	case *peerConn:

@@ -168,7 +168,7 @@ func (t *largeTable) end(l *large, reason route.Reason, err error, answer failer
 	return true
 }
 
-// told wakes the sender that waits for a message which is over.
+// told reports that a message is over to the sender that waits for it.
 func (t *largeTable) told(l *large, reason route.Reason, err error, answer failer) {
 	t.room.ringAll()
 	switch {

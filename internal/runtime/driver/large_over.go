@@ -93,7 +93,7 @@ func (t *largeTable) failure(l *large, to peer.ID, end flow.BulkEnd, err error) 
 	return &PeerError{Peer: to, Type: l.r.typ.Name, Reason: end.Reason}
 }
 
-// lose fails the large messages with an envelope that went to a node over a connection that broke.
+// lose fails the large messages when their envelope went to a node over a connection that broke.
 func (t *largeTable) lose(to *peerConn, err error) {
 	if to == nil {
 		return
@@ -125,7 +125,7 @@ func (t *largeTable) unsent(to peer.ID, env *wire.Envelope, reason route.Reason,
 	}
 }
 
-// sweep gives up large asks with nobody waiting for their answer any more. Control goroutine.
+// sweep gives up large asks when nobody waits for the answer any more. Control goroutine.
 func (t *largeTable) sweep() {
 	for _, l := range t.list() {
 		if l.corr != 0 && !t.asks.waits(l.corr) {

@@ -167,7 +167,7 @@ func (l *leaving) failed(err error) {
 		Reason: fmt.Sprintf("before it was admitted (%v)", err)})
 }
 
-// OnShutdown adds a task to a phase of the shutdown; see the face.
+// OnShutdown adds a task to a phase of the shutdown; see kith.Node.OnShutdown.
 func (l *leaving) OnShutdown(phase, name string, run func(ctx context.Context) error) error {
 	return l.phases.add(phase, name, run)
 }

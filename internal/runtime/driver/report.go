@@ -223,7 +223,7 @@ func (t *undeliveredTable) some(now time.Duration) bool {
 	return len(t.entries) > 0
 }
 
-// crowdFrom is from how many entities of a type on one node on it is reported, where nothing ends those that are idle.
+// crowdFrom is the number of entities of a type on one node from which they are reported, where nothing ends idle ones.
 const (
 	crowdFrom  = 100_000
 	crowdEvery = time.Minute

@@ -43,7 +43,7 @@ func Told(d *Driver) []string {
 // LastCluster returns the id of the cluster that this node's record named when it started, zero for none.
 func LastCluster(d *Driver) uint64 { return d.lastCluster }
 
-// TLSConfigs returns what protects connections that are none of the members' own; see the face.
+// TLSConfigs returns what protects connections that are none of the members' own; see kith.Node.TLSConfigs.
 func TLSConfigs(d *Driver) (server *tls.Config, client func(host string) *tls.Config) {
 	return d.wires.TLSConfigs()
 }

@@ -37,7 +37,7 @@ func (r bare) tellPatiently(ctx context.Context, h *Headers, id string, payload 
 	return nil
 }
 
-// given is the error of a message with a context that had ended before it was given to the node.
+// given is the error of a message if its context had ended before it was given to the node.
 func given(err error) error { return fmt.Errorf("kith: not sent: %w", err) }
 
 // tellWait is one attempt of TellWaitWith: TellWith with a flag by which the entity's node takes the message even when

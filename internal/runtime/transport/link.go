@@ -298,7 +298,7 @@ func (l *Link) granted(c wire.Credit) error {
 }
 
 // sweep gives the buffers back when nothing was sent since the last sweep, and those that are larger than needed.
-// Senders that were refused because the budget was used up may try again.
+// Senders that were refused because the budget was used up hear that they may try again.
 func (l *Link) sweep() {
 	l.mu.Lock()
 	switch {
