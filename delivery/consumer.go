@@ -140,7 +140,7 @@ func maxFence(a, b kith.Fence) kith.Fence {
 
 // keeps remembers what was had of a source.
 func (h *consumer) keeps(s source, was had) {
-	if h.had == nil || len(h.had) >= maxKnown {
+	if _, known := h.had[s]; !known && (h.had == nil || len(h.had) >= maxKnown) {
 		h.had = map[source]had{}
 	}
 	h.had[s] = was

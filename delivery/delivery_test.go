@@ -253,6 +253,9 @@ func TestFullQueue(t *testing.T) {
 	require.ErrorIs(t, err, delivery.ErrFull)
 	require.False(t, kith.MayHaveRun(err))
 	require.EqualValues(t, 1, p.Stats().Full)
+	large := opens(t, start(t), d, delivery.Queue{Store: store.Memory(), Shards: 1, MaxBytes: 2000, MaxTries: 1 << 20})
+	require.NoError(t, large.Send(within(t), "anna", []byte("m")))
+	require.ErrorIs(t, large.Send(within(t), "ben", make([]byte, 2000)), delivery.ErrFull, "by its size")
 	require.ErrorIs(t, p.Send(within(t), "ben", make([]byte, delivery.MaxPayload+1)), delivery.ErrTooLarge)
 	require.ErrorIs(t, p.Send(within(t), "", nil), kith.ErrBadID)
 	d.does(nil)
@@ -298,6 +301,7 @@ func TestStoreAway(t *testing.T) {
 	soon(t, func() bool { return p.Send(within(t), "anna", []byte("m")) == nil })
 	soon(t, func() bool { h := d.of("anna"); return len(h) > 0 && h[len(h)-1] == "m" })
 	require.Zero(t, p.Stats().Failing)
+	soon(t, func() bool { return p.Stats().Waiting == 0 }, "what was given up counts no more")
 	if !kith.MayHaveRun(err) {
 		require.NotContains(t, d.of("anna"), "lost")
 	}
@@ -450,7 +454,7 @@ func TestDetached(t *testing.T) {
 			}
 			return token.Reply(nil)
 		}
-		if c.Asked() && payload == "asked" {
+		if c.Asked() && (payload == "asked" || payload == "replied") {
 			return c.Reply([]byte("here"))
 		}
 		return nil
@@ -465,15 +469,94 @@ func TestDetached(t *testing.T) {
 	fail <- true
 	fail <- false
 	require.NoError(t, p.Send(within(t), "anna", []byte("later")))
+	require.NoError(t, p.Send(within(t), "anna", []byte("replied")))
 	require.NoError(t, p.Send(within(t), "anna", []byte("next")))
-	soon(t, func() bool { return p.Stats().Acked == 2 })
+	soon(t, func() bool { return p.Stats().Acked == 3 })
 	require.EqualValues(t, 1, p.Stats().Refused)
-	require.Equal(t, []string{"later", "later", "next"}, d.of("anna"))
+	require.Equal(t, []string{"later", "later", "replied", "next"}, d.of("anna"))
 	answer, err := to.Ask(within(t), "anna", []byte("asked"))
 	require.NoError(t, err)
 	require.Equal(t, "here", string(answer))
 	require.NoError(t, to.Tell("anna", []byte("told")))
-	soon(t, func() bool { return len(d.of("anna")) == 5 })
+	soon(t, func() bool { return len(d.of("anna")) == 6 })
+}
+
+// TestManyMessages: a shard has more messages in its life than may wait, be asked for, or be on their way at once; each
+// is handled once (SHD-10).
+func TestManyMessages(t *testing.T) {
+	t.Parallel()
+	const senders, each = 50, 100 // more than 4,096
+	d, ctx := newDesk(), within(t)
+	p := opens(t, start(t), d, delivery.Queue{Store: store.Memory(), Shards: 1, MaxMessages: senders * each / 2})
+	var all sync.WaitGroup
+	for i := range senders {
+		all.Go(func() {
+			for k := range each {
+				err := delivery.ErrFull
+				for errors.Is(err, delivery.ErrFull) {
+					err = p.Send(ctx, fmt.Sprint("r", i), fmt.Append(nil, k))
+				}
+				if err != nil {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	soon(t, func() bool { return p.Stats().Acked == senders*each && p.Stats().Waiting == 0 })
+	for i := range senders {
+		had := d.of(fmt.Sprint("r", i))
+		require.Len(t, had, each)
+		require.Equal(t, fmt.Sprint(each-1), had[each-1])
+	}
+}
+
+// TestGivenUpRequests: what was given up while the store was away keeps no place of what comes later (SHD-10).
+func TestGivenUpRequests(t *testing.T) {
+	t.Parallel()
+	d, m, ctx := newDesk(), store.Memory(), within(t)
+	p := opens(t, start(t), d, delivery.Queue{Store: m, Shards: 1, Patience: 20 * time.Millisecond})
+	m.Fail(func(store.Call) store.Fate { return store.Fate{Lost: true} })
+	for range 3 { // together more than may wait
+		var all sync.WaitGroup
+		for range 1500 {
+			all.Go(func() {
+				err := p.Send(ctx, "anna", []byte("m"))
+				if !errors.Is(err, delivery.ErrAway) && !errors.Is(err, delivery.ErrFull) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	m.Fail(nil)
+	soon(t, func() bool { return p.Send(within(t), "ben", []byte("m")) == nil })
+	soon(t, func() bool { return len(d.of("ben")) == 1 })
+}
+
+// TestTwoQueuesToOneReceiver: a receiver keeps queues apart, whose numbers have nothing in common (SHD-10).
+func TestTwoQueuesToOneReceiver(t *testing.T) {
+	t.Parallel()
+	d, n := newDesk(), start(t)
+	to, err := n.Register(delivery.Consumer(clerks(d)))
+	require.NoError(t, err)
+	m := store.Memory()
+	var queues []*delivery.Producer
+	for _, name := range []string{"old", "new"} {
+		p, err := delivery.Register(n, delivery.Queue{Name: name, To: to, Store: m, Shards: 1})
+		require.NoError(t, err)
+		queues = append(queues, p)
+	}
+	require.NoError(t, n.Ready(within(t)))
+	want := 0
+	for range 5 {
+		for i, p := range queues {
+			want++
+			require.NoError(t, p.Send(within(t), "anna", fmt.Append(nil, i)))
+			soon(t, func() bool { return len(d.of("anna")) == want })
+		}
+	}
+	require.Zero(t, queues[0].Stats().Had+queues[1].Stats().Had)
 }
 
 // TestBadQueue: all faults are told at once, and nothing is registered (SHD-10).

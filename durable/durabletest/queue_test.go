@@ -272,6 +272,61 @@ func (p *post) harms(r *rand.Rand, to string) {
 	}
 }
 
+// owner returns the node that owns the shard of a receiver's messages.
+func (p *post) owner(to string) int {
+	return p.c.Owner("delivery/post", fmt.Sprint(kith.ShardOf(to, queueShards)))
+}
+
+// apart returns a receiver that lives on another node than the owner of its messages' shard, both of which run.
+func (p *post) apart() string {
+	p.t.Helper()
+	for i := range 100 {
+		to := fmt.Sprint("r", i)
+		require.NoError(p.t, p.sends(0, to, "plain"))
+		p.settles()
+		if owner := p.owner(to); owner > 0 && owner != p.c.Owner("receiver", to) {
+			return to
+		}
+	}
+	p.t.Fatal("all receivers live with their owners")
+	return ""
+}
+
+// TestReceiverOutlivesOwners: a receiver drops what the next owner of the queue delivers again, and handles what is
+// new, also where the store was emptied between the two (SHD-10).
+func TestReceiverOutlivesOwners(t *testing.T) { twiceOf(t, 3, receiverOutlivesOwners) }
+
+func receiverOutlivesOwners(t *testing.T, seed uint64) string {
+	p := opensPost(t, seed, delivery.Queue{})
+	to := p.apart()
+	require.NoError(t, p.sends(0, to, "plain"))
+	p.kit.Store().Fail(durabletest.Faults{Away: true}) // it is stored; that it is acknowledged will not be
+	p.c.Advance(2 * time.Second)
+	require.Len(t, p.handled[to], 2)
+	waiting, _ := p.held()
+	require.Len(t, waiting, 1)
+	p.c.Crash(p.owner(to))
+	p.kit.Store().Fail(durabletest.Faults{})
+	p.settles()
+	require.Len(t, p.handled[to], 2)
+	require.EqualValues(t, 1, p.set.On(p.owner(to)).Stats().Had)
+	require.NoError(t, p.sends(0, to, "plain"))
+	p.settles()
+	require.Len(t, p.handled[to], 3)
+
+	p.c.Advance(time.Minute)
+	to = p.apart()
+	had := len(p.handled[to])
+	p.c.Crash(p.owner(to))
+	p.kit.Store().GoBack() // to nothing
+	p.c.Advance(time.Minute)
+	require.NoError(t, p.sends(0, to, "plain"))
+	p.settles()
+	require.Len(t, p.handled[to], had+1)
+	p.judges()
+	return p.text()
+}
+
 // TestQueueOverABadStore: calls and answers of the store get lost, commits come twice and late, owners and receivers
 // crash, leave, stand still and are cut off, receivers refuse, panic and are slow: what was stored is acknowledged or a
 // dead letter, in order, once in a receiver's life (SHD-10).
