@@ -39,6 +39,8 @@ func BenchmarkDurable(b *testing.B) { storebench.Rates(b, opener(b)) }
 
 func BenchmarkLatency(b *testing.B) { storebench.Latency(b, opener(b)) }
 
+func BenchmarkDelivery(b *testing.B) { storebench.Delivery(b, opener(b)) }
+
 // BenchmarkCommit makes one owner for each shard commit as many records of 256 bytes at once, then transactions of etcd
 // that compare one key and put as many values of that size. It reports both, a second, and their ratio.
 func BenchmarkCommit(b *testing.B) {

@@ -40,3 +40,5 @@ func opener(b *testing.B) func(*testing.B) store.Store {
 func BenchmarkDurable(b *testing.B) { storebench.Rates(b, opener(b)) }
 
 func BenchmarkLatency(b *testing.B) { storebench.Latency(b, opener(b)) }
+
+func BenchmarkDelivery(b *testing.B) { storebench.Delivery(b, opener(b)) }

@@ -16,3 +16,5 @@ func opener(b *testing.B) store.Store { return open(b, filepath.Join(b.TempDir()
 func BenchmarkDurable(b *testing.B) { storebench.Rates(b, opener) }
 
 func BenchmarkLatency(b *testing.B) { storebench.Latency(b, opener) }
+
+func BenchmarkDelivery(b *testing.B) { storebench.Delivery(b, opener) }

@@ -186,9 +186,10 @@ var matrix = map[string]string{
 	"internal/base/logs":   "",                      // what waits for a logger, and the goroutine that carries it there
 	"internal/lab/api":     "",                      // lists what packages export, for a test
 
-	"internal/lab/pgserver":   "",                         // PostgreSQL servers for tests and commands
-	"internal/lab/etcdserver": "internal/base/port",       // etcd servers for the same
-	"internal/lab/storebench": "root durable route store", // what durable entities cost beside an engine
+	"internal/lab/pgserver":   "",                   // PostgreSQL servers for tests and commands
+	"internal/lab/etcdserver": "internal/base/port", // etcd servers for the same
+	// what durable entities and queues cost beside an engine
+	"internal/lab/storebench": "root durable delivery route store",
 	// queues of package delivery over an engine, judged
 	"internal/lab/queuetest": "root delivery route store store/storetest",
 	"internal/lab/rules":     "",

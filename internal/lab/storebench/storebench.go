@@ -1,5 +1,5 @@
-// Package storebench measures what durable entities cost beside an engine that is driven alone, for the benchmarks of
-// the engines' modules.
+// Package storebench measures what durable entities and queues cost beside an engine that is driven alone, for the
+// benchmarks of the engines' modules.
 package storebench
 
 import (
@@ -33,7 +33,7 @@ func (s *sized) Commit(ctx context.Context, at store.Shard, f route.Fence, w ...
 		s.commits.Add(1)
 		s.writes.Add(int64(len(w)))
 		for i := range w {
-			s.bytes.Add(int64(len(w[i].State)))
+			s.bytes.Add(int64(len(w[i].State) + len(w[i].Outbox)))
 		}
 	}
 	return err
