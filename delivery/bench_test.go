@@ -33,7 +33,7 @@ func (s *still) Begin(f func())        { s.later = append(s.later, f) }
 func (s *still) Close(b chan struct{}) { close(b) }
 func (s *still) Chance(n int64) int64  { return n - 1 }
 
-// Wait lets the time pass; who waits for something without end has what was begun run.
+// Wait lets the time pass; a wait without end runs what was begun.
 func (s *still) Wait(_ context.Context, d time.Duration, _ <-chan struct{}) bool {
 	if s.now = s.now.Add(max(d, 0)); d == ground.Forever {
 		s.run()
@@ -117,7 +117,7 @@ func (b *bench) owns(term uint64, q Queue) {
 	b.run()
 }
 
-// puts has an op done as if somebody had asked, who hears of nothing.
+// puts queues an op as if somebody had asked for it; nobody gets the answer.
 func (b *bench) puts(o *op) {
 	b.l.mu.Lock()
 	if o.kind == opSend {

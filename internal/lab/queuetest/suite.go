@@ -142,7 +142,7 @@ func (s *suite) sends(p *place, sender, to, text string, padding int) error {
 	return err
 }
 
-// refuses has receivers refuse all, or end that.
+// refuses makes receivers refuse all, or ends that.
 func (s *suite) refuses(all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
