@@ -71,7 +71,7 @@ func (c *callbacks) onSchedule(ctx context.Context, lanes []*lane) {
 	}
 }
 
-// inTurn has each lane ask again in the callback of its answer, without a goroutine in between.
+// inTurn makes each lane ask again in the callback of its answer, without a goroutine in between.
 func (c *callbacks) inTurn(lanes []*lane) {
 	for _, x := range lanes {
 		x.done = func(_ []byte, err error) {

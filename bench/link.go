@@ -52,7 +52,7 @@ func (u *upcalls) Data(c *transport.InConn, frames []byte) {
 	c.Consumed(all)
 }
 
-// MailboxRoom has nobody to wake: nothing here waits for mailboxes.
+// MailboxRoom wakes none: nothing here waits for mailboxes.
 func (u *upcalls) MailboxRoom(*transport.Link, wire.Full) {}
 
 // LinkRoom wakes a producer; one that finds room wakes the next, as callers of a node do.

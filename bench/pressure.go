@@ -39,7 +39,7 @@ func (p *Pressed) Type(name string, shards uint32, mailbox int, role string) kit
 	return t
 }
 
-// Slow has each message of the first entity take so long from now on, zero: no time.
+// Slow makes each message of the first entity take so long from now on, zero: no time.
 func (p *Pressed) Slow(d time.Duration) { p.delay.Store(int64(d)) }
 
 // Count returns how many messages have reached the first entity and the others.

@@ -142,7 +142,7 @@ func (c *Context) makeInstance(payload []byte) (ok bool) {
 	return instantiate(c, &failed)
 }
 
-// instantiate has New or Open make the instance, which is given the state that waits for it. When there is none, failed
+// instantiate makes the instance by New or Open, and gives it the state that waits for it. When there is none, failed
 // becomes why.
 func instantiate(c *Context, failed *[]byte) bool {
 	c.e.instance++ // timers that Open sets are the new one's
@@ -200,7 +200,7 @@ func (c *Context) noInstance(text, payload []byte) {
 	c.crashed, c.unmade = c.s.typ.minds(), true
 }
 
-// KeepAlive has the entity of k begin now, and again when it has failed or let itself go, as long as the shard s is
+// KeepAlive begins the entity of k now, and again when it has failed or let itself go, as long as the shard s is
 // served. It is called once, as a verb of s, when the shard begins to live. serving returns a context that ends when
 // the shard is being stopped or lost and when the node is suspended; one that was made later has ended.
 func KeepAlive(s *Shard, now time.Duration, k *Keep, serving func() context.Context) {
@@ -211,7 +211,7 @@ func KeepAlive(s *Shard, now time.Duration, k *Keep, serving func() context.Cont
 	beginKept(s)
 }
 
-// beginKept has the entity that is kept alive begin, unless it lives, rests, or there is none.
+// beginKept begins the entity that is kept alive, unless it lives, rests, or there is none.
 func beginKept(s *Shard) {
 	if s.keep == nil || s.phase != serving {
 		return

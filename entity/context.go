@@ -125,7 +125,7 @@ func (c *Context) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, 
 	return Headed{c, c.sends}.Ask(d, typ, id, payload)
 }
 
-// SetHeaders has all that this call sends from here on by Tell and Ask go with headers, as what stands around a handler
+// SetHeaders gives headers to all that this call sends from here on by Tell and Ask, as what stands around a handler
 // wants for a trace; nil: none again. With takes others for one message. They are read with each message that is sent,
 // and must not change before the call returns: then it is over. It returns those that were set before.
 func (c *Context) SetHeaders(headers []byte) (before []byte) {

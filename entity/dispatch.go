@@ -63,7 +63,7 @@ func (s *Shard) endCall(c *Context) {
 	s.inCall = false
 }
 
-// PoisonContexts has each call of the shard get a Context of its own, which shows no entity any more when the call has
+// PoisonContexts gives each call of the shard a Context of its own, which shows no entity any more when the call has
 // returned: so tests find handlers that keep theirs. It comes before the first message, and behind Use.
 func PoisonContexts(s *Shard) {
 	if s.callFrame == nil {

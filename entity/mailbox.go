@@ -283,7 +283,7 @@ func (s *Shard) finish(e *Entity, b *batch) {
 	}
 }
 
-// takeAll takes what waits for e, which is busy and not in a run, and has it stopped.
+// takeAll takes what waits for e, which is busy and not in a run, and stops it.
 func takeAll(s *Shard, e *Entity) {
 	a := e.act
 	if b := a.now; b != nil {

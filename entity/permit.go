@@ -4,11 +4,11 @@ package entity
 
 import "time"
 
-// Withhold has the entity of k, which is kept alive in s, live no more, and not begin again before Permit. Its instance
-// is dropped without a call of Stop: at once, or, when one of its handlers is being called, with the end of the run,
-// which the runtime ends as soon as that call returns. What waits for it waits on in its mailbox, or goes to the next
-// owner of the shard; in modes other than Blocking what comes is refused with route.Crashed. It may be called before
-// KeepAlive, with the same k: then nothing is permitted from the start. Repeating it is harmless.
+// Withhold ends the entity of k, which is kept alive in s, and keeps it from beginning again before Permit. Its
+// instance is dropped without a call of Stop: at once, or, when one of its handlers is being called, with the end of
+// the run, which the runtime ends as soon as that call returns. What waits for it waits on in its mailbox, or goes to
+// the next owner of the shard; in modes other than Blocking what comes is refused with route.Crashed. It may be called
+// before KeepAlive, with the same k: then nothing is permitted from the start. Repeating it is harmless.
 func Withhold(s *Shard, now time.Duration, k *Keep) {
 	s.advance(now)
 	s.permitted = false

@@ -14,7 +14,7 @@ type recalled struct {
 	done func() // is called when all have been
 }
 
-// Recall has entities of a shard begin without a message, each unless it lives or rests after a failure, by the next
+// Recall begins entities of a shard without a message, each unless it lives or rests after a failure, by the next
 // Ticks, a few at a time. done is called, in a verb of the shard, when the last of them has begun or is about to; never
 // when the shard is being stopped or lost before. The strings belong to the shard. The type has a Remembered.
 func Recall(s *Shard, now time.Duration, ids []string, done func()) {
@@ -70,7 +70,7 @@ func part(s *Shard, e *Entity, c *Context) {
 	}
 }
 
-// recallAgain has the entity of a record begin again when its rest is over. Only one that has lived, or was recalled:
+// recallAgain begins the entity of a record again when its rest is over. Only one that has lived, or was recalled:
 // an id for which New has never made anything may be any that somebody sent a message to.
 func recallAgain(s *Shard, r *crash) {
 	if r.lived && s.typ.Remembered != nil && s.phase == serving {

@@ -52,7 +52,7 @@ func (e *Entity) Begin(now time.Duration) bool {
 	return true
 }
 
-// Enter has the run of e that has begun, and has not called Work, use the frame of the goroutine that is to call Work.
+// Enter gives the run of e that has begun, and has not called Work, the frame of the goroutine that is to call Work.
 // A run that is given none makes its own. now is what Runtime.Now may be taken for until the first call, which must
 // follow at once; zero means that it is asked.
 func (e *Entity) Enter(f *RunFrame, now time.Duration) {
@@ -283,7 +283,7 @@ func leaveFrame(s *Shard, e *Entity) (quiet bool) {
 	return quiet
 }
 
-// waitOn has what waits for an entity that rests wait on.
+// waitOn leaves what waits for an entity that rests as it is.
 func waitOn(s *Shard, e *Entity) {
 	watchersCome(s, e)
 	if a := e.act; a.now == nil && a.head == nil {

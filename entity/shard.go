@@ -380,7 +380,7 @@ func Resume(s *Shard, now time.Duration, list []Message, states []State) {
 	}
 }
 
-// takeUp has what the last owner left handled, or put into mailboxes.
+// takeUp handles what the last owner left, or puts it into mailboxes.
 func takeUp(s *Shard) {
 	list := s.moving.first
 	s.moving.first = nil

@@ -84,7 +84,7 @@ func (st *inherited) countsNoMore(s *Shard) {
 	}
 }
 
-// AskForState has the entities of a shard that moves asked for their state when they stop; it comes before Stop. room
+// AskForState asks the entities of a shard that moves for their state when they stop; it comes before Stop. room
 // bounds what they hand over, in bytes; zero: the next owner takes none, and each state that is there is reported as
 // lost.
 func AskForState(s *Shard, room int) {

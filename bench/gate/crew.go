@@ -176,8 +176,8 @@ var errNothing = errors.New("nothing arrived")
 // over is how long a load goes on if its middle is measured for a unit.
 func over(unit time.Duration) time.Duration { return unit + unit/2 }
 
-// steady has the sender do something for over(unit) and measures the middle of it: what reached handlers per second of
-// the host's own clock, and what all processes used for it.
+// steady makes the sender do something for over(unit) and measures the middle of it: what reached handlers per second
+// of the host's own clock, and what all processes used for it.
 func (c *crew) steady(ctx context.Context, typ string, unit time.Duration, op string, args any) (sample, error) {
 	done := make(chan error, 1)
 	go func() { done <- c.sender.Call(ctx, op, args, nil) }()

@@ -77,8 +77,8 @@ func (r *rounds) group(ctx context.Context, pair int, rows []row) (err error) {
 	return nil
 }
 
-// thereAndBack has each build measured twice, and on the way back in the other order: what the machine loses or gains
-// steadily meanwhile is the same for all.
+// thereAndBack returns an order that measures each build twice, on the way back in the other order: what the machine
+// loses or gains steadily meanwhile is the same for all.
 func thereAndBack(order []build) []build {
 	back := slices.Clone(order)
 	slices.Reverse(back)

@@ -106,7 +106,7 @@ func buildErlang(ctx context.Context, r *run) (starter, error) {
 		env: []string{"ERL_CRASH_DUMP_SECONDS=0"}}, output(cmd)
 }
 
-// sleeping has Erlang's schedulers sleep as soon as they have nothing to do. By default they spin for a while before.
+// sleeping makes Erlang's schedulers sleep as soon as they have nothing to do. By default they spin for a while before.
 func sleeping(build builder) builder {
 	return func(ctx context.Context, r *run) (starter, error) {
 		s, err := build(ctx, r)
@@ -115,7 +115,7 @@ func sleeping(build builder) builder {
 	}
 }
 
-// polling has our event loops look for more for a while before they sleep.
+// polling makes our event loops look for more for a while before they sleep.
 func polling(build builder) builder {
 	return func(ctx context.Context, r *run) (starter, error) {
 		s, err := build(ctx, r)

@@ -133,7 +133,7 @@ func (c *scaleOutCmd) config() rolling.ScaleConfig {
 			Asks: c.Asks, Bound: time.Minute}}
 }
 
-// Run has nodes join, and prints the last line.
+// Run makes nodes join, and prints the last line.
 func (c *scaleOutCmd) Run(e *env.Env) error {
 	ctx, stop := cli.Interruptible()
 	defer stop()

@@ -147,7 +147,7 @@ func (c *timerCrowd) make(string, kith.Fence) kith.Handler {
 	return e
 }
 
-// real has a node of this process set the timers, and waits until all have come.
+// real sets the timers on a node of this process, and waits until all have come.
 func (c *timersCmd) real(progress *cli.Progress) (r timersResult, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -209,7 +209,7 @@ func (c *timerCrowd) judge(r *timersResult) {
 	r.LateP50, r.LateP99, r.LateMax = at(0.5), at(0.99), at(1)
 }
 
-// staller has the process stand still.
+// staller makes the process stand still.
 type staller struct {
 	rng *rand.Rand
 	mu  sync.Mutex

@@ -203,7 +203,7 @@ func (m *doors) probe(quit <-chan struct{}, line *doorsLine, trips *bench.Latenc
 	}
 }
 
-// joins has nodes join by the contact point, one after the other, and leave.
+// joins makes nodes join by the contact point, one after the other, and leave.
 func (m *doors) joins(ctx context.Context, quit <-chan struct{}, line *doorsLine) error {
 	at, err := discovery.Static(m.at.Contact)
 	for err == nil {

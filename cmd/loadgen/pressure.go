@@ -200,7 +200,7 @@ func (p *pressured) turn(ctx context.Context, f bench.Figures, name string, slow
 	return p.peaks(ctx, f, name)
 }
 
-// send has all senders send, and books what they did.
+// send makes all senders send, and books what they did.
 func (p *pressured) send(ctx context.Context) error {
 	load := bench.PressLoad{Entities: p.Entities, Tellers: p.Tellers, Size: p.Size,
 		Fill: 2 * p.Mailbox / p.messageBytes() / p.Senders, Duration: p.Duration + 2*p.warm()}

@@ -32,7 +32,7 @@ type observed struct {
 	times   *latency.Recorder
 }
 
-// observe has the node that cfg is for measured as kith run does.
+// observe sets cfg so that its node is measured as kith run does.
 func observe(cfg *kith.Config) (*observed, error) {
 	m, err := metrics.New(metrics.Config{})
 	if err != nil {

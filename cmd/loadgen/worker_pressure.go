@@ -63,7 +63,7 @@ func (p *pressing) know(ctx context.Context, a pressKnowArgs) (cli.None, error) 
 
 type pressSlowArgs struct{ Delay time.Duration }
 
-// slow has the first entity take so long.
+// slow makes the first entity take so long.
 func (p *pressing) slow(_ context.Context, a pressSlowArgs) (cli.None, error) {
 	p.all.Slow(a.Delay)
 	return cli.None{}, nil

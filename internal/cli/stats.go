@@ -69,14 +69,14 @@ func NewReporter(to io.Writer) *Reporter {
 	return r
 }
 
-// Times has the node that cfg is for time one of so many handler calls and asks; zero: none.
+// Times makes the node that cfg is for time one of so many handler calls and asks; zero: none.
 func (r *Reporter) Times(cfg *kith.Config, every int) {
 	if every > 0 {
 		cfg.Latency, cfg.LatencyEvery = r.times.Record, every
 	}
 }
 
-// Pace has Run print every so often from now on.
+// Pace makes Run print every so often from now on.
 func (r *Reporter) Pace(every time.Duration) {
 	select {
 	case <-r.pace:

@@ -84,7 +84,7 @@ func (d *Door) Stats() Stats {
 	return Stats{open, d.putOut.Load(), d.refused.Load(), d.silent.Load()}
 }
 
-// Attach has a server use the door: it speaks HTTP/1.1 alone, for HTTP/2 makes any number of requests of one
+// Attach makes a server use the door: it speaks HTTP/1.1 alone, for HTTP/2 makes any number of requests of one
 // connection, and tells the door which connections have asked for something.
 func (d *Door) Attach(s *http.Server) {
 	s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
@@ -112,7 +112,7 @@ func connOf(ctx context.Context) *Conn {
 	return c
 }
 
-// Keep has the connection of a request keep its place until release is called, or the request is over. A request that
+// Keep keeps the place of a request's connection until release is called, or the request is over. A request that
 // came through no door has nothing to keep.
 func Keep(ctx context.Context) (release func()) {
 	c := connOf(ctx)

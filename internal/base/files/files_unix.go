@@ -17,7 +17,7 @@ const (
 	noFollow = unix.O_NOFOLLOW
 )
 
-// SyncDirectory has the names in a directory written to the disk.
+// SyncDirectory writes the names in a directory to the disk.
 func SyncDirectory(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

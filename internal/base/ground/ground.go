@@ -113,7 +113,7 @@ type Crew struct {
 	empty chan struct{} // closed when nobody is busy; nil: nobody waits
 }
 
-// Go has f run.
+// Go runs f.
 func (c *Crew) Go(f func()) {
 	c.mu.Lock()
 	c.busy++

@@ -164,7 +164,7 @@ func (b *Book) stood(host string, ip netip.Addr) {
 	p.good = p.good[:min(len(p.good), maxGood)]
 }
 
-// Pass has the next dials of host:port begin with other addresses of its name than the one that stood last, which is
+// Pass makes the next dials of host:port begin with other addresses of its name than the one that stood last, which is
 // tried when no other one stands. Of addresses that were all passed the one that was passed first comes first.
 func (b *Book) Pass(addr string) {
 	host, _, err := net.SplitHostPort(addr)

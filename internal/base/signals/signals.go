@@ -43,7 +43,7 @@ func Heed(again func(os.Signal)) *Signals {
 	return s
 }
 
-// Outlive has these signals end this process no more, for good: a SIGPIPE, when a write to stdout or stderr meets a
+// Outlive keeps these signals from ending this process, for good: a SIGPIPE, when a write to stdout or stderr meets a
 // closed pipe, or the SIGTERM that an orchestrator sends again while the process ends already.
 func Outlive(of ...os.Signal) { signal.Notify(make(chan os.Signal, 1), of...) }
 

@@ -184,7 +184,7 @@ func hasShare(all []status) bool {
 	return true
 }
 
-// leaveEarly has the senders of the oldest node stop, as many others begin on those that stay, and it leave.
+// leaveEarly stops the senders of the oldest node, begins as many on those that stay, and makes it leave.
 func (d *dev) leaveEarly() error {
 	limited, cancel := context.WithTimeout(context.Background(), 2*leaveLimit)
 	defer cancel()

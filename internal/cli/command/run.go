@@ -171,7 +171,7 @@ func (c *runCmd) logger(e *env.Env) *slog.Logger {
 	return e.Out.Logger()
 }
 
-// wordsForTimes has JSON say durations as text does: "1.5s", and not a number of nanoseconds.
+// wordsForTimes makes JSON say durations as text does: "1.5s", and not a number of nanoseconds.
 func wordsForTimes(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		return slog.String(a.Key, a.Value.Duration().String())

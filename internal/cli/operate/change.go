@@ -18,7 +18,7 @@ import (
 // Leave is the verb that has a node leave its cluster.
 type Leave struct{ Asked }
 
-// Run has the node leave.
+// Run makes the node leave.
 func (c *Leave) Run(to *Console) error { return c.order(to, "/v1/leave") }
 
 // Drain is the verb that has everything move away from a node.
@@ -28,7 +28,7 @@ type Drain struct {
 	Wait bool `help:"Wait until nothing lives there any more, for --timeout at most."`
 }
 
-// Run has everything move away from the node, which stays a member.
+// Run moves everything away from the node, which stays a member.
 func (c *Drain) Run(to *Console) error {
 	if c.Undo {
 		return c.order(to, "/v1/undrain")

@@ -18,7 +18,7 @@ type Flight struct {
 	File string `arg:"" type:"path" help:"Where to write it; it must not exist."`
 }
 
-// Run has the node say what it has recorded. It is written under another name first: half a record is none.
+// Run asks the node for what it has recorded. It is written under another name first: half a record is none.
 func (c *Flight) Run(to *Console) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
 	defer cancel()

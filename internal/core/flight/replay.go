@@ -123,7 +123,7 @@ func (p *player) begin(cfg node.Config, first bool, s stretch) error {
 	return nil
 }
 
-// answerFor has strategies say again what was recorded.
+// answerFor makes strategies say again what was recorded.
 func (p *player) answerFor(list []*Asked) {
 	for _, q := range list {
 		q.ask = func(*strategy.View, *route.ShardID) answer {

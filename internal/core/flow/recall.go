@@ -71,7 +71,7 @@ func (s *Slot) Fits(records, bytes int) bool {
 	return records <= s.park.records-r && bytes+records*ParkOverhead <= s.park.bytes-b
 }
 
-// PutFirst has messages that were on their way to the home wait again, before those that wait already: all that take
+// PutFirst puts back messages that were on their way to the home, before those that wait already: all that take
 // gives it, in order, whole envelope frames that it copies. They are those for which there was room by Fits. It reports
 // false, and take was not called, when the slot is open or the budget over all slots has no room.
 func (s *Slot) PutFirst(now time.Duration, records, bytes int, take func(put func(frame []byte))) bool {

@@ -73,7 +73,8 @@ func (n *Node) slept(d time.Duration) {
 	}
 }
 
-// napped has what others confirmed before this node slept confirmed anew, when a decision may come to rest on it.
+// napped asks others to confirm anew what they confirmed before this node slept, when a decision may come to rest on
+// it.
 func (n *Node) napped() {
 	if !n.resolver.Open() {
 		return

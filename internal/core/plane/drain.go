@@ -26,7 +26,7 @@ const (
 //
 // It returns Sent when the slot is open, else the step of the message that it stopped at, which stays at the head:
 // after Moving the runtime comes back when the payload is there, after NoRoom when there is room. After NoHome the slot
-// does not know its home any more, and the runtime has the node asked for another.
+// does not know its home any more, and the runtime asks the node for another.
 func Drain(s *flow.Slot, send func(e *wire.Envelope, frame []byte) Step) Step {
 	var e wire.Envelope
 	for {

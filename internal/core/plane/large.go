@@ -79,8 +79,8 @@ func (l *Large) Referred() {
 	invariant.Check(ok, "plane: the envelope of a large message goes before its payload")
 }
 
-// Recall has a message wait again, because it is for another home or for an entity here, and reports whether a transfer
-// is to be cancelled for that.
+// Recall makes a message wait again, because it is for another home or for an entity here, and reports whether a
+// transfer is to be cancelled for that.
 func (l *Large) Recall() bool {
 	if !l.state.Step(flow.LargeReturns) {
 		return false

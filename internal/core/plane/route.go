@@ -80,7 +80,7 @@ func Doubts(s *flow.Slot, from peer.ID, k *RefusalKey) bool {
 	return WrongHome(k.Reason) && Leads(s, from, k.Term, k.Epoch)
 }
 
-// Park has a message wait for its shard's home. Errors are those of flow.Slot.Park.
+// Park makes a message wait for its shard's home. Errors are those of flow.Slot.Park.
 func Park(s *flow.Slot, now time.Duration, e *wire.Envelope, id string) (Next, error) {
 	if err := s.Park(now, e, id); err != nil {
 		return Rest, err
@@ -88,8 +88,8 @@ func Park(s *flow.Slot, now time.Duration, e *wire.Envelope, id string) (Next, e
 	return want(s), nil
 }
 
-// Hold has the envelope of a large message wait in its place, in an open slot too: that is closed from here on, so the
-// runtime closes its fast path under the same lock, and goes on with Flush. Errors are those of flow.Slot.Hold.
+// Hold makes the envelope of a large message wait in its place, in an open slot too: that is closed from here on, so
+// the runtime closes its fast path under the same lock, and goes on with Flush. Errors are those of flow.Slot.Hold.
 func Hold(s *flow.Slot, now time.Duration, e *wire.Envelope, id string) (Next, error) {
 	open := s.State().Open()
 	if err := s.Hold(now, e, id); err != nil {

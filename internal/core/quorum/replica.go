@@ -8,7 +8,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// Sync does what was asked of the disk since the last one, in one commit, and has the answers leave when that is on
+// Sync does what was asked of the disk since the last one, in one commit, and sends the answers when that is on
 // disk. When the disk refuses, nothing has changed, nobody is answered, and the error says why.
 func (m *Machine) Sync() error {
 	for len(m.inbox) > 0 || len(m.pending) > 0 {
@@ -90,7 +90,7 @@ func (m *Machine) writes(s *step, l *letter) {
 	}
 }
 
-// take has an answer reach its request, and everything else wait for Sync.
+// take gives an answer to its request, and keeps everything else for Sync.
 func (m *Machine) take(from peer.ID, x *message) {
 	switch x.kind {
 	case wrote:

@@ -236,7 +236,7 @@ func (d *shelf) merge(s *step, key []byte, e Entry) bool {
 	return true
 }
 
-// set has this step leave a key with an entry.
+// set makes this step leave a key with an entry.
 func (d *shelf) set(s *step, key []byte, before, after Entry) {
 	k := string(key)
 	if _, ok := s.after[k]; !ok {

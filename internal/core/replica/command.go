@@ -75,7 +75,7 @@ type UpdateCommand struct {
 	Nonce  uint64
 }
 
-// ReadCommand has Done name Nonce when the value here has all that enough members had when it was given. Errors:
+// ReadCommand makes Done name Nonce when the value here has all that enough members had when it was given. Errors:
 // ErrNotOpen, ErrWaiting.
 type ReadCommand struct {
 	Name  string

@@ -71,7 +71,7 @@ func (m *Machine) sendHeld(to peer.ID, f *heldFrame) {
 	m.send(to, wire.KindReplicaHeld, appendHeldFrame(nil, f))
 }
 
-// soon has the next round come before its time, with a member that could not be sent everything.
+// soon makes the next round come before its time, with a member that could not be sent everything.
 func (m *Machine) soon(with peer.ID) { m.next, m.roundAt = with, min(m.roundAt, m.now+more) }
 
 // spread asks one member what it holds of keys that changed lately.

@@ -223,7 +223,7 @@ func (m *Machine) seek(number uint64) {
 	d.out = append(d.out, item{op: watches, Wanted: w.Wanted})
 }
 
-// wait has a watch wait for a home.
+// wait makes a watch wait for a home.
 func (m *Machine) wait(w Wanted) {
 	m.watches[w.Number] = watch{Wanted: w}
 	p := Place{w.Type, w.Shard}

@@ -355,7 +355,7 @@ func (w *drainWaits) note(n *node.Node) {
 	*w = nil
 }
 
-// Drain has everything move away from a node, and waits until nothing lives there any more, or ctx ends; see
+// Drain moves everything away from a node, and waits until nothing lives there any more, or ctx ends; see
 // kith.Node.Drain.
 func Drain(ctx context.Context, d *Driver) error {
 	if err := drain(ctx, d); err != nil {

@@ -70,7 +70,7 @@ func (d *dispatch) due(now time.Duration) {
 	d.expireParked(now)
 }
 
-// roomAgain has drains go on that met a full link. Any goroutine.
+// roomAgain resumes drains that met a full link. Any goroutine.
 func (d *dispatch) roomAgain() {
 	if d.drains.Load() { // a link that is never idle for long tells of room thousands of times a second
 		d.inbox.post(func() { d.control.agenda.Roomy() })
@@ -116,7 +116,7 @@ func (d *dispatch) closeForGood(ref slotRef) {
 	s.slot.FailAll(func(f []byte) { d.dropParked(ref, f, route.Abandoned) })
 }
 
-// failSoon has an ask answered when no lock is held. Control goroutine.
+// failSoon fails an ask when no lock is held. Control goroutine.
 func (d *dispatch) failSoon(corr uint64, reason route.Reason, why error) {
 	d.control.failing = append(d.control.failing, failedAsk{corr, reason, why})
 }

@@ -390,7 +390,7 @@ func Suspicions(ctx context.Context, d *Driver) ([]membership.Suspicion, error) 
 	return asked(ctx, d, node.Suspicions)
 }
 
-// asked has the control goroutine answer a question about the node.
+// asked asks the control goroutine a question about the node.
 func asked[T any](ctx context.Context, d *Driver, question func(*node.Node) T) (t T, err error) {
 	if err := cmp.Or(ctx.Err(), d.inbox.mayWait()); err != nil {
 		return t, err
@@ -409,7 +409,7 @@ func asked[T any](ctx context.Context, d *Driver, question func(*node.Node) T) (
 	}
 }
 
-// call has the control goroutine carry out a command, unless ctx has ended by then, and returns what the node says to
+// call makes the control goroutine carry out a command, unless ctx has ended by then, and returns what the node says to
 // it.
 func (d *Driver) call(ctx context.Context, cmd any) error {
 	if err := d.inbox.mayWait(); err != nil {

@@ -130,7 +130,7 @@ func stoppedFlight(d *Driver, s *node.Suspend) {
 	}
 }
 
-// writeFlight has a goroutine write the flight record to a file, behind the one before. Control goroutine.
+// writeFlight starts a goroutine that writes the flight record to a file, behind the one before. Control goroutine.
 func writeFlight(d *Driver, what, why string) {
 	dir := d.cfg.FlightRecord.Directory
 	if dir == "" || d.cfg.FlightRecord.Bytes < 0 {

@@ -165,7 +165,7 @@ func (p Partitions) Views(ctx context.Context) iter.Seq[*membership.View] {
 	}
 }
 
-// Do has the node carry out a membership.DefineCommand, UndefineCommand, MoveInstanceCommand or CompleteCommand and
+// Do makes the node carry out a membership.DefineCommand, UndefineCommand, MoveInstanceCommand or CompleteCommand and
 // returns its error, why the node has ended, or the context's: then it may still be carried out.
 func (p Partitions) Do(ctx context.Context, cmd membership.Command) error { return p.d.call(ctx, cmd) }
 

@@ -123,7 +123,7 @@ func (k *leaseKeeper) carry() {
 	k.show()
 }
 
-// hold has the entity live or not, and the ticker know until when.
+// hold lets the entity live or not, and tells the ticker until when.
 func (k *leaseKeeper) hold(e *leases.Effects) {
 	h, w := k.r.hosts.Host(0), &k.watch
 	w.mu.Lock()

@@ -238,7 +238,7 @@ func (t *regionTable) without() *regionTable {
 	return &n
 }
 
-// muster has pools look up their workers where stale says that these may have changed.
+// muster makes pools look up their workers where stale says that these may have changed.
 func (t *regionTable) muster(stale func(*Region) bool) {
 	for _, r := range t.list {
 		if r.crew != nil && stale(r) {

@@ -294,7 +294,7 @@ func (t *peerTable) tellSurely(n *peerNode) {
 	}
 }
 
-// notice posts a notice to a node, or has the node listed again: what was in it is to be kept then.
+// notice posts a notice to a node, or lists the node again: what was in it is to be kept then.
 func (t *peerTable) notice(n *peerNode, kind wire.Kind, body []byte) (again bool, err error) {
 	err = t.command(node.NoticeCommand{Mail: peer.Mail{To: n.id, Kind: kind, Body: body}})
 	_, member := t.view().Member(n.id)

@@ -274,14 +274,14 @@ func (r *Region) deadEnd(sh route.ShardID, e *routeEntry, err error) error {
 
 func isForgotten(err error) bool { return errors.Is(err, transport.ErrForgotten) }
 
-// rehome has the next home looked for when one is on a peer that is forgotten. It is done in a turn of its own: this
+// rehome looks for the next home when one is on a peer that is forgotten. It is done in a turn of its own: this
 // one may be carrying out what the node said. Any goroutine; a slot's lock may be held.
 func (d *dispatch) rehome(ref slotRef, e *routeEntry) {
 	d.log.Debug("home on a removed member", "type", ref.r.typ.Name, "shard", ref.shard, "home", e.remote.id)
 	d.inbox.post(func() { d.nextHome(ref, e.remote.id, e.term, e.epoch) })
 }
 
-// nextHome has the node forget a home, closes the slot if it leads there still, and asks again for what waits.
+// nextHome makes the node forget a home, closes the slot if it leads there still, and asks again for what waits.
 func (d *dispatch) nextHome(ref slotRef, at peer.ID, term, epoch uint32) {
 	d.forgetHome(ref, term, epoch)
 	s := ref.slot()
@@ -351,7 +351,7 @@ func (d *dispatch) routesChanged(routes []shard.RouteChange, marks []shard.Mark)
 	}
 }
 
-// writeMarker has the marker of a move go to the owner of its shard; its route is closed by now (plane.Mark). Without
+// writeMarker sends the marker of a move to the owner of its shard; its route is closed by now (plane.Mark). Without
 // room for it the move is given up for want of it; one to a peer that is forgotten is not waited for.
 func (d *dispatch) writeMarker(m *shard.Mark) {
 	l := d.peers.remote(m.To, m.Shard).link

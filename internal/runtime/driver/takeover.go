@@ -63,7 +63,7 @@ func (t *takeover) outgrow(v *membership.View) {
 	}
 }
 
-// note has outages follow a view. Control goroutine.
+// note brings outages up to date with a view. Control goroutine.
 func (t *takeover) note(now time.Duration, n *flight.Node, v *membership.View, homes func(peer.ID) int) {
 	next := *t.outages.Load()
 	next.Follow(now, n.Node, t.cfg.node(), v, homes)

@@ -49,7 +49,7 @@ func (d *Driver) tick() {
 	}
 }
 
-// ringHooks has the hooks called if there is something to tell.
+// ringHooks wakes the goroutine that calls the hooks if there is something to report.
 func ringHooks(d *Driver) {
 	if d.failed.some(d.now()) || exec.Untold(&d.exec) {
 		select {

@@ -186,7 +186,7 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 	return next
 }
 
-// with has the next call know what only some envelopes have.
+// with gives the next call what only some envelopes have.
 func (h *Host) with(now time.Duration, x *prefetched) {
 	var m entity.Message
 	h.x.more(now, &x.env, &m)

@@ -131,7 +131,7 @@ func (q *hostQueue) trim() {
 	}
 }
 
-// run has runners find the entities of h that are ready. The lock of the host is held.
+// run lets runners find the entities of h that are ready. The lock of the host is held.
 func (p *blockingPool) run(h *Host) {
 	if !h.queued && h.sh.AnyReady() {
 		p.rouse(p.add(h))
@@ -148,7 +148,7 @@ func (p *blockingPool) collect(h *Host, list *[]*Host) {
 	}
 }
 
-// startAll has runners find the hosts that were collected.
+// startAll lets runners find the hosts that were collected.
 func (p *blockingPool) startAll(list []*Host) {
 	p.mu.Lock()
 	for _, h := range list {

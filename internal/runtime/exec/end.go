@@ -23,14 +23,14 @@ func (x *Exec) Abandon() {
 	x.stopping.Store(true)
 }
 
-// DropAll has all hosts drop what they hold, after Abandon.
+// DropAll makes all hosts drop what they hold, after Abandon.
 func (x *Exec) DropAll() {
 	for _, h := range x.hosts.snapshot() {
 		h.give(orderAbandon)
 	}
 }
 
-// StopWorkers has the workers end when they have worked off what they hold.
+// StopWorkers makes the workers end when they have worked off what they hold.
 func (x *Exec) StopWorkers() {
 	for _, w := range x.workers {
 		close(w.stop)

@@ -147,7 +147,7 @@ func HandlerTime(h *Host) time.Duration { return time.Duration(h.published.ran.L
 // Ending reports whether an order to stop or to abandon the shard was given.
 func (h *Host) Ending() bool { return h.end.began.Load() }
 
-// Stop has the shard's entities stopped; what came before is worked off. by is when that must be over, zero when nobody
+// Stop stops the shard's entities; what came before is worked off. by is when that must be over, zero when nobody
 // knows. Needs.Stopped follows. It is called once. With within, which is more than zero for a shard that moves, it is
 // worked off for no longer: then no handler is called for what waits, Needs.Overdue is called, handlers that run are
 // waited for, and Rest has what nobody has handled. Its entities are asked for their states then, for which there is
@@ -168,7 +168,7 @@ func (h *Host) Stop(why entity.StopReason, by, within time.Duration, room int) {
 // Overdue reports whether the shard is at the deadline of its move, or lost: its handlers wait for no answer any more.
 func Overdue(h *Host) bool { return h.closed.Load() }
 
-// cut has the shard hand over what it has not worked off.
+// cut makes the shard hand over what it has not worked off.
 func cut(h *Host) {
 	h.closed.Store(true)
 	h.life.Stop(h.end.by) // those that run see it by their contexts
@@ -211,7 +211,7 @@ func begins(h *Host, e *entity.Entity, now time.Duration) (r run, more bool) {
 	return r, e.Begin(now)
 }
 
-// Abandon has the shard, which others own by now, call no handler any more. Needs.Stopped follows when those that run
+// Abandon makes the shard, which others own by now, call no handler any more. Needs.Stopped follows when those that run
 // have returned.
 func (h *Host) Abandon() { h.give(orderAbandon) }
 
@@ -236,7 +236,7 @@ func (h *Host) Remove() {
 	h.x.forgetHost(h)
 }
 
-// give has an order carried out where the host's messages are ordered.
+// give carries out an order where the host's messages are ordered.
 func (h *Host) give(o order) {
 	if o == orderStop || o == orderAbandon {
 		h.end.began.Store(true)
@@ -373,7 +373,7 @@ func (l *hostList) leave(h *Host) {
 	l.leaving = append(l.leaving, h)
 }
 
-// cut has the hosts at their deadline hand over.
+// cut makes the hosts at their deadline hand over.
 func (l *hostList) cut(now time.Duration) {
 	var due []*Host
 	l.mu.Lock()

@@ -61,7 +61,7 @@ func (p *pass) Run(*loop.Loop) {
 	}
 }
 
-// mayKeep has a loop work off its queue before it reads on, when all loops have kept as much as one may. The senders'
+// mayKeep makes a loop work off its queue before it reads on, when all loops have kept as much as one may. The senders'
 // credit is the bound; only connections that came and went, each with credit of its own, reach this one.
 func (p *pass) mayKeep() {
 	if p.x.readsOn.kept.Load() > int64(p.x.cfg.Backlog) {
@@ -372,7 +372,7 @@ func passOf(h *Host) *pass { return h.x.passes[int(h.shard)%len(h.x.passes)] }
 // keepCalled is most bytes that a loop keeps for the payload of the next ask by Call.
 const keepCalled = 64 << 10
 
-// callOver has the loop go on, and others that have left something to the holder of the shard's lock.
+// callOver lets the loop go on, and others that have left something to the holder of the shard's lock.
 func (p *pass) callOver(h *Host) {
 	p.count.handled.Add(1)
 	p.count.leave()

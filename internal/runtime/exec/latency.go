@@ -65,7 +65,7 @@ func (s *Sampler) Begin(now time.Time, every int) (stands int) {
 func (s *Sampler) room() int  { return max(s.left-1, 0) }
 func (s *Sampler) pass(n int) { s.left -= n }
 
-// timeFrame has a worker work off one frame, and tells how long that took if it is picked.
+// timeFrame makes a worker work off one frame, and tells how long that took if it is picked.
 func (w *worker) timeFrame(now time.Duration, from *Source, x *prefetched) {
 	if !w.timed.Pick(w.x.cfg.LatencyEvery) {
 		w.frame(now, from, x)
@@ -100,7 +100,7 @@ func tellLatency(t *Type, took time.Duration) {
 // timed reports whether somebody wants to know how long messages take.
 func timed(x *Exec) bool { return x.cfg.Latency != nil || x.weighs.Load() }
 
-// timeFrame has a loop take one frame, and tells how long that took if it was for an Inline entity. The others'
+// timeFrame makes a loop take one frame, and tells how long that took if it was for an Inline entity. The others'
 // handlers run elsewhere.
 func (p *pass) timeFrame(now time.Duration, c *transport.InConn, from *Source, x *prefetched) outcome {
 	began := time.Now()

@@ -45,7 +45,7 @@ type pass struct {
 	called []byte // payload and headers of an ask by Call
 }
 
-// sit has the loop wait for a caller that steps its Inline shards just now (Call), which is as short as handlers
+// sit makes the loop wait for a caller that steps its Inline shards just now (Call), which is as short as handlers
 // of these are, and keeps others from it until it rises. A mutex that nobody else has costs a few nanoseconds for all
 // that was read at once.
 func (p *pass) sit() { p.local.seat.Lock() }
@@ -266,7 +266,7 @@ func (p *pass) stage(frames []byte) (rest []byte) {
 	return frames[at:]
 }
 
-// keeps has the queue of the loop that has the orders of an Inline shard get a frame when the pass ends.
+// keeps stages a frame for the queue of the loop that has the orders of its Inline shard, until the pass ends.
 func (p *pass) keeps(x *prefetched) {
 	s := &p.kept[int(x.env.Shard)%len(p.kept)]
 	s.buf = append(s.buf, x.frame...)

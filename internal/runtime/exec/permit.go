@@ -28,7 +28,7 @@ func Withhold(h *Host) {
 // being stopped it does nothing.
 func Permit(h *Host) { h.permit.allowed.Store(h.permit.withheld.Load()) }
 
-// LookAtLease has the host carry out what Withhold and Permit have said.
+// LookAtLease makes the host carry out what Withhold and Permit have said.
 func LookAtLease(h *Host) { h.give(orderLease) }
 
 // lookAtLease does. Called where the host's messages are ordered.

@@ -160,7 +160,7 @@ func readList(ctx context.Context, h *Host) (err error) {
 	return h.recall(ctx, ids)
 }
 
-// recall has entities begin, and waits until they have.
+// recall begins entities, and waits until they have.
 func (h *Host) recall(ctx context.Context, ids []string) error {
 	done := make(chan struct{})
 	h.x.recaller.put(h, recalls{ids, done})

@@ -59,7 +59,7 @@ func (x *Exec) Judge(env *wire.Envelope, b *wire.BulkBegin) route.Reason {
 	return reason
 }
 
-// arrive has the host of an envelope take it, or refuses it. It reports whether somebody else gives its credit back. p
+// arrive gives an envelope to its host, or refuses it. It reports whether somebody else gives its credit back. p
 // is the loop that reads it, if one does.
 func (x *Exec) arrive(now time.Duration, cache *typeCache, c *transport.InConn, from *Source, f *prefetched,
 	p *pass) (elsewhere bool) {

@@ -46,10 +46,10 @@ func (x *Exec) NewType(t entity.Type, rider func(*Host) entity.Runtime) *Type {
 	return n
 }
 
-// Keep has an entity of each shard kept alive that begins to live here from now on; before the first of them.
+// Keep keeps an entity alive in each shard that begins to live here from now on; call it before the first of them.
 func (t *Type) Keep(k *entity.Keep) { t.keep = k }
 
-// Weigh has it measured, from now on, how long the handlers of each shard of a type run.
+// Weigh measures, from now on, how long the handlers of each shard of a type run.
 func Weigh(t *Type) {
 	t.weighs.Store(true)
 	t.x.weighs.Store(true)

@@ -53,7 +53,7 @@ func WatchTurn(x *Exec) (t watch.TurnCommand) {
 	return t
 }
 
-// BeginWatch has an instance of an entity of the host watch the entity id of a type and shard.
+// BeginWatch makes an instance of an entity of the host watch the entity id of a type and shard.
 func BeginWatch(h *Host, e *entity.Entity, instance uint32, typ *Type, s route.ShardID, id string) (err error) {
 	h.x.watches(func(w *watchers) {
 		wanted, fresh, full := w.book.Begin(watch.Entry[*Host]{Host: h, Entity: e, Instance: instance, Name: typ.typ.Name,
@@ -129,7 +129,7 @@ func (w *watchers) away(l *watch.Look) {
 	}
 }
 
-// ForgetWatchers has nobody on a node watch an entity here.
+// ForgetWatchers ends all watches of a node on entities here.
 func ForgetWatchers(x *Exec, id peer.ID) {
 	var list []*Host
 	x.watches(func(w *watchers) {

@@ -7,7 +7,7 @@ import "time"
 // restFor is how long; the kernel may add the slack of its timers, which is 50 us unless it was changed.
 const restFor = 20 * time.Microsecond
 
-// Await has a task run once the loop has rested, at the end of this pass. On the loop, if mayRest.
+// Await runs a task once the loop has rested, at the end of this pass. On the loop, if mayRest.
 func (l *Loop) Await(t Task) { l.coalescing = append(l.coalescing, t) }
 
 // MayRest reports whether the loop can wait for more frames and still hear of everything at once. One that polls need

@@ -119,7 +119,7 @@ func (l *Loop) AtEnd(t Task) { l.dirty = append(l.dirty, t) }
 // Execute queues t to run on the loop. ErrClosed after Stop, ErrFull when 65,536 tasks are queued.
 func (l *Loop) Execute(t Task) error { return l.queue(t, maxTasks) }
 
-// Again has a task that runs go on later: sockets are looked at first. On the loop.
+// Again lets a task that runs go on later: sockets are looked at first. On the loop.
 func Again(t Task, l *Loop) { l.again = append(l.again, t) }
 
 // Post queues t without that bound: for tasks of which there is a fixed number per peer. After Stop it does nothing.
@@ -311,7 +311,7 @@ func (l *Loop) StopWithin(patience time.Duration) bool {
 	}
 }
 
-// close has the loop take nothing any more, and reports whether it is to be stopped.
+// close makes the loop take nothing any more, and reports whether it is to be stopped.
 func (l *Loop) close() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -48,7 +48,7 @@ func (l *Loop) waitInPoller() {
 // listenEvery is how often a busy data loop listens for the control loop.
 const listenEvery = 500 * time.Microsecond
 
-// listen has a data loop look at what the control loop waits for. While all processors are busy the runtime looks at
+// listen makes a data loop look at what the control loop waits for. While all processors are busy the runtime looks at
 // its poller every 10 ms only, and heartbeats would wait for that.
 func (l *Loop) listen() {
 	if l.cfg.Control == nil {
@@ -96,7 +96,7 @@ func (l *Loop) closePollerWait() {
 	}
 }
 
-// hold has the loop sleep where gnet can wake it, until release. Not on the loop.
+// hold makes the loop sleep where gnet can wake it, until release. Not on the loop.
 func (l *Loop) hold() {
 	if l.pollerWait.pollSet != nil {
 		l.pollerWait.held.Add(1)

@@ -204,7 +204,7 @@ func (o *Office) guarded(step func()) {
 	o.perform()
 }
 
-// do has the machine carry out a command. A panic of a user's function goes to the caller.
+// do makes the machine carry out a command. A panic of a user's function goes to the caller.
 func (o *Office) do(cmd replica.Command) error {
 	defer o.post()
 	o.mu.Lock()

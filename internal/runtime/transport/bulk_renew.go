@@ -76,7 +76,7 @@ func (r *bulkRenewal) patience() time.Duration {
 	return r.t.cfg.renewWait + time.Millisecond
 }
 
-// remind has the writer look at the newest credentials.
+// remind makes the writer look at the newest credentials.
 func (b *Bulk) remind(creds *trust.State) {
 	b.mu.Lock()
 	older := b.secure != nil && !b.secure.Under(creds)

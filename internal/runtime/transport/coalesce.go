@@ -12,8 +12,9 @@ import (
 // writes that one frame and sleeps, the sender appends the next one and rings again. Each message then costs two
 // changes of threads and a system call more at both ends, many times what it costs in a batch, and only chance ends
 // that. So a link that was written denseRuns times in a row with next to nothing, each time within denseGap after the
-// time before, has its loop wait for more frames before it is written again, and what comes meanwhile rings no wake-up.
-// A link with longer pauses between its frames never waits, nor do asks and answers. What is to be read wakes the loop.
+// time before, makes its loop wait for more frames before it is written again, and what comes meanwhile rings no
+// wake-up. A link with longer pauses between its frames never waits, nor do asks and answers. What is to be read wakes
+// the loop.
 const (
 	denseRuns = 8
 	denseGap  = 12 * time.Microsecond // what loop and sender need to take turns on one core, and a little more

@@ -145,14 +145,14 @@ func (l *Link) Count(frame []byte) { l.queue.Count(frame) }
 func (l *Link) Hurry() {
 	l.urgent = true
 	if l.lingers {
-		l.lingers, l.scheduled = false, false // so that Commit has the loop woken
+		l.lingers, l.scheduled = false, false // so that Commit wakes the loop
 	}
 }
 
 // Timed says, before Commit, that the frame has a limit or headers. The lock is held.
 func (l *Link) Timed() { l.queue.Timed() }
 
-// ready has limits of frames that are about to be sent say what is left. The lock is held.
+// ready makes limits of frames that are about to be sent say what is left. The lock is held.
 func (l *Link) ready(frames []byte) []byte {
 	return wire.Depart(frames, uint32(l.t.cfg.Now()/time.Millisecond), l.version)
 }

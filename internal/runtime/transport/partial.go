@@ -120,7 +120,7 @@ func (r *partials) drop(p *partial) {
 	}
 }
 
-// end gives back what p holds, and has its connection closed on its loop.
+// end gives back what p holds, and closes its connection on its loop.
 func (r *partials) end(p *partial, why string) {
 	r.drop(p)
 	p.in.t.faults.warn(why, "peer", p.in.from.id, "lane", p.in.lane, "bytes", p.n)

@@ -262,7 +262,7 @@ func (u *uplink) grace() error {
 	}
 }
 
-// relent has a silent connection looked at again, because it was heard.
+// relent looks at a silent connection again, because it was heard.
 func (u *uplink) relent() {
 	now := time.Now()
 	u.mu.Lock()

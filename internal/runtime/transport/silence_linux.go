@@ -42,7 +42,7 @@ var rtoIsBounded = sync.OnceValue(func() bool {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, tcpRTOMax, int(longestRTO.Milliseconds())) == nil
 })
 
-// boundSilence has the system end a connection on which nothing was acknowledged for so long.
+// boundSilence makes the system end a connection on which nothing was acknowledged for so long.
 func boundSilence(nc net.Conn, d time.Duration) {
 	setTCP(nc, unix.TCP_USER_TIMEOUT, int(d.Milliseconds()))
 }

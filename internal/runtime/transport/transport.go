@@ -194,7 +194,7 @@ func (t *Transport) SetCluster(id, birth uint64) {
 	}
 }
 
-// SetStanding has refusals of removed peers say how many working members this node's cluster has, and the address of
+// SetStanding makes refusals of removed peers say how many working members this node's cluster has, and the address of
 // the lowest of them: where two sides removed each other, only one is to end.
 func (t *Transport) SetStanding(up uint32, lowest peer.Addr) {
 	if now := (hello.Standing{Up: up, Lowest: lowest}); t.side() != now {

@@ -125,7 +125,7 @@ func (o *outlet) push(on *loop.Loop, b []byte) bool {
 	}
 }
 
-// handOver has a goroutine write b. It returns false, as push does.
+// handOver gives b to a goroutine that writes it. It returns false, as push does.
 func (o *outlet) handOver(on *loop.Loop, b []byte) bool {
 	on.Stalled()
 	if o.spareWriter == nil {

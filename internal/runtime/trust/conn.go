@@ -156,7 +156,7 @@ func Socket(nc net.Conn) net.Conn {
 	return nc
 }
 
-// Hears has f called when bytes have come from the socket, until the hello is through. It comes before Shake.
+// Hears sets f to be called when bytes have come from the socket, until the hello is through. It comes before Shake.
 func (s *Conn) Hears(f func()) { s.feed.heard = f }
 
 // Failed wraps the error of a handshake with its reason.

@@ -17,7 +17,7 @@ import (
 	"github.com/kith-io/kith/internal/cli/env"
 )
 
-// variable has the test binary be a program.
+// variable makes the test binary be a program.
 const variable = "KITH_TEST_PROGRAM"
 
 // Env returns the environment in which the test binary is a program that Main knows.
