@@ -428,6 +428,38 @@ func TestTwoQueuesOfOneName(t *testing.T) {
 	require.Zero(t, young.Stats().Fenced)
 }
 
+// TestSendOfALateOwner: a message whose commit the fence refused is not stored; it may be where an earlier call had no
+// answer (SHD-10).
+func TestSendOfALateOwner(t *testing.T) {
+	for name, unknown := range map[string]bool{"refused at once": false, "of unknown outcome before": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, d := store.Memory(), newDesk()
+			p := opens(t, start(t), d, delivery.Queue{Store: m, Shards: 1})
+			require.NoError(t, p.Send(within(t), "anna", []byte("m")))
+			soon(t, func() bool { return p.Stats().Waiting == 0 }) // nothing is to be written
+			m.Fail(func(c store.Call) store.Fate { return store.Fate{Lost: unknown && c.Do == "commit"} })
+			sent := make(chan error, 1)
+			overtakes := func() {
+				_, err := m.Claim(within(t), store.Shard{Type: "delivery/letters"}, route.MakeFence(1<<63, 1, 1))
+				require.NoError(t, err)
+				m.Fail(nil)
+			}
+			if !unknown {
+				overtakes()
+			}
+			go func() { sent <- p.Send(within(t), "anna", []byte("late")) }()
+			if unknown {
+				soon(t, func() bool { return p.Stats().Unknown > 0 })
+				overtakes()
+			}
+			err := <-sent
+			require.ErrorIs(t, err, delivery.ErrLost)
+			require.Equal(t, unknown, kith.MayHaveRun(err))
+		})
+	}
+}
+
 // TestStoreWentBack: an owner whose store has lost what it had told as stored stops the queue, and says so (SHD-10).
 func TestStoreWentBack(t *testing.T) {
 	t.Parallel()

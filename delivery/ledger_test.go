@@ -19,17 +19,15 @@ import (
 // before it is still on its way, and also what is stored later (SHD-10).
 func TestNothingOvertakesOneThatRests(t *testing.T) {
 	b := newBench(t, slow())
-	b.stores("anna", "m1", "m2", "m3")
+	b.stores("anna", "m1", "m2")
 	b.stores("ben", "b1")
 	now := b.goes()
-	require.Len(t, now, 4)
+	require.Len(t, now, 3)
 	require.Zero(t, now[0].before)
 	require.Equal(t, now[0].number, now[1].before)
-	require.Equal(t, now[1].number, now[2].before)
-	require.Zero(t, now[3].before)
+	require.Zero(t, now[2].before)
 	now[1].fails(errRefused) // the receiver has handled m1, whose answer is late
-	now[2].is(outcomeGap)
-	b.stores("anna", "m4")
+	b.stores("anna", "m3", "m4")
 	require.Empty(t, b.goes())
 	now[0].is(outcomeHandled)
 	require.Empty(t, b.goes())
@@ -446,7 +444,10 @@ func TestOwnersFollow(t *testing.T) {
 	require.Same(t, second, d.ledger(0, second.fence))
 }
 
-// large is a store whose commits have one write at most, and none of some message.
+// noEnd has a large store take no deletion.
+const noEnd = "no end"
+
+// large is a store whose commits have one write at most, or one and a deletion, and none of some message.
 type large struct {
 	store.Store
 	not string
@@ -456,7 +457,7 @@ type large struct {
 func (l large) Commit(ctx context.Context, s store.Shard, f route.Fence, w ...store.Write) error {
 	for i := range w {
 		at, err := parseLetter(append(w[i].State, w[i].Outbox...))
-		if len(w) > 1 || err == nil && string(at.body) == l.not {
+		if len(w) > 1 && !w[1].Delete || err == nil && string(at.body) == l.not || w[i].Delete && l.not == noEnd {
 			return store.ErrTooLarge
 		}
 	}
@@ -490,6 +491,55 @@ func TestTooLargeForTheStore(t *testing.T) {
 	b.go1("m3").is(outcomeHandled)
 	waiting, _ := b.held()
 	require.Empty(t, waiting)
+}
+
+// TestTooLargeForTheStoreOnceDead: a dead letter that the store does not take as a message, or whose end it does not
+// take, stays what it is, and what is asked for later takes place (SHD-10).
+func TestTooLargeForTheStoreOnceDead(t *testing.T) {
+	q := slow()
+	q.MaxTries = 1
+	b := newBench(t, q)
+	b.stores("anna", "m")
+	b.go1("m").fails(errRefused)
+	was, _ := b.grave()
+	for not, kind := range map[string]opKind{"m": opFind, noEnd: opDrop} {
+		b.l.d.store = large{b.m, not}
+		b.puts(&op{kind: kind, request: request{number: was}})
+		b.run()
+		b.grave()
+		count, bytes, graves := b.l.waiting()
+		require.Equal(t, [3]int{0, 0, 1}, [3]int{count, int(bytes), graves})
+		require.Equal(t, []uint64{was}, b.l.dead)
+		require.Zero(t, b.l.asks)
+	}
+	b.l.d.store = b.m
+	b.puts(&op{kind: opDrop, request: request{number: was}})
+	b.run()
+	_, dead := b.held()
+	require.Empty(t, dead)
+}
+
+// TestRequestsKeepTheirTurn: what is asked about dead letters takes place between what came before and behind it
+// (SHD-10).
+func TestRequestsKeepTheirTurn(t *testing.T) {
+	q := slow()
+	q.MaxTries = 1
+	b := newBench(t, q)
+	b.stores("anna", "m1")
+	b.go1("m1").fails(errRefused)
+	was, _ := b.grave()
+	send := func(text string) {
+		b.puts(&op{kind: opSend, m: &message{letter: letter{to: "anna", body: []byte(text)}}})
+	}
+	send("m0")
+	b.puts(&op{kind: opFind, request: request{number: was}})
+	send("m2")
+	b.run()
+	require.Zero(t, b.l.asks)
+	require.Equal(t, 3, b.l.count)
+	waiting, dead := b.held()
+	require.Len(t, waiting, 3)
+	require.Empty(t, dead)
 }
 
 // TestDeadLettersWhileTheStoreIsAway: what is asked about dead letters waits until the store answers (SHD-10).
