@@ -323,6 +323,14 @@ func TestTakenBeforeItIsKnown(t *testing.T) {
 	waiting, _ := b.held()
 	require.Len(t, waiting, 3)
 	require.Zero(t, b.l.asks)
+
+	q.MaxBytes = 200
+	b = newBench(t, q)
+	b.l = b.l.d.ledger(0, route.MakeFence(2, 1, 1))
+	b.l.hosts(true)
+	b.stores("anna", string(make([]byte, 1000)))
+	count, _, _ = b.l.waiting()
+	require.Equal(t, 1, count, "one may wait alone, however large")
 }
 
 // TestUnreadable: a message that cannot be read stays in the store, and the others go on (SHD-10).

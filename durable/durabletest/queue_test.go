@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/kith-io/kith/delivery"
 	"github.com/kith-io/kith/durable/durabletest"
 	"github.com/kith-io/kith/internal/base/long"
+	"github.com/kith-io/kith/internal/lab/queuetest"
 	"github.com/kith-io/kith/sim"
 	"github.com/kith-io/kith/store"
 )
@@ -35,14 +35,8 @@ type post struct {
 	set *durabletest.Queues
 
 	lives   int
-	refuses map[string]int             // how often a message is refused yet
-	handled map[string][]string        // by receiver: what was handled, in order
-	inLife  map[int]map[string]bool    // what each instance has handled
-	stored  map[string][]string        // by receiver: what Send has said is stored, in order
-	maybe   map[string]map[string]bool // by receiver: what may be
-	never   map[string]bool
-	again   map[string]bool // dead letters that were sent again
-	gone    map[string]bool // and those that were taken away
+	refuses map[string]int // how often a message is refused yet
+	h       queuetest.History
 	n       int
 	calm    time.Duration // until then the cluster gets over what was done to it
 }
@@ -68,12 +62,7 @@ func (r *receiver) Receive(c *kith.Context, payload []byte) error {
 		}
 		return errors.New("not yet")
 	}
-	require.False(p.t, p.inLife[r.life][m], "%s handles %s a second time in one life", r.id, m)
-	if p.inLife[r.life] == nil {
-		p.inLife[r.life] = map[string]bool{}
-	}
-	p.inLife[r.life][m] = true
-	p.handled[r.id] = append(p.handled[r.id], m)
+	p.h.Handled = append(p.h.Handled, queuetest.Handled{To: r.id, Text: m, Life: fmt.Sprint(r.life)})
 	return nil
 }
 
@@ -83,9 +72,8 @@ func (r *receiver) Stop(*kith.Context) {}
 func opensPost(t *testing.T, seed uint64, q delivery.Queue) *post {
 	t.Helper()
 	c := sim.New(t, 4, seed)
-	p := &post{t: t, c: c, kit: durabletest.New(c, seed), refuses: map[string]int{}, handled: map[string][]string{},
-		inLife: map[int]map[string]bool{}, stored: map[string][]string{}, maybe: map[string]map[string]bool{},
-		never: map[string]bool{}, again: map[string]bool{}, gone: map[string]bool{}}
+	p := &post{t: t, c: c, kit: durabletest.New(c, seed), refuses: map[string]int{},
+		h: queuetest.History{Again: map[string]bool{}, Discarded: map[string]bool{}}}
 	c.Register(delivery.Consumer(kith.EntityType{Name: "receiver", Shards: 6,
 		New: func(id string, _ kith.Fence) kith.Handler {
 			p.lives++
@@ -114,17 +102,7 @@ func (p *post) sends(from int, to, kind string) error {
 		p.refuses[m] = 1 << 30
 	}
 	err := p.set.On(from%4).Send(p.kit.Within(8*time.Second), to, []byte(m))
-	switch {
-	case err == nil:
-		p.stored[to] = append(p.stored[to], m)
-	case kith.MayHaveRun(err):
-		if p.maybe[to] == nil {
-			p.maybe[to] = map[string]bool{}
-		}
-		p.maybe[to][m] = true
-	default:
-		p.never[m] = true
-	}
+	p.h.Sent = append(p.h.Sent, queuetest.Sent{Sender: "all", To: to, Text: m, Outcome: queuetest.OutcomeOf(err)})
 	return err
 }
 
@@ -174,53 +152,36 @@ func (p *post) settles() {
 	require.True(p.t, ok, "%v wait", w)
 }
 
-// judges holds what was handled, and what is dead, against what was stored.
+// had returns what a receiver has handled.
+func (p *post) had(to string) (list []string) {
+	for _, h := range p.h.Handled {
+		if h.To == to {
+			list = append(list, h.Text)
+		}
+	}
+	return list
+}
+
+// judges holds what was handled, and what is dead, against what was sent.
 func (p *post) judges() {
 	p.t.Helper()
-	dead := map[string]string{}
+	p.h.Dead = nil
 	for _, l := range p.letters() {
-		m := string(l.Payload)
-		require.NotContains(p.t, dead, m, "two dead letters")
 		require.NotEmpty(p.t, l.Reason)
-		dead[m] = l.To
+		p.h.Dead = append(p.h.Dead, queuetest.Dead{To: l.To, Text: string(l.Payload)})
 	}
 	_, inStore := p.held()
-	require.Len(p.t, inStore, len(dead))
-	for to, list := range p.stored {
-		had := map[string]int{} // where it was handled first
-		for i, m := range p.handled[to] {
-			if _, twice := had[m]; !twice {
-				had[m] = i
-			}
-			require.True(p.t, slices.Contains(list, m) || p.maybe[to][m], "%s was handled, and not sent", m)
-		}
-		last := -1
-		for _, m := range list {
-			i, was := had[m]
-			require.True(p.t, was || dead[m] == to || p.gone[m], "%s to %s is lost", m, to)
-			if !was || p.again[m] { // one that was sent again comes behind others
-				continue
-			}
-			require.Greater(p.t, i, last, "%s to %s overtook", m, to)
-			last = i
-		}
-	}
-	for m := range p.never {
-		require.NotContains(p.t, dead, m)
-		for to := range p.handled {
-			require.NotContains(p.t, p.handled[to], m, "its sender was told that it is not stored")
-		}
-	}
+	require.Len(p.t, inStore, len(p.h.Dead))
+	v := p.h.Judge()
+	require.NoError(p.t, v.Err())
+	require.Positive(p.t, v.Stored)
 }
 
 // text is all that a run leaves.
 func (p *post) text() string {
 	out := bytes.NewBufferString(p.c.World().(interface{ Text() string }).Text())
-	for _, to := range slices.Sorted(maps.Keys(p.handled)) {
-		fmt.Fprintln(out, to, p.handled[to])
-	}
 	w, d := p.held()
-	fmt.Fprintln(out, w, d, p.kit.Store().Counts())
+	fmt.Fprintln(out, p.h.Handled, w, d, p.kit.Store().Counts())
 	return out.String()
 }
 
@@ -302,27 +263,27 @@ func receiverOutlivesOwners(t *testing.T, seed uint64) string {
 	require.NoError(t, p.sends(0, to, "plain"))
 	p.kit.Store().Fail(durabletest.Faults{Away: true}) // it is stored; that it is acknowledged will not be
 	p.c.Advance(2 * time.Second)
-	require.Len(t, p.handled[to], 2)
+	require.Len(t, p.had(to), 2)
 	waiting, _ := p.held()
 	require.Len(t, waiting, 1)
 	p.c.Crash(p.owner(to))
 	p.kit.Store().Fail(durabletest.Faults{})
 	p.settles()
-	require.Len(t, p.handled[to], 2)
+	require.Len(t, p.had(to), 2)
 	require.EqualValues(t, 1, p.set.On(p.owner(to)).Stats().Had)
 	require.NoError(t, p.sends(0, to, "plain"))
 	p.settles()
-	require.Len(t, p.handled[to], 3)
+	require.Len(t, p.had(to), 3)
 
 	p.c.Advance(time.Minute)
 	to = p.apart()
-	had := len(p.handled[to])
+	had := len(p.had(to))
 	p.c.Crash(p.owner(to))
 	p.kit.Store().GoBack() // to nothing
 	p.c.Advance(time.Minute)
 	require.NoError(t, p.sends(0, to, "plain"))
 	p.settles()
-	require.Len(t, p.handled[to], had+1)
+	require.Len(t, p.had(to), had+1)
 	p.judges()
 	return p.text()
 }
@@ -354,35 +315,25 @@ func queueOverABadStore(t *testing.T, seed uint64) string {
 	p.c.Heal()
 	p.settles()
 	p.judges()
-	require.NotEmpty(t, p.stored)
-	require.NotEmpty(t, p.handled)
+	require.NotEmpty(t, p.h.Handled)
 	for i, l := range p.letters() { // some are sent again, and are handled or die again
 		m := string(l.Payload)
 		switch i % 3 {
 		case 0:
-			p.refuses[m], p.again[m] = 0, true
+			p.refuses[m], p.h.Again[m] = 0, true
 			p.digs(l, (*delivery.Producer).SendAgain)
 		case 1:
-			p.gone[m] = true
+			p.h.Discarded[m] = true
 			p.digs(l, (*delivery.Producer).Discard)
 		}
 	}
 	p.settles()
 	p.judges()
-	for m := range p.again {
-		require.True(t, p.was(m), "%s was sent again", m)
+	for m := range p.h.Again {
+		require.True(t, slices.ContainsFunc(p.h.Handled, func(h queuetest.Handled) bool { return h.Text == m }),
+			"%s was sent again", m)
 	}
 	return p.text()
-}
-
-// was reports whether a message was handled.
-func (p *post) was(m string) bool {
-	for to := range p.handled {
-		if slices.Contains(p.handled[to], m) {
-			return true
-		}
-	}
-	return false
 }
 
 // digs does something with a dead letter until it is known that it is done.
