@@ -283,7 +283,7 @@ func leaveFrame(s *Shard, e *Entity) (quiet bool) {
 	return quiet
 }
 
-// waitOn leaves what waits for an entity that rests as it is.
+// waitOn lets what waits for an entity that rests wait on.
 func waitOn(s *Shard, e *Entity) {
 	watchersCome(s, e)
 	if a := e.act; a.now == nil && a.head == nil {

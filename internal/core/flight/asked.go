@@ -1,4 +1,4 @@
-// Asked: a strategy of the embedder's own: its answers are inputs of the node: they are recorded, and given again.
+// Asked: the answers of the embedder's own strategy are inputs of the node. They are recorded, and given again.
 
 package flight
 

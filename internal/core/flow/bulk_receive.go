@@ -45,8 +45,8 @@ type bulkIn struct {
 
 func (m *bulkIn) size() int { return int(m.begin.Size) }
 
-// NewBulkReceiver returns the receiver of the connection that the runtime calls conn, of the peer that its messages are
-// in the share of, which takes messages of at most limit bytes, grants window bytes ahead and gives up a message of
+// NewBulkReceiver returns the receiver of the connection that the runtime calls conn, of the peer whose share its
+// messages are in, which takes messages of at most limit bytes, grants window bytes ahead and gives up a message of
 // which nothing came for so long as stall, one that falls behind BulkLeastRate, and one that nobody claims for twice as
 // long. Numbers that are not positive mean the defaults, for limit wire.MaxBulkSize.
 func NewBulkReceiver(from peer.ID, conn uint64, window, limit int, stall time.Duration, room BulkHolder) *BulkReceiver {

@@ -313,7 +313,7 @@ func (s *BulkSender) drop(x *BulkTransfer) bool {
 }
 
 // Tick ends what has stalled and appends it to dst: a transfer that has begun and was neither granted more nor taken
-// for so long, or one that waits on a link where nothing moved for so long. One that its receiver has all of waits for
+// for so long, or one that waits on a link where nothing moved for so long. One that has arrived whole waits for
 // its envelope, or for its entity, and does not stall.
 func (s *BulkSender) Tick(now time.Duration, dst []*BulkTransfer) []*BulkTransfer {
 	first := len(dst)

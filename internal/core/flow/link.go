@@ -80,7 +80,7 @@ type Link struct {
 	limit int
 	full  error // made once, so that refusing costs no allocation
 
-	// Where frames begin, about every markEvery bytes: cut starts there and not at the front: bytes there may be cold.
+	// Where frames begin, about every markEvery bytes: cut starts there, for at the front bytes may be cold.
 	marks, restMarks []int // offsets into what q gathers, and into what the last swap brought
 	nextMark         int   // offset from which on the next frame is remembered
 	taken            int   // bytes of the last swap that Take has handed out
