@@ -111,7 +111,7 @@ const (
 	MoveMarked                        = shard.MoveMarked         // nobody sends to the owner any more: it stops
 	MoveHandedOver                    = shard.MoveHandedOver     // To has what the owner did not work off
 	MoveDone                          = shard.MoveDone           // it lives at To
-	MoveAborted                       = shard.MoveAborted        // it stays: somebody did not mark in time
+	MoveAborted                       = shard.MoveAborted        // it stays: a sender did not mark in time
 	StrategyFault                     = shard.StrategyFault      // the type's strategy is wrong, as Err says
 	MoveUntaken                       = shard.MoveUntaken        // To does not take the rest: it comes back, as Err says
 	MoveReturned                      = shard.MoveReturned       // it lives at Home again, under the next fence

@@ -118,7 +118,7 @@ func TestTLSReachesTheTransport(t *testing.T) {
 	require.Equal(t, made, Credentials(loaded))
 }
 
-// TestTuningFaults: a MembershipConfig tells its own faults, all at once, and Config tells them too.
+// TestTuningFaults: a MembershipConfig reports its own faults, all at once, and Config reports them too.
 func TestTuningFaults(t *testing.T) {
 	require.NoError(t, MembershipConfig{}.Validate())
 	bad := MembershipConfig{Threshold: 99, PushFanout: 65, GossipInterval: time.Microsecond}

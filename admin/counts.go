@@ -1,4 +1,4 @@
-// Counts: what an admin interface counts of its requests, and tells the log of those that are refused.
+// Counts: what an admin interface counts of its requests, and logs of those that are refused.
 
 package admin
 

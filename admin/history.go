@@ -129,7 +129,7 @@ var verbs = map[kith.EventKind]string{
 	kith.MemberReadyForShutdown:     "is ready for the shutdown of the whole cluster",
 }
 
-// wordsOf tells an event of membership. Members stand in it by their identities.
+// wordsOf words an event of membership. Members stand in it by their identities.
 func wordsOf(e *kith.Event) string {
 	id := e.Member.ID.String()
 	if verb := verbs[e.Kind]; verb != "" {
@@ -185,7 +185,7 @@ func accusersOf(e *kith.Event) string {
 // maxAccusers bounds the members that are named in one line.
 const maxAccusers = 3
 
-// shardWordsOf tells an event of sharding that is kept.
+// shardWordsOf words an event of sharding that is kept.
 func shardWordsOf(e *kith.ShardEvent) string {
 	name := cmp.Or(e.Name, fmt.Sprintf("type %08x", uint32(e.Type)))
 	switch e.Kind {

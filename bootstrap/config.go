@@ -70,7 +70,7 @@ type Config struct {
 	Expected, Required int
 	// Margin is how long look-ups must show the same contact points before a cluster is formed; zero means 5 s.
 	Margin time.Duration
-	// NeverForm has this node join only.
+	// NeverForm makes this node join only.
 	NeverForm bool
 	// SomeMayBeSilent forms a cluster though contact points that were found do not answer, as long as Required do.
 	SomeMayBeSilent bool

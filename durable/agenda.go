@@ -346,7 +346,7 @@ func (d *desk) wake(ctx context.Context, id string) (due int64, err error) {
 	return due, in.Done()
 }
 
-// committed tells the shard's agenda of writes that are stored.
+// committed notes writes that are stored in the shard's agenda.
 func (k *keeper) committed(batch []*pending) {
 	a := k.d.agendaOf(k.shard.N, k.fence)
 	if a == nil {

@@ -272,7 +272,7 @@ func TestReadThatEndsBehindTheLoss(t *testing.T) {
 }
 
 // TestClaimThatIsRefused: a shard that was claimed under a higher fence before this owner has said a word, as by a
-// cluster whose clock was ahead, is lost and counted, once (SHD-11).
+// cluster with a clock that was ahead, is lost and counted, once (SHD-11).
 func TestClaimThatIsRefused(t *testing.T) {
 	m := store.Memory()
 	_, err := m.Claim(within(t), store.Shard{Type: "account"}, route.MakeFence(1<<64-1, 1, 1))

@@ -27,7 +27,7 @@ type reply struct {
 	b     []byte
 }
 
-// leaves tells it.
+// leaves sends it.
 func (r *reply) leaves() {
 	if !r.ask {
 		return

@@ -425,7 +425,7 @@ func (m *mail) settled(b *box, ok bool) {
 	}
 }
 
-// scans asks the store for outboxes, and has the entities woken that are not known here, until ctx ends.
+// scans asks the store for outboxes, and wakes the entities that are not known here, until ctx ends.
 func (m *mail) scans(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		wait := scanEvery

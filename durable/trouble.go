@@ -1,4 +1,4 @@
-// Trouble: what a type on one node knows of a store that does not answer, and tells of it.
+// Trouble: what a type on one node knows of a store that does not answer, and reports of it.
 
 package durable
 
@@ -68,7 +68,7 @@ func (t *trouble) drop(who any) {
 	}
 }
 
-// leaves notes that somebody calls no more.
+// leaves notes that a shard calls no more.
 func (t *trouble) leaves(who any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -203,7 +203,7 @@ func (c Config) Validate() error {
 	return fmt.Errorf("%w: gateway: %w", kith.ErrBadConfig, errors.Join(errs...))
 }
 
-// validate tells the faults of one type.
+// validate returns the faults of one type.
 func (t *Type) validate(fault func(format string, args ...any)) {
 	if t.Region == nil {
 		fault("type %q has no Region", t.Name)

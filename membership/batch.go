@@ -23,7 +23,7 @@ type applicant struct {
 	contact, old peer.ID
 }
 
-// admit makes the joiner a joining member: at once, or together with others when this node admitted somebody just now.
+// admit makes the joiner a joining member: at once, or together with others when this node admitted another just now.
 func (a *admission) admit(contact peer.ID, j *joinBody) {
 	joiner := applicant{*j, contact, a.st.At(j.id.Addr)}
 	if i := slices.IndexFunc(a.waiting, func(o applicant) bool { return o.join.id == j.id }); i >= 0 {

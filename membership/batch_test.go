@@ -71,7 +71,7 @@ func TestWaitingJoinsAreBounded(t *testing.T) {
 }
 
 // What changed while a join waited is looked at again: one with a taken address must prove that it lives, one that was
-// removed is refused, one that somebody else admitted is welcomed.
+// removed is refused, one that another member admitted is welcomed.
 func TestWaitingJoinsAreJudgedAgain(t *testing.T) {
 	m := New(ip(1), Config{}, newWorld(t, 1).rng)
 	require.NoError(t, m.Do(0, JoinCommand{}))

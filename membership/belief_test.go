@@ -175,7 +175,7 @@ func TestOneSideEndsByRefusals(t *testing.T) {
 	}
 }
 
-// Successors that answered are remembered within a bound, and only while somebody at their address is a member.
+// Successors that answered are remembered within a bound, and only while a member is at their address.
 func TestAnsweredIsBounded(t *testing.T) {
 	m := asMember()
 	for i := range 3 * maxAnswered {

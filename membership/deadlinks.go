@@ -41,7 +41,7 @@ func (d *deadLinks) find(a, b peer.Addr) int {
 	return slices.IndexFunc(d.list, func(l deadLink) bool { return l.low == a && l.high == b })
 }
 
-// follow notes the pairs for which the resolver has downed somebody between two states. watched is how many others
+// follow notes the pairs for which the resolver has downed a member between two states. watched is how many others
 // watch each member.
 func (d *deadLinks) follow(before, after *members.State, watched int, now time.Duration) {
 	for i := range after.Members {

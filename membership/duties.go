@@ -53,7 +53,7 @@ func (l *leading) orphaned() bool {
 	case is && !l.timers[timerOrphan].on:
 		l.in(timerOrphan, orphanFor)
 	case !is && l.timers[timerOrphan].on:
-		l.stop(timerOrphan) // somebody lives after all
+		l.stop(timerOrphan) // a member lives after all
 	}
 	return l.timers[timerOrphan].on
 }
@@ -93,7 +93,7 @@ func (l *leading) duties() {
 	}
 }
 
-// down marks a member Down and tells it at once.
+// down marks a member Down and notifies it at once.
 func (m *Machine) down(id peer.ID, cause cluster.Cause) error {
 	if m.phase != member {
 		return ErrNotMember
@@ -115,7 +115,7 @@ func (m *Machine) down(id peer.ID, cause cluster.Cause) error {
 	return m.downAll([]peer.ID{id}, cause)
 }
 
-// downAll marks those of ids Down that are members and not Down yet, in one change, and tells them.
+// downAll marks those of ids Down that are members and not Down yet, in one change, and notifies them.
 func (m *Machine) downAll(ids []peer.ID, cause cluster.Cause) error {
 	if m.phase != member {
 		return ErrNotMember

@@ -68,7 +68,7 @@ var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", 
 	"twin-cluster", "settings-differ", 40: "forming-held", "split-cluster", "not-up-yet", "node-suspended", "node-resumed",
 	"cluster-formed", "join-put-off", "outage-over"}
 
-// OfView reports whether the kind tells a difference between two views. Others come without a new view.
+// OfView reports whether the kind is a difference between two views. Others come without a new view.
 func (k EventKind) OfView() bool { return k < ConvergenceBlocked }
 
 // String names the kind as logs do.

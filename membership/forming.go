@@ -61,7 +61,7 @@ type formState struct {
 	never          bool      // it forms no cluster
 	anew           bool      // an operator wants a new one, whatever anybody remembers
 	asked          bool      // it asked a cluster to admit it: this incarnation forms none any more
-	othersRemember bool      // somebody remembers a cluster
+	othersRemember bool      // another node remembers a cluster
 	looked         bool      // the seed timeout has passed
 	contacts       []contact
 	nextAt         int // where the rotation through those that are no seeds goes on
@@ -74,7 +74,7 @@ type formState struct {
 	readyAt   time.Duration // since when
 	pledgedTo peer.ID       // this node itself while it tries
 	pledged   uint64        // to which attempt of that one
-	heldAt    time.Duration // when to tell of it again
+	heldAt    time.Duration // when to report it again
 }
 
 // remembers reports whether this node forms by its record only. One in which nobody could carry the cluster on, this
@@ -347,7 +347,7 @@ func (f *forming) bears(r Record, at map[peer.Addr]bool, list *[]peer.Addr) bool
 	return r.More == 0 && lacks <= may
 }
 
-// tellHeld tells an operator why no cluster is formed, now and then.
+// tellHeld reports to an operator why no cluster is formed, now and then.
 func (f *forming) tellHeld() {
 	if !f.looked || f.now < f.heldAt {
 		return

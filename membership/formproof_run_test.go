@@ -175,7 +175,7 @@ func (p *prover) times(s *proofState, i uint8, visit func(proofStep, *proofState
 	}
 }
 
-// counted reports whether somebody may still form a cluster with the pledge of a process at this node that is no more.
+// counted reports whether a node may still form a cluster with the pledge of a process at this node that is no more.
 // The time in which others are looked for is longer than an attempt, so none of these goes on when it is over.
 func (s *proofState) counted(i uint8) bool {
 	for j := range s.nodes {
@@ -387,7 +387,7 @@ func (r *proofRun) stuck() int32 {
 }
 
 // TestFormingProof: in every state of three nodes within the bounds, nobody forms a cluster while one lives that
-// somebody remembers, and from every one a cluster comes about when no more faults do (JOIN-1).
+// a node remembers, and from every one a cluster comes about when no more faults do (JOIN-1).
 func TestFormingProof(t *testing.T) {
 	formed := func(p *prover, crashes, losses uint8) (s proofState) {
 		s.count, s.crashes, s.losses = 1, crashes, losses

@@ -197,7 +197,7 @@ func (p *prover) keep(s *proofState, node uint8, m *Machine) (formed bool) {
 		for i := range n.contacts {
 			n.contacts[i].nak = n.contacts[i].inc != 0
 		}
-	default: // which ones said no, and whether somebody remembers
+	default: // which ones said no, and whether one remembers
 		for i := range n.contacts {
 			n.contacts[i].inc = 0
 		}
@@ -245,7 +245,7 @@ func (p *prover) send(s *proofState, from uint8, mail *peer.Mail) {
 
 func (n *proofNode) member() bool { return n.life >= proofJoining }
 
-// name tells a state for a counterexample.
+// name words a state for a counterexample.
 func (s *proofState) String() string {
 	out := ""
 	for i := range s.nodes {

@@ -111,8 +111,8 @@ func (w *watch) onHeartbeatAck(arrived time.Duration, from peer.ID, body []byte)
 }
 
 // linkLost takes evidence that a peer's process is gone. Only members that probe the peer weigh it: they are enough,
-// and a change by everybody who had a connection would be a storm. What it weighs is decided when its hold is over.
-// When links to several were lost together the others are probed at once: their answers show which side is at fault.
+// and a change by all that had a connection would be a storm. What it weighs is decided when its hold is over. When
+// links to several were lost together the others are probed at once: their answers show which side is at fault.
 func (w *watch) linkLost(c LinkLostCommand) {
 	if w.phase == member && c.ID != w.self && w.st.Has(c.ID) {
 		w.stats.LinksLost++
@@ -143,7 +143,7 @@ func (w *watch) noticePause(now time.Duration) {
 	}
 }
 
-// followRing tells the monitor when the state is another one: which members are neighbours, and whether a second
+// followRing updates the monitor when the state is another one: which members are neighbours, and whether a second
 // observer now agrees about a lost link.
 func (w *watch) followRing() {
 	if w.ringFor == w.st.Digest {

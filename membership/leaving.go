@@ -62,7 +62,7 @@ func (l *leaving) startExit() {
 	l.sendExitDone()
 }
 
-// sendExitDone tells the leader of the remaining members and the one that leads if that one goes as well.
+// sendExitDone notifies the leader of the remaining members and the one that leads if that one goes as well.
 func (l *leaving) sendExitDone() {
 	l.in(timerExit, l.cfg.ProbeInterval)
 	rest := slices.DeleteFunc(slices.Clone(l.st.Members), func(o cluster.Member) bool { return o.ID == l.self })

@@ -98,7 +98,7 @@ func readExitDone(body []byte) (envelope, error) {
 	return e, r.Done()
 }
 
-// noteBody tells an incarnation that it was removed: its tombstone, how long ago, and how the teller's side of the
+// noteBody tells an incarnation that it was removed: its tombstone, how long ago, and how the sender's side of the
 // cluster stands, for the case that both sides removed each other.
 type noteBody struct {
 	envelope

@@ -36,8 +36,8 @@ func (b *beliefs) isolated() bool {
 	return true
 }
 
-// outlasts ends a joiner that asked so long ago that the members that let it in may soon forget that they removed it. A
-// refusal since then proves nothing: others than the refuser may have let it in.
+// outlasts ends a joiner that asked long ago: the members that let it in may soon have forgotten its removal. A refusal
+// since then proves nothing: others than the refuser may have let it in.
 func (b *beliefs) outlasts() bool {
 	ago := b.now - b.joining.askedAt
 	if !b.joining.forming.asked || ago <= b.cfg.TombstoneRetention/2 {
@@ -51,7 +51,7 @@ func (b *beliefs) outlasts() bool {
 	return true
 }
 
-// returned deals with a received state that has members whom this one has removed and forgotten: they get their
+// returned deals with a received state that has members that this one has removed and forgotten: they get their
 // tombstones again, as a change of this node, so that all remember; and with a state in which this node itself is
 // removed and forgotten: it ends, unless its side has done the same with the sender and is the larger one. It reports
 // whether the state is done with.

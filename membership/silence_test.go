@@ -38,8 +38,8 @@ func TestSilenceBound(t *testing.T) {
 	}
 }
 
-// TestLateByALostLink: a node that does not probe a member whose link was lost names it as late while it counts, until
-// it is heard again. It accuses nobody: that is for those that probe the member.
+// TestLateByALostLink: a node that does not probe a member with a lost link names it as late while it counts, until it
+// is heard again. It accuses nobody: that is for those that probe the member.
 func TestLateByALostLink(t *testing.T) {
 	w := newWorld(t, 1)
 	w.cfg.MonitoredBy = 2

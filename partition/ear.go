@@ -263,7 +263,7 @@ func (p *Partition) wait(slot int, f *frame, payload []byte) bool {
 	return true
 }
 
-// returned tells the program of a message that came back.
+// returned reports a message to the program that came back.
 func (p *Partition) returned(slot int, f *frame, payload []byte) {
 	p.count.returned.Add(1)
 	if p.cfg.Refused != nil {

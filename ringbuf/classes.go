@@ -1,11 +1,11 @@
-// Classes: buffers by size class, under one budget for all who take from it.
+// Classes: buffers by size class, under one budget for all that take from it.
 
 package ringbuf
 
 import "github.com/kith-io/kith/internal/base/invariant"
 
 // Source is where a Double takes its memory from. Get returns an empty buffer for at least n bytes, nil when there is
-// none to be had; Put takes it back, and whoever had it is done with it.
+// none to be had; Put takes it back, and its holder is done with it.
 type Source interface {
 	Get(n int) []byte
 	Put(b []byte)
@@ -18,9 +18,9 @@ const (
 	firstShare = 4
 )
 
-// Classes hands out buffers whose sizes double from DoubleClass up to Most, and keeps some that came back for the next
-// taker. What is out at one time is bounded by Limit; what is kept, by Keep. The last quarter of Limit is for buffers
-// of the first class only. It is not locked. Make one with NewClasses.
+// Classes hands out buffers of sizes that double from DoubleClass up to Most, and keeps some that came back for the
+// next taker. What is out at one time is bounded by Limit; what is kept, by Keep. The last quarter of Limit is for
+// buffers of the first class only. It is not locked. Make one with NewClasses.
 type Classes struct {
 	limit, keep int
 	sizes       []int
@@ -122,5 +122,5 @@ func (c *Classes) Limit() int { return c.limit }
 // Refused returns how often Get returned nil.
 func (c *Classes) Refused() uint64 { return c.refused }
 
-// Tight reports whether half of the budget is out: whoever can do without a buffer should give it back.
+// Tight reports whether half of the budget is out: a holder that can do without a buffer should give it back.
 func (c *Classes) Tight() bool { return c.out > c.limit/2 }

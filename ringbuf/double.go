@@ -8,7 +8,7 @@ import "github.com/kith-io/kith/internal/base/invariant"
 const DoubleClass = 16 << 10
 
 // Double gathers bytes for one flusher. Writers reserve spans on the write side; the flusher takes everything gathered
-// with one Swap and writes it out while the other side gathers. It is not locked: whoever owns it holds its link's lock
+// with one Swap and writes it out while the other side gathers. It is not locked: its owner holds its link's lock
 // around every call. At most Limit bytes are gathered, and at most twice that is held. The zero value with Limit set is
 // ready; a limit of zero admits nothing. Neither Limit nor From may change while bytes are held.
 type Double struct {
@@ -100,7 +100,7 @@ func (d *Double) Swap() []byte {
 }
 
 // Trim gives both buffers back when nothing is gathered, and otherwise does nothing. Without a source, bytes handed out
-// by Swap stay valid for whoever still holds them.
+// by Swap stay valid for all that still hold them.
 func (d *Double) Trim() {
 	if len(d.side) == 0 {
 		d.put(d.side)

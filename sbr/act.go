@@ -113,7 +113,7 @@ func (m *Machine) act(d Decision, carryOut bool) {
 	}
 }
 
-// note keeps and tells a decision, unless it only repeats the last one.
+// note keeps and reports a decision, unless it only repeats the last one.
 func (m *Machine) note(d *Decision, leader bool) {
 	d.At, d.Leader, d.StableAfter = m.now, leader, m.stable
 	if n := len(m.log); n > 0 && m.log[n-1].same(*d) {

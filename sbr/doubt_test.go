@@ -55,7 +55,7 @@ func TestBackForAMoment(t *testing.T) {
 }
 
 // TestBackForGood: when D is heard all the time by those in between, they decide without any delay, and so does the
-// accuser when nobody tells it.
+// accuser when nobody notifies it.
 func TestBackForGood(t *testing.T) {
 	for self, least := range map[byte]time.Duration{'A': 7 * time.Second, 'B': 12 * time.Second} {
 		r := newRig(t, self, seven)

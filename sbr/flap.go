@@ -25,7 +25,7 @@ type flap struct {
 type flaps struct {
 	said    []flap // sorted by observer, then subject
 	who     peer.Set
-	grownAt time.Duration // when somebody became one of them last
+	grownAt time.Duration // when a member became one of them last
 	beside  bool          // when last looked, this node was none, and its side lived without them
 	againAt time.Duration // when it looks again
 }

@@ -55,7 +55,7 @@ func TestFlappers(t *testing.T) {
 	}
 }
 
-// TestNewFlapper: a node beside which somebody becomes a flapper when there is no time left stops, for others may not
+// TestNewFlapper: a node beside which a member becomes a flapper when there is no time left stops, for others may not
 // know that yet, but it does not go; nor when one of its own side is late.
 func TestNewFlapper(t *testing.T) {
 	const members = "A B C D E F G"

@@ -66,7 +66,7 @@ type Effects struct {
 }
 
 // Suspend orders this node's data plane to stop, because this node is on a side that goes, or says that the reason has
-// gone: the view has healed, and somebody may lift the suspension.
+// gone: the view has healed, and the node may lift the suspension.
 type Suspend struct {
 	On  bool
 	Why string
@@ -164,15 +164,15 @@ type words struct {
 	contact peer.Set      // accused members that confirmed all accusations against them
 	rowsAt  time.Duration // when an accusation last came or went
 	saidAt  time.Duration // when this node last accused a member that may confirm that
-	worseAt time.Duration // when somebody was lost last, or a status changed
+	worseAt time.Duration // when a member was lost last, or a status changed
 	met     peer.Set      // of the accused, those in contact since the newest accusation of them began
 	metAt   time.Duration // when the last of these came into contact first
 	blamed  bool          // in the present instability this node was accused, or had lost most of the others
 }
 
-// Contact returns the members that somebody accuses and that have confirmed it to this node. A decision hangs on
-// whether they are still there, and while no connection breaks nothing says so: LateCommand has to name those that are
-// not. It is valid until the next verb.
+// Contact returns the accused members that have confirmed it to this node. A decision hangs on whether they are still
+// there, and while no connection breaks nothing says so: LateCommand has to name those that are not. It is valid until
+// the next verb.
 func (w *words) Contact() peer.Set { return w.contact }
 
 // New returns the resolver of self. cfg is taken with its defaults.
@@ -278,7 +278,7 @@ func (m *Machine) goLost() {
 	}
 }
 
-// Open reports whether there is something to decide: somebody is accused, and this node has a say, or never came Up and
+// Open reports whether there is something to decide: a member is accused, and this node has a say, or never came Up and
 // has lost all that did.
 func (m *Machine) Open() bool { return m.open() || m.Stray(m.now) }
 

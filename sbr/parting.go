@@ -43,15 +43,15 @@ func (p *parting) look(old, v *membership.View, accused peer.Set) {
 	}
 }
 
-// confirms notes that a member has seen the state of a view: a member that sees that it exits itself spreads that to
-// all that it reaches.
+// confirms notes that a member has seen the state of a view: an exiting member that sees its own exit spreads it to all
+// that it reaches.
 func (p *parting) confirms(v *membership.View, id peer.ID) {
 	if x, ok := v.Member(id); ok && x.Status == membership.Exiting {
 		p.aware.Add(id)
 	}
 }
 
-// isOlder notes that somebody runs an older build.
+// isOlder notes that a node runs an older build.
 func (p *parting) isOlder(id peer.ID) {
 	if len(p.older) < maxOlder {
 		p.older.Add(id)

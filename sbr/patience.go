@@ -189,7 +189,7 @@ func (m *Machine) pressed() (since time.Duration, ok bool) {
 // endsAt is when a picture that does not come to rest stops this node, or ends all. It need not come to rest when some
 // came back in between; of members that are only lost, one after the other, there is an end. One in which nothing but
 // members that came back has changed for half the time that it needs is given all of it, and then the time in which a
-// word may be taken back: of these there is an end, too. And when somebody on our side was downed, another has decided
+// word may be taken back: of these there is an end, too. And when a member on our side was downed, another has decided
 // by a picture that is gone: what it would have had us do is not known any more.
 func (m *Machine) endsAt() (at time.Duration, ok bool) {
 	limit, ok := m.cfg.unstableFor(m.stable)

@@ -232,7 +232,7 @@ func (m *Machine) heal() {
 	}
 }
 
-// warnQuorum tells when somebody came Up beyond what the quorum is made for.
+// warnQuorum reports when a member came Up beyond what the quorum is made for.
 func (m *Machine) warnQuorum(old, v *membership.View) {
 	if m.cfg.Strategy != StaticQuorum {
 		return
@@ -260,7 +260,7 @@ func (m *Machine) warnQuorum(old, v *membership.View) {
 type stray struct {
 	since   time.Duration // since when none of them is in reach
 	missing peer.Set      // they all, while none is; the accusers of some may have ended
-	saidAt  time.Duration // when one of them was accused last, or somebody took that back
+	saidAt  time.Duration // when one of them was accused last, or an accuser took that back
 	until   time.Duration // until when members with ended accusers are missing; zero: all are accused
 	brief   bool          // some of these had not had the time to show that they hear this node
 }

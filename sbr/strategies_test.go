@@ -114,7 +114,7 @@ func TestQuarantinedIsUnreachable(t *testing.T) {
 	require.Equal(t, idOf('A'), d.first)
 }
 
-// TestWordsOfTheLost: a crash, or a cut, of members that had accused somebody before is an ordinary crash, or cut. The
+// TestWordsOfTheLost: a crash, or a cut, of members that had accused another before is an ordinary crash, or cut. The
 // reference ends all nodes here ("double indirectly connected").
 func TestWordsOfTheLost(t *testing.T) {
 	judge(t, Config{},

@@ -96,7 +96,7 @@ func TestInReachOfWhoCounts(t *testing.T) {
 }
 
 // TestHeardOnceMore: one accuser takes its word back and another ends: the accused member has to have the time to show
-// that it hears this node, or somebody has to accuse it anew.
+// that it hears this node, or a member has to accuse it anew.
 func TestHeardOnceMore(t *testing.T) {
 	r := strayed(t)
 	r.see("Aw B Cw Dw Ew", "C>B D>B", false, "")

@@ -45,7 +45,7 @@ type survey struct {
 	role     string
 	at       []standing // by index of member
 	accused  []bool     // by a member that is not Down
-	lastWord []bool     // unreachable itself, and accusing somebody: its word blocks convergence while it is a member
+	lastWord []bool     // unreachable itself, and accusing another: its word blocks convergence while it is a member
 }
 
 // counts reports whether a member of this status counts in decisions. Joining and weakly up ones never do.

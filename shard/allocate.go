@@ -167,7 +167,7 @@ func (p *placing) choose(v *strategy.View, s route.ShardID) (*strategy.Region, *
 	return v.Region(id), p.c.clients[i]
 }
 
-// note counts a fault and tells of it, and reports whether there was one.
+// note counts a fault and reports it, and reports whether there was one.
 func (p *placing) note(err error) bool {
 	var fault *strategy.FaultError
 	if !errors.As(err, &fault) {

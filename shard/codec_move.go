@@ -139,7 +139,7 @@ func fresh(list []held) []resumed {
 	return all
 }
 
-// moveShard tells the owner of a shard that it moves to Target, and which members' markers to wait for.
+// moveShard notifies the owner of a shard that it moves to Target, and which members' markers to wait for.
 type moveShard struct {
 	head
 	held
@@ -253,8 +253,8 @@ func readTransferAck(r *wire.Reader) message {
 	return a
 }
 
-// moveCost tells the coordinator how many bytes the owner of a shard that moves handed over, and how long that took,
-// in milliseconds; before the owner confirms its stop.
+// moveCost reports to the coordinator how many bytes the owner of a shard that moves handed over, and how long that
+// took, in milliseconds; before the owner confirms its stop.
 type moveCost struct {
 	head
 	held

@@ -9,7 +9,7 @@
 //
 // Why no order of events gives two live owners: an owner X of shard s got it from some coordinator C. Either X is in
 // this coordinator's view or memory, and reports s, or confirmed to have nothing, or is so long removed that it has
-// stopped by itself; or X was lost before this node's time, and a member that saw the loss tells it. Afterwards no
+// stopped by itself; or X was lost before this node's time, and a member that saw the loss reports it. Afterwards no
 // order of C reaches an owner: every member that may host has promised this coordinator term's floor, which is above
 // every fence that C can give, since C has a lower term, or is this very node when it coordinated before, with lower
 // epochs.

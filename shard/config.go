@@ -53,7 +53,7 @@ type Config struct {
 	// Late, when it is set, reports whether a member that this node watches is late with a sign of life: then this node's
 	// word does not wake a suspended node.
 	Late      func() bool
-	MarkTime  time.Duration // a move is given up when somebody has not marked by then
+	MarkTime  time.Duration // a move is given up when a sender has not marked by then
 	DrainTime time.Duration // how long the mailboxes of a shard that moves are worked off; the rest is handed over
 	MaxMoves  int           // of one type, under way at once
 	// RebalanceInterval is how often the balance is looked at while it is even, and the longest pause between rounds while

@@ -249,7 +249,7 @@ func (m *Machine) giveUp(t *typ, e held) {
 	t.region.hosted.Remove(e.Shard)
 }
 
-// checkConfirm tells the node when enough has been answered.
+// checkConfirm confirms the node when enough has been answered.
 func (m *Machine) checkConfirm() {
 	c := &m.confirm
 	if !c.held || c.done || m.view == nil || m.over {

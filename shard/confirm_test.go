@@ -200,7 +200,7 @@ func TestConfirmationNonsense(t *testing.T) {
 
 // TestNobodyIsLeftToAsk: a sleeper that holds everybody else for Down needs nobody's word. Its resolver, or an
 // operator, has decided that it lives without them: a member that gave its shards away would have to be among them. As
-// long as one of them is not Down, or somebody joins, it waits for that one, coordinator or not (MEM-10).
+// long as one of them is not Down, or a node joins, it waits for that one, coordinator or not (MEM-10).
 func TestNobodyIsLeftToAsk(t *testing.T) {
 	for _, i := range []int{0, 2} { // the coordinator, and an owner, which takes its place
 		w := owning(t, 3)

@@ -227,7 +227,7 @@ func (s RouteState) MarshalText() ([]byte, error) { return []byte(s.String()), n
 // UnmarshalText takes a name, as String gives it.
 func (s *RouteState) UnmarshalText(text []byte) error { return enum.Parse(s, text) }
 
-// RouteChange tells the data plane that a shard's route is now this.
+// RouteChange informs the data plane that a shard's route is now this.
 type RouteChange struct {
 	Type  route.TypeID
 	Shard route.ShardID
@@ -237,7 +237,7 @@ type RouteChange struct {
 	Next  peer.ID // with RouteMoving: the target of the move; what was sent under Fence may be answered from there
 }
 
-// HostOrder tells the runtime to make a shard live here under Fence, or (Stop) to stop its entities and answer with
+// HostOrder orders the runtime to make a shard live here under Fence, or (Stop) to stop its entities and answer with
 // StoppedCommand. Abandon, with Stop, means that the shard is lost already (this node was downed, or others own it): no
 // handler is called any more. It is answered too, when the handlers that were running have returned.
 type HostOrder struct {
@@ -324,7 +324,7 @@ const (
 	MoveMarked     EventKind = 9  // nobody sends to the owner any more: it works off what it has, and stops
 	MoveHandedOver EventKind = 10 // To has what was not worked off
 	MoveDone       EventKind = 11 // it lives at To
-	MoveAborted    EventKind = 12 // it stays at Home: somebody did not mark in time
+	MoveAborted    EventKind = 12 // it stays at Home: a sender did not mark in time
 
 	// StrategyFault: the type's strategy failed, panicked or answered what cannot be, Shards times since the last such
 	// event, and Err says what the last one was. Shards got their homes by LeastShards then; of a round nothing moved.
@@ -378,7 +378,7 @@ type Event struct {
 type MoveCounters struct {
 	Begun   uint64
 	Done    uint64 // the shard lives at its next owner
-	Aborted uint64 // given up, and the shard stayed: somebody did not mark in time
+	Aborted uint64 // given up, and the shard stayed: a sender did not mark in time
 	// Returned: the shard had stopped, and lives at the owner that it was to leave: nobody took what was left of it.
 	Returned uint64
 	// How long the phases of the done ones took: from the begin until the owner had stopped (senders have marked,

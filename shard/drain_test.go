@@ -163,8 +163,8 @@ func TestDrainedNodeLeaves(t *testing.T) {
 }
 
 // A shard that nobody takes comes back from each move. It is tried again, at ever longer pauses, in which it is served,
-// and the rest of its member moves meanwhile. It goes when somebody takes it. Moves without a pause were 78 a second of
-// a leaver, for as long as it had time; nothing was served (storm 1127910771).
+// and the rest of its member moves meanwhile. It goes when a node takes it. Moves without a pause were 78 a second of a
+// leaver, for as long as it had time; nothing was served (storm 1127910771).
 func TestWhatComesBackIsServedForAWhile(t *testing.T) {
 	for name, begin := range map[string]func(n *testNode){
 		"drains": func(n *testNode) { require.NoError(n.w.t, n.drains(true)) },

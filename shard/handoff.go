@@ -3,7 +3,7 @@
 // A sending region parks messages and writes a marker behind its last envelope. It un-parks when it learns a home that
 // takes account of the move. The owner parks its own callers at once, and waits for the markers of all notified
 // members; the removal of a member counts as its marker. Markers come on data connections and may be there before the
-// order, so those of a number that is not heard of yet are kept. Up to here it may give the move up: when somebody has
+// order, so those of a number that is not heard of yet are kept. Up to here it may give the move up: when a sender has
 // not marked in time, and whenever a higher term is promised. Then it stops: mailboxes are worked off, the entities get
 // their stop call, and what is left goes to the next owner in parts. Its copy is dropped when all of it is there,
 // before the stop is confirmed, and the confirmation names its holder. If the next owner does not take it, or is

@@ -152,7 +152,7 @@ func TestStrategyThatIsNeverContent(t *testing.T) {
 	require.LessOrEqual(t, count(boss.events, MoveBegan), 2*begun)
 }
 
-// On a fresh start an eager type waits for members that come together, and is even at once; what somebody sends to is
+// On a fresh start an eager type waits for members that come together, and is even at once; what a node sends to is
 // given a home meanwhile; and a member that does not come in the end is waited for no longer than settleMost times
 // (SHD-12).
 func TestFreshStartWaitsForWhoComesTogether(t *testing.T) {

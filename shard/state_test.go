@@ -67,7 +67,7 @@ func (x *traffic) gives(n *testNode, k string, left []byte) []byte {
 	return append(left, stateMark, byte(at>>8), byte(at))
 }
 
-// begins is the next instance of a shard: it has the state of the last one, once, or that was lost with somebody.
+// begins is the next instance of a shard: it has the state of the last one, once, or that was lost with a node.
 func (x *traffic) begins(n *testNode, k string, left []byte) {
 	b, t := &x.states, x.w.t
 	st := x.state(left)

@@ -41,7 +41,7 @@ type traffic struct {
 	sent   map[*testNode]map[string]int
 	last   map[*testNode]map[string]int // handled last, by sender and shard
 	count  struct{ sent, handled, excused, handedOver, untaken int }
-	faulty bool // somebody has crashed: what is lost is not checked, what is doubled or overtaken is
+	faulty bool // a node has crashed: what is lost is not checked, what is doubled or overtaken is
 	over   map[letter]bool
 	done   map[letter]bool      // handled
 	plain  map[route.Fence]bool // ownerships that ended by a plain stop, which loses what comes later

@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// TestEndedError: it says what happened, why, and who said so, and counts as the node being stopped (MEM-8).
+// TestEndedError: it says what happened, why, and which node said so, and counts as the node being stopped (MEM-8).
 func TestEndedError(t *testing.T) {
 	at, err := peer.ParseAddr("h:1")
 	require.NoError(t, err)

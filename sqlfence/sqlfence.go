@@ -5,9 +5,9 @@
 // entity's shard, and does not know it yet, writes nothing once the next owner has claimed the shard. It needs
 // database/sql and a driver of yours, and no module but kith's own.
 //
-// Load makes the State of an entity, which has all of that. Who has tables of their own uses Store.Claim and Store.Do.
-// docs/sql.md leads from nothing to a working entity. Package durable is the other way: it gathers writes, answers only
-// what is stored, and its engines hide their SQL.
+// Load makes the State of an entity, which has all of that. Users with tables of their own call Store.Claim and
+// Store.Do. docs/sql.md leads from nothing to a working entity. Package durable is the other way: it gathers writes,
+// answers only what is stored, and its engines hide their SQL.
 package sqlfence
 
 import (

@@ -1,6 +1,6 @@
 // Package formation decides, for one node that knows nobody, whether it joins a cluster that its contact points show it
 // or is the one that forms a new cluster. It is stepped: answers of look-ups and probes go in with
-// the time, what is to be done comes out. Package bootstrap runs it; docs/bootstrap.md tells the rules.
+// the time, what is to be done comes out. Package bootstrap runs it; docs/bootstrap.md has the rules.
 //
 // It is no part of what embedders may rely on, but for the types that package kith and its like lead to: the rest may
 // change in any version (docs/compatibility.md).
@@ -55,7 +55,7 @@ type Config struct {
 	// Margin is how long look-ups must have shown the same contact points before a cluster is formed. Zero means
 	// DefaultMargin.
 	Margin time.Duration
-	// NeverForm has this node join only.
+	// NeverForm makes this node join only.
 	NeverForm bool
 	// SomeMayBeSilent forms a cluster though contact points that were found do not answer, as long as Required do.
 	SomeMayBeSilent bool

@@ -175,7 +175,7 @@ func (m *Machine) tryForming() {
 	m.out.Join = j
 }
 
-// giveUp ends the attempt and tells the nodes that may have promised themselves to it.
+// giveUp ends the attempt and notifies the nodes that may have promised themselves to it.
 func (m *Machine) giveUp() {
 	for i := range m.claim.voters {
 		if v := &m.claim.voters[i]; v.id != m.cfg.Self {

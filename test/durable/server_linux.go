@@ -45,7 +45,7 @@ func newPostgres(h *harness) (backend, error) {
 
 func (b *postgresBackend) source() string { return b.server.URL() }
 
-// hit kills the server, has somebody hold its tables, or has its disk be full.
+// hit kills the server, holds its tables, or fills its disk.
 func (b *postgresBackend) hit(ctx context.Context, kind string) (func() error, error) {
 	switch kind {
 	case faultServer:

@@ -33,7 +33,7 @@ func (b bad) Rebalance(v *strategy.View) ([]strategy.Move, error) {
 	return b.Strategy.Rebalance(v)
 }
 
-// where a function of the embedder is called, and what has it called: each is given what it does.
+// where a function of the embedder is called, and what calls it: each is given what it does.
 var callbacks = map[string]func(cfg *kith.Config, typ *kith.EntityType, does func()) (provoke func(r *kith.Region)){
 	"Incident": func(cfg *kith.Config, _ *kith.EntityType, does func()) func(r *kith.Region) {
 		cfg.Incident = func(kith.Incident) { does() }

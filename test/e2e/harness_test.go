@@ -179,7 +179,7 @@ func newLedger() *ledger {
 	return &ledger{next: map[string]uint64{}, owners: map[string]kith.ID{}, changed: make(chan struct{}, 1)}
 }
 
-// forget has it begin anew.
+// forget makes it begin anew.
 func (l *ledger) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -55,7 +55,7 @@ func Public(dir string) ([]*types.Package, error) {
 	return all, nil
 }
 
-// internal tells the packages that only their own module may import.
+// internal reports whether only its own module may import the package of a path.
 func internal(path string) bool { return strings.Contains("/"+path+"/", "/internal/") }
 
 // Lines returns the exported surface of p, sorted, each line beginning with name, which tells p from others. A type

@@ -84,7 +84,7 @@ func explain(rounds []past, from int, owners []int, at time.Duration) int {
 	return -1
 }
 
-// groupKey is how Config.Undelivered tells of messages: by type and shard, in one process. there is whether they were
+// groupKey is how Config.Undelivered reports messages: by type and shard, in one process. there is whether they were
 // dropped there, from whatever sender.
 type groupKey struct {
 	sender uint32
@@ -93,15 +93,14 @@ type groupKey struct {
 	there  bool
 }
 
-// noShard is the shard of a report that tells of several, noType the type of one that tells of several types: what was
-// lost in flight.
+// noShard is the shard of a report of several, noType the type of one of several types: what was lost in flight.
 const (
 	noShard = math.MaxUint32
 	noType  = math.MaxUint8
 )
 
-// keys are the reports that may tell of a message, the likeliest first: those of its sender, of its shard or of
-// several, and those of the processes that owned its entity.
+// keys are the reports that may be of a message, the likeliest first: those of its sender, of its shard or of several,
+// and those of the processes that owned its entity.
 func (m *message) keys() []groupKey {
 	all := []groupKey{{m.sender, m.typ, m.shard, false}, {m.sender, m.typ, m.shard, true},
 		{m.sender, m.typ, noShard, false}, {m.sender, m.typ, noShard, true},

@@ -29,7 +29,7 @@ const (
 var stepNames = []stepName{stepUnreachable, stepDecided, stepDowned, stepRemoved, stepStarted, stepReady, stepAllocated,
 	stepAnswered}
 
-// logPattern is how the log of a node tells of a step: a record with that message for each of the things that of picks
+// logPattern is how the log of a node reports a step: a record with that message for each of the things that of picks
 // out of the rest of the line; a member is one of the victims.
 type logPattern struct {
 	step    stepName
@@ -136,8 +136,8 @@ func (x *exclusive) ownedBy(processes []uint32, at time.Duration) (all []uint16)
 	return all
 }
 
-// firstAnswers returns for each entity that these processes owned when they were lost how long it took until somebody
-// else had an answer from it, by another process than these. An entity without an answer is in none.
+// firstAnswers returns for each entity that these processes owned when they were lost how long it took until another
+// caller had an answer from it, by another process than these. An entity without an answer is in none.
 func (b *journalSet) firstAnswers(gone []uint32, at time.Duration) (took map[uint16]time.Duration, none []uint16) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -295,7 +295,7 @@ type seen struct {
 	Unreachable bool
 }
 
-// status is what a process tells of itself a few times a second.
+// status is what a process reports of itself a few times a second.
 type status struct {
 	Cluster uint64 // zero before it is a member
 	Self    string

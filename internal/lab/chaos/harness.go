@@ -71,7 +71,7 @@ func trials[C ~string, T any](t *Trial, cases []C, try func(C, *harness) (T, err
 					r, err = try(c, h)
 				}
 			}
-			if err != nil && !errors.Is(err, ErrViolation) { // the result tells of violations
+			if err != nil && !errors.Is(err, ErrViolation) { // the result reports violations
 				return fmt.Errorf("%s, round %d: %w", c, round+1, err)
 			}
 			took(c, round, r)
@@ -154,7 +154,7 @@ func newHarness(cfg Config) *harness {
 	return h
 }
 
-// close ends what prepare has made, after all processes have ended, and tells of violations if err is nil.
+// close ends what prepare has made, after all processes have ended, and reports violations if err is nil.
 func (h *harness) close(err error, violations int) error {
 	if x := errors.Join(h.net.close(), h.store.close(), h.line.finish(h.dir, h.seeds)); err == nil {
 		err = x

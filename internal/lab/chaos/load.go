@@ -194,7 +194,7 @@ func (l *load) undelivered(u kith.Undelivered) {
 	l.sent.note(n, s.record())
 }
 
-// noteMoves notes what the node tells of moves until it ends.
+// noteMoves notes what the node reports of moves until it ends.
 func (l *load) noteMoves(node *kith.Node) {
 	for e := range node.ShardEvents(context.Background()) {
 		switch e.Kind {

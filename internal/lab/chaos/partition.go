@@ -240,7 +240,7 @@ func (s *separation) ended(ctx context.Context, l *life, here, there []string, l
 	select {
 	case <-l.child.Done():
 	case <-ctx.Done():
-		return // takenOver tells of it
+		return // takenOver reports it
 	}
 	says := s.o.replay(ctx, l.slot)
 	by := tellings{Explain: one(live), Events: one(eventsTell(events, s.h.seeds[l.slot])),
@@ -254,7 +254,7 @@ func (s *separation) ended(ctx context.Context, l *life, here, there []string, l
 	s.o.count(func(a *Answers) { a.Told.add(by) })
 }
 
-// until waits until what a process tells of itself is so, and reports false when it has ended before.
+// until waits until what a process reports of itself is so, and reports false when it has ended before.
 func (l *life) until(ctx context.Context, is func(*status) bool) bool {
 	for l.running() && cli.Pause(ctx, witnessEvery) {
 		if st, _, ok := l.told(); ok && is(&st) {

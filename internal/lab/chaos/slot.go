@@ -84,7 +84,7 @@ func (l *logFile) look(line string) {
 	}
 }
 
-// crashed returns the line that tells of a crash, or nothing.
+// crashed returns the line that reports a crash, or nothing.
 func (l *logFile) crashed() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

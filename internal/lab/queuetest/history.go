@@ -71,7 +71,7 @@ type Verdict struct {
 	Said     []string
 }
 
-// mostSaid bounds what is told of single cases.
+// mostSaid bounds what is reported of single cases.
 const mostSaid = 40
 
 func (v *Verdict) say(count *int, format string, args ...any) {

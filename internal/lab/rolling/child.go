@@ -144,7 +144,7 @@ func (c *child) lap(context.Context, cli.None) (lapReply, error) {
 		time.Duration(c.naps.told().Max())}, err
 }
 
-// report has the ledger of this process, which tells of entities that have moved on, too.
+// report returns the ledger of this process, also of entities that have moved on.
 func (c *child) report(context.Context, cli.None) (ledger.Report, error) {
 	return c.ledger.Report(), nil
 }

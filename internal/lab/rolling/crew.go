@@ -226,7 +226,7 @@ func (c *crew) silence(ctx context.Context, p *process) error {
 	return nil
 }
 
-// lap gathers what asks took since the last lap, and tells of those that were slow.
+// lap gathers what asks took since the last lap, and reports those that were slow.
 func (c *crew) lap(ctx context.Context, list []*process) (*hdrhistogram.Histogram, error) {
 	replies, err := fleet.Ask[lapReply](ctx, list, "lap", cli.None{})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Moves: what the nodes tell of the shards that move, gathered to say how long each phase of a move took.
+// Moves: what the nodes report of the shards that move, gathered to say how long each phase of a move took.
 
 package rolling
 

@@ -29,7 +29,7 @@ type life struct {
 	over  atomic.Bool // its stop call has come
 }
 
-// Life is what a process tells of one instance.
+// Life is what a process reports of one instance.
 type Life struct {
 	Fence kith.Fence
 	Began uint64 `json:",omitempty"` // the count that came from the last one

@@ -28,7 +28,7 @@ var matrix = map[string]string{
 	"internal/base/latch":         "", // a lock
 	"internal/base/ground":        "", // goroutines and clocks, or the simulator's
 	"internal/base/life":          "", // a lock that tells whether a process is dead
-	"internal/base/signals":       "", // what the system tells a process
+	"internal/base/signals":       "", // what the system signals to a process
 	// clients that break the rules; it speaks of the counters of a node
 	"internal/lab/hostile": "root courier route peer wire internal/base/pki",
 	"internal/base/pki":    "internal/base/files", // certificates for commands, throw-away clusters and tests

@@ -60,7 +60,7 @@ type Checker struct {
 	changed       map[changeKey]bool            // leader's steps seen so far
 	known         []peer.ID                     // all that were ever in a view, in the order of appearance
 	unsure        map[reportKey]bool            // a process, and a member that its first view lacked
-	gone          map[peer.ID]time.Duration     // since when it is lost for somebody: see loses
+	gone          map[peer.ID]time.Duration     // since when it is lost for some process: see loses
 	pairs         pairs                         // and for which processes
 	excused       map[peer.ID]bool              // an operator or a restart downed it, or it leaves
 	owners        map[world.ShardKey]*ownership // by shard, the latest owner
@@ -181,7 +181,7 @@ func (c *Checker) View(p *world.Process, v *membership.View) {
 	c.checked[p] = v
 }
 
-// gossiped notes a member that is Down somewhere, and that somebody had a reason to say so. lost says that p is.
+// gossiped notes a member that is Down somewhere, and that some process had a reason to say so. lost says that p is.
 func (c *Checker) gossiped(p *world.Process, m *membership.Member, lost bool) {
 	if m.Status != membership.Down {
 		return

@@ -48,7 +48,7 @@ const askedAgain = 3 * time.Second
 // One thing excuses: a picture that goes on changing until one of them has to end all for instability.
 type Core struct {
 	c     *Checker
-	on    bool // the storm tells of its faults: see watch
+	on    bool // the storm reports its faults: see watch
 	set   bool
 	fed   time.Duration                  // since when nothing has disturbed a cluster that is well; negative: it is not
 	procs []*world.Process               // its members
@@ -67,10 +67,10 @@ type Core struct {
 	// Steadfast says that nobody goes for instability: all that changes is which of a minority stand still.
 	Steadfast bool
 	asked     bool          // whether it has come to rest was asked after the last disturbance
-	fell      time.Duration // when one of an obliged core saw somebody downed last
+	fell      time.Duration // when one of an obliged core saw a member downed last
 
 	Bases    int // how often a cluster was well
-	Tested   int // of these, in how many a group was obliged after somebody else was lost for it
+	Tested   int // of these, in how many a group was obliged after others were lost for it
 	Progress int // in how many of these it came to rest
 	tested   bool
 }

@@ -54,7 +54,7 @@ func mended(w *world.World, a, b int) {
 	checks(w).Core.Links()
 }
 
-// leaves makes a host leave until somebody knows that it exits.
+// leaves makes a host leave until some member knows that it exits.
 func leaves(w *world.World, host int) {
 	p := w.Hosts[host].Process
 	w.Leave(p)

@@ -1,4 +1,4 @@
-// Leavers: members that were asked to leave count with a healthy core until somebody knows that they exit.
+// Leavers: members that were asked to leave count with a healthy core until some member knows that they exit.
 
 package check
 

@@ -21,7 +21,7 @@ type pairs struct {
 	losers map[peer.ID][]peer.ID       // by lost member, those that have lost it, in the order of their words
 	misses map[peer.ID][]peer.ID       // by process, the ones it has lost
 	hosted map[ownKey]route.Fence      // by shard and process, the latest fence
-	rivals []rival                     // coordinators that are ready, and lost for somebody
+	rivals []rival                     // coordinators that are ready, and lost for some process
 }
 
 func newPairs() pairs {
@@ -52,7 +52,7 @@ func (r *pairs) shows(p *world.Process, m *membership.Member, now time.Duration)
 	}
 }
 
-// loses notes that p shows id no more, or as Down, or that its first view lacks it. Members of p's view may have told p
+// loses notes that p shows id no more, or as Down, or that its first view lacks it. Members of p's view may have sent p
 // since when it is lost.
 func (r *pairs) loses(p *world.Process, id peer.ID, now time.Duration) {
 	key := reportKey{p.ID, id}
@@ -174,7 +174,7 @@ func (o *ownership) livesIn(p *world.Process) *seatIn {
 	return nil
 }
 
-// hostsLost is a process that is lost for somebody, does not know it, and makes a shard live: nothing but fences can
+// hostsLost is a process that is lost for another, does not know it, and makes a shard live: nothing but fences can
 // hold it against those that have lost it. Among its own it is alone with the shard, and its fences grow.
 func (c *Checker) hostsLost(p *world.Process, key world.ShardKey, o *ownership, f route.Fence) {
 	name := c.w.ShardName(key.Type, key.Shard)
@@ -205,14 +205,14 @@ type ownKey struct {
 	key world.ShardKey
 }
 
-// rival is a coordinator that is ready on a side that is lost for somebody.
+// rival is a coordinator that is ready on a side that is lost for another.
 type rival struct {
 	p    *world.Process
 	typ  route32
 	term uint32
 }
 
-// rival: a coordinator that is lost for somebody is the only one of those that nobody of its side has lost.
+// rival: a coordinator that is lost for some process is the only one that its side has not lost.
 func (c *Checker) rival(p *world.Process, e *shard.Event) {
 	beside := func(q *world.Process, term uint32) {
 		if q != p && q.Alive && !c.leaveNotices[q.ID] && !c.leaveNotices[p.ID] && !c.pairs.apart(p.ID, q.ID) {

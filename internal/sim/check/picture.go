@@ -108,7 +108,7 @@ func (k *Core) calm(p *world.Process) time.Duration {
 	return k.standsStill() + k.spread(p)
 }
 
-// spread is how long all have to get to know and to confirm what is said of somebody.
+// spread is how long all have to get to know and to confirm an accusation.
 func (k *Core) spread(p *world.Process) time.Duration {
 	return min(2*time.Second, k.c.w.Config.Resolver.StableFor(len(p.View.Members))/4)
 }

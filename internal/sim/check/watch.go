@@ -23,7 +23,7 @@ func NewWorld(n int, seed uint64, cfg setup.Config) (*world.World, *Checker) {
 	return w, c
 }
 
-// Lost reports whether a process is down for somebody.
+// Lost reports whether a process is down for another.
 func (c *Checker) Lost(id peer.ID) bool {
 	_, lost := c.gone[id]
 	return lost

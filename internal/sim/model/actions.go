@@ -229,7 +229,8 @@ func (a *lister) goneForAll(x int) bool {
 	return true
 }
 
-// matters reports whether a cluster may have to wait for a sleeper: it owns, holds, or coordinates, or somebody leaves.
+// matters reports whether a cluster may have to wait for a sleeper: it owns, holds, or coordinates, or some node
+// leaves.
 func (a *lister) matters(x int) bool {
 	w := a.w
 	for i := range a.c.all() {

@@ -16,7 +16,7 @@ type Config struct {
 	Messages uint8 // of each sender, at most 2
 
 	Crashes, Restarts, Moves, Aborts, Breaks, Sleeps uint8
-	Reigns                                           uint8 // reigns that begin anew under their term
+	Reigns                                           uint8 // offices that begin anew under their term
 	Leaves                                           uint8 // nodes that are ordered to leave: what they host moves away
 
 	Transfer bool // an owner that has not worked off everything may stop, and hands over what is left

@@ -13,14 +13,14 @@ func (c *Config) hosts() set {
 	return c.everybody()
 }
 
-// takeOffice begins the reign of a node: it asks everybody what they own. Fences and numbers of moves go on from an
-// earlier reign under the same term.
+// takeOffice makes a node the coordinator: it asks all what they own. Fences and numbers of moves go on from an
+// earlier office under the same term.
 func (s coordinator) takeOffice(j int) {
 	n := &s.w.nodes[j]
 	before := n.office
 	n.office = office{phase: collects, term: n.up, epoch: before.epoch}
 	if s.c.keeps(sequencesSurvive) {
-		n.office.moves = before.moves + 1 // homes of this reign are newer than moves of the one before
+		n.office.moves = before.moves + 1 // homes of this office are newer than moves of the one before
 	}
 	for shard := range s.c.Shards {
 		r := &n.office.of[shard]

@@ -42,7 +42,7 @@ func (s member) crash(x int) {
 }
 
 // excuseGiven says of what a dead node had handed over last that it may be lost when another one is dead too, or was,
-// or a reign began anew: the coordinator that knew, or was to learn, the holder.
+// or an office began anew: the coordinator that knew, or was to learn, the holder.
 func (s member) excuseGiven(x int) {
 	dead := s.w.reigns < s.c.Reigns || s.w.crashes+1 < s.c.Crashes
 	for i := range s.c.all() {
@@ -313,7 +313,7 @@ func (s member) hearConfirmed(i, from int, l letter) {
 	if !n.gated || l.move != n.nonce {
 		return
 	}
-	if l.term > n.promise { // the reign is over; its successor asks for a report
+	if l.term > n.promise { // the office is over; its successor asks for a report
 		n.office = office{of: [maxShards]record{{target: none}, {target: none}}}
 		return
 	}

@@ -9,7 +9,7 @@ func (s owner) leave(i int) {
 	s.post(i, s.w.coordinator(n.promise), letter{kind: drainRegion, term: n.promise})
 }
 
-// succeeded reports whether somebody else may be given what a node hosts.
+// succeeded reports whether another node may be given what a node hosts.
 func (s owner) succeeded(i int) bool {
 	for k := range s.c.all() {
 		if n := &s.w.nodes[k]; k != i && s.c.hosts().has(k) && n.awake() && !n.leaves && !s.w.removed.has(k) &&
@@ -20,7 +20,7 @@ func (s owner) succeeded(i int) bool {
 	return false
 }
 
-// leavesStill reports whether a node leaves, and hosts what somebody else may be given.
+// leavesStill reports whether a node leaves, and hosts what another node may be given.
 func (s owner) leavesStill(i int) bool {
 	n := &s.w.nodes[i]
 	if !n.leaves || !n.alive || s.w.removed.has(i) || !s.succeeded(i) {

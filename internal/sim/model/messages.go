@@ -1,4 +1,4 @@
-// What a configuration makes of each message: its shard, its size, whether somebody waits for an answer.
+// What a configuration makes of each message: its shard, its size, whether its sender waits for an answer.
 
 package model
 
@@ -23,7 +23,7 @@ func (c *Config) large(m msg) bool {
 	return c.Large != NoLarge && m.from() == int(c.Senders[0]) && m.seq() == 0
 }
 
-// isAsk reports whether somebody waits for an answer to a message.
+// isAsk reports whether the sender of a message waits for an answer.
 func (c *Config) isAsk(m msg) bool {
 	switch {
 	case c.Asks == NoAsks || m.bare() == tick:

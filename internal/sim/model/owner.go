@@ -61,7 +61,7 @@ func (s owner) takeUp(i, shard int, left *list) {
 	s.w.unsure = s.w.unsure.minus(shard)
 }
 
-// faults returns how many processes have crashed, or slept, and reigns have begun anew.
+// faults returns how many processes have crashed, or slept, and offices have begun anew.
 func (s owner) faults() uint8 {
 	c, w := s.c, s.w
 	return c.Crashes + c.Sleeps + c.Reigns - w.crashes - w.sleeps - w.reigns

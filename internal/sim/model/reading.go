@@ -45,7 +45,7 @@ func (s process) read(from, j int, l letter) {
 	default:
 		if n.office.phase != outOfOffice && n.office.term == l.term {
 			s.tell(from, j, l)
-		} else if l.kind == askHome && l.term == n.up { // repeated until the reign begins
+		} else if l.kind == askHome && l.term == n.up { // repeated until the office begins
 			r := &n.office.of[l.shard]
 			r.wants = r.wants.and(from)
 		}

@@ -66,7 +66,7 @@ func (s region) keepsBehind(p *slot) bool {
 	return s.c.keeps(parkBehind)
 }
 
-// askHome asks the coordinator once in each reign.
+// askHome asks the coordinator once in each office.
 func (s region) askHome(i, shard int) {
 	n := &s.w.nodes[i]
 	p := &n.places[shard].slot

@@ -271,7 +271,7 @@ type record struct {
 	keepers                  set // nodes that said to have what is left of the shard
 }
 
-// Phases of a reign.
+// Phases of an office.
 const (
 	outOfOffice uint8 = iota
 	collects

@@ -1,4 +1,4 @@
-// What becomes of one state of the links: which nodes survive, whether that is allowed, whether somebody had to.
+// What becomes of one state of the links: which nodes survive, whether that is allowed, whether some had to.
 
 package proof
 
@@ -91,7 +91,7 @@ func (p *prover) together(alive, heard uint32) bool {
 }
 
 // obliged returns the group that the strategy must leave survivors of in this state, 0 for none: see
-// docs/contributing/resolver.md. In every case somebody in the group must hear all others of it, else which of them are
+// docs/contributing/resolver.md. In every case a node in the group must hear all others of it, else which of them are
 // right nobody can tell.
 func (p *prover) obliged(heard uint32, groups []uint32) uint32 {
 	all := uint32(1)<<p.n - 1

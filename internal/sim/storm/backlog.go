@@ -240,7 +240,7 @@ func moveBesideBacklogs(s *storm) {
 	}
 }
 
-// move demands that the shard moves, or that somebody says why it does not, within a bound.
+// move demands that the shard moves, or that a node says why it does not, within a bound.
 func (x *backlogs) move(m *backlog) {
 	s, w := x.s, x.s.w
 	name := w.ShardName(m.key.Type, m.key.Shard)

@@ -111,10 +111,9 @@ func (s *storm) leaving() bool {
 	return false
 }
 
-// endDoomed kills processes that were downed while they stood still and have found nobody that could tell them: all
-// that knew may be gone by now. And those that such a one has admitted: one that knows nobody else, and any that still
-// hold it for a member, with which a mistake of the operator made two clusters. Nothing but an operator ends one of
-// these.
+// endDoomed kills processes that were downed while they stood still and that no running process can notify: all that
+// knew may be gone. It also kills those that such a one admitted: one without a living member beside it, and any that
+// still hold it for a member. Only an operator, whose mistake made two clusters, ends them.
 func (s *storm) endDoomed() {
 	untold := outcasts(s.check, s.w.Running())
 	for _, p := range s.w.Running() {

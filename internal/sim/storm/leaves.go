@@ -55,7 +55,7 @@ func leaveBeside(s *storm, p, bystander *world.Process) {
 	w.Until(time.Minute, w.Converged)
 }
 
-// successors reports whether of each type that lives on a process somebody else may be given the shards.
+// successors reports whether another process may be given the shards of each type that lives on a process.
 func successors(s *storm, p *world.Process) bool {
 	for _, r := range p.Regions {
 		if r.Refused == nil && !s.hostable(r.ID, s.up()) {

@@ -30,7 +30,7 @@ func drainNodes(s *storm) {
 	})
 }
 
-// drainOne tells a process to drain, or not any more, when it listens.
+// drainOne orders a process to drain, or not any more, when it listens.
 func drainOne(s *storm, p *world.Process, on bool) {
 	switch {
 	case p.Paused() || p.Stuck():
@@ -81,7 +81,7 @@ func declareOne(s *storm, r *world.Region, ready bool) {
 	}
 }
 
-// holdBalance has somebody pause the balance of the whole cluster for a while, and plans the next time.
+// holdBalance makes a process pause the balance of the whole cluster for a while, and plans the next time.
 func holdBalance(s *storm) {
 	if s.holds == nil {
 		return

@@ -35,7 +35,7 @@ func (s *storm) lateHomes(rng *rand.Rand) {
 	}
 }
 
-// lateHome tells a process of a home, unless its node knows a better one.
+// lateHome sends a process a home, unless its node knows a better one.
 func (s *storm) lateHome(p *world.Process, c shard.RouteChange) {
 	if r := p.Region(c.Type); !s.quiet() && r != nil && r.Slot(c.Shard).State() < flow.Local {
 		p.World.Fault(p.Index, "late home "+p.World.ShardName(c.Type, c.Shard)+" at "+p.World.Name(c.Home))

@@ -113,7 +113,7 @@ func (x *waits) dawdles(p *world.Process, id string) {
 
 // demandRoom demands that every waiter for room gets it, now that all is well and no handler dawdles. Where no running
 // node may host the type, the parking queue has room only when what is in it has waited too long: so as many as it
-// holds get on in each bound, and somebody must.
+// holds get on in each bound, and some must.
 func (s *storm) demandRoom() {
 	var who *world.Process
 	var why error

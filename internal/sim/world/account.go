@@ -23,7 +23,7 @@ type Account struct {
 	Maybe  bool // its loss was reported to its sender, without knowing whether its receiver had it
 }
 
-// Report is what a process tells its embedder of in one count, as Config.Undelivered would.
+// Report is what a process reports to its embedder in one count, as Config.Undelivered would.
 type Report struct {
 	Sender *Process
 	Type   route.TypeID

@@ -170,8 +170,8 @@ func (p *Process) replied(from peer.ID, corr uint64, why route.Reason, payload [
 	}
 }
 
-// answered ends a question; an answer that comes late finds nothing. One that says that the home was wrong has it asked
-// for again, unless the route leads elsewhere by now.
+// answered ends a question; an answer that comes late finds nothing. One that says that the home was wrong asks for it
+// again, unless the route leads elsewhere by now.
 func (p *Process) answered(corr uint64, why route.Reason, payload []byte) {
 	a := p.asks.find(corr)
 	if a == nil || a.state.Judge(corr, true) != plane.Due {

@@ -1,6 +1,6 @@
 // Package world runs whole clusters in one thread on virtual time over a hostile network.
 //
-// It is the twin of package driver: it steps the same node.Node, performs its effects in the same order, and rides the
+// It is the twin of package driver: it steps the same node.Node, performs its effects in the same order, and uses the
 // same flow, plane and entity values, so what passes here is what runs there. One seed decides everything: delays,
 // losses, every choice of every node. The same seed gives the same trace, byte for byte.
 //

@@ -167,7 +167,7 @@ func (p *Process) forgetPeer(id peer.ID) {
 	p.lostPeer(id)
 }
 
-// untaken tells of what was handed over and is handled by nobody, as far as that is certain.
+// untaken reports what was handed over and is handled by nobody, as far as that is certain.
 func untaken(p *Process, list []shard.Untaken) {
 	for _, u := range list {
 		r := p.Region(u.Type)
@@ -202,7 +202,7 @@ func (h *hosted) stop(now time.Duration, why entity.StopReason, o *shard.HostOrd
 	h.shard.Stop(now, why)
 }
 
-// stateLost tells of a state that nobody takes up from here.
+// stateLost reports a state that nobody takes up from here.
 func stateLost(p *Process, r *Region, id string, why error) {
 	w := p.World
 	w.Plane.StatesLost++
@@ -235,7 +235,7 @@ func (h *hosted) overdue(by time.Duration) {
 }
 
 // stopped tells the node in its next step that the shard has stopped, with what was not worked off. Until the control
-// loop takes that, the process still has it, and tells of it if it ends.
+// loop takes that, the process still has it, and reports it if it ends.
 func (h *hosted) stopped() {
 	r := h.r
 	r.stopped = append(r.stopped, h)

@@ -1,4 +1,4 @@
-// Flights: tells that were on their way, or at a process, when their connection or the process was lost. It rides
+// Flights: tells that were on their way, or at a process, when their connection or the process was lost. It drives
 // package flow.
 
 package world

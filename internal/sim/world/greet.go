@@ -68,7 +68,7 @@ func (c *conn) greet(dst *Process) *hello.RefusedError {
 	return refused
 }
 
-// visited tells a process that a node of another cluster has said hello to it.
+// visited notifies a process that a node of another cluster has said hello to it.
 func (c *conn) visited(dst *Process, why *hello.RefusedError) {
 	h, a := c.words(), dst.acceptor()
 	if !c.control() || !a.Elsewhere(&h, why) {

@@ -131,7 +131,7 @@ const (
 	recallRest = time.Second          // after which it is again, when that has failed
 )
 
-// recall reads which entities of the shard are remembered, and has them begin.
+// recall reads which entities of the shard are remembered, and begins them.
 func (h *hosted) recall(after time.Duration) {
 	p := h.r.Process
 	p.Later(recallSoon+after, func() {
@@ -167,7 +167,7 @@ func readList(h *hosted) (ids []string, err error) {
 	return ids, nil
 }
 
-// measure tells the node what the shards of a type cost that live here.
+// measure reports to the node what the shards of a type cost that live here.
 func measure(p *Process, id route.TypeID) {
 	r := p.Region(id)
 	if r == nil {

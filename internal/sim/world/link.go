@@ -228,7 +228,7 @@ func (p *Process) flushCredit(in *inbound) {
 	})
 }
 
-// grant tells a total on the data connection itself or, as nodes of wire version 1 do, on the own control connection.
+// grant sends a total on the data connection itself or, as nodes of wire version 1 do, on the own control connection.
 func (p *Process) grant(in *inbound, total uint64) {
 	body := wire.AppendCredit(nil, in.credit(total))
 	switch {
@@ -339,7 +339,7 @@ func (r *Region) leaves(a *ask, err error) (giveUp func(), _ error) {
 	return func() { r.giveUp(a, corr) }, nil
 }
 
-// giveUp ends an ask when its asker waits no longer, and tells the process that has it.
+// giveUp ends an ask when its asker waits no longer, and notifies the process that has it.
 func (r *Region) giveUp(a *ask, corr uint64) {
 	p := r.Process
 	if a.state != plane.Waiting(corr) || !p.Alive {
@@ -364,7 +364,7 @@ func (r *Region) giveUp(a *ask, corr uint64) {
 	})
 }
 
-// cancel tells a process that nobody waits for the answer to an ask that it has.
+// cancel notifies a process that nobody waits for the answer to an ask that it has.
 func (r *Region) cancel(to peer.ID, n route.ShardID, corr uint64) {
 	p := r.Process
 	switch {

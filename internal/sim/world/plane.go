@@ -1,4 +1,4 @@
-// The data plane of one process: regions with their route slots, parking, links. It rides package flow bare: the same
+// The data plane of one process: regions with their route slots, parking, links. It drives package flow bare: the same
 // values that the driver puts under locks.
 
 package world

@@ -167,7 +167,7 @@ func (r *Region) SendWait(id string, payload []byte) error {
 	return err
 }
 
-// waitPoll is how often an attempt is made for room that nobody tells of.
+// waitPoll is how often an attempt is made for room that nobody reports.
 const waitPoll = 200 * time.Millisecond
 
 // tries are when all waiters try again: soon, and in a while though nobody reports room.

@@ -260,8 +260,8 @@ func noticeSleep(p *Process) {
 	}
 }
 
-// tellSlept tells the node of a sleep before anything else of a step: what waited in front of a stuck control loop came
-// before the sleep or during it, and nothing may be hosted on its word before the sleep is judged.
+// tellSlept reports a sleep to the node before anything else of a step: what waited in front of a stuck control loop
+// came before the sleep or during it, and nothing may be hosted on its word before the sleep is judged.
 func tellSlept(p *Process, now time.Duration) {
 	if p.unseen == 0 {
 		return

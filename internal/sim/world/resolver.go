@@ -85,7 +85,7 @@ func (w *World) Resolves() bool {
 	return w.Config.Resolver.Strategy != node.ResolverOff && !w.Splits()
 }
 
-// tellOnly tells the listener of a script what the trace has already.
+// tellOnly reports to the listener of a script what the trace has already.
 func (w *World) tellOnly(p *Process, line string) {
 	if w.OnEvent != nil {
 		w.OnEvent(p, line)

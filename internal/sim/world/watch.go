@@ -66,7 +66,7 @@ type Watcher interface {
 	// Pauses gets a process that stands still for d, Resumes one that goes on.
 	Pauses(p *Process, d time.Duration)
 	Resumes(p *Process)
-	// Lost reports whether a process is down for somebody, so that what it still handles comes late.
+	// Lost reports whether a process is down for another, so that what it still handles comes late.
 	Lost(id peer.ID) bool
 }
 
