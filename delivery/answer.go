@@ -1,4 +1,4 @@
-// Answers: what a producer is told, in one byte and a text before it is an error again.
+// Answers: what a producer gets, in one byte and a text before it is an error again.
 
 package delivery
 
@@ -54,7 +54,7 @@ var meanings = [codes]struct {
 	codeNoLetter: {ErrNoLetter, false}, codeBad: {kith.ErrBadPayload, false},
 }
 
-// failure is what somebody gets who asked for what does not take place.
+// failure is the answer to a request that does not take place.
 type failure struct {
 	code code
 	text string

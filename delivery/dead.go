@@ -30,7 +30,7 @@ func (l *ledger) serves(o *op) bool {
 	return true
 }
 
-// returns has a request done later, and reports whether it will be.
+// returns puts a request off until later, and reports whether it will be done.
 func (l *ledger) returns(o *op) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +91,7 @@ func (l *ledger) finding(numbers ...uint64) (map[uint64][]byte, *failure) {
 	return found, nil
 }
 
-// revives has a dead letter made the last message of its receiver, in one commit.
+// revives makes a dead letter the last message of its receiver, in one commit.
 func (l *ledger) revives(o *op) *failure {
 	found, failed := l.finding(o.number)
 	switch {
@@ -108,7 +108,7 @@ func (l *ledger) revives(o *op) *failure {
 	return l.digs(o, opRevive, &message{letter: at})
 }
 
-// digs has a dead letter leave the list, and written what follows from that.
+// digs takes a dead letter off the list, and writes what follows from that.
 func (l *ledger) digs(o *op, kind opKind, m *message) *failure {
 	l.mu.Lock()
 	defer l.mu.Unlock()

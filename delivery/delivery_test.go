@@ -284,7 +284,7 @@ func TestFullDead(t *testing.T) {
 }
 
 // TestStoreAway: Send returns ErrAway in a bounded time; when the store is back all goes on without a restart; what was
-// told as not stored is not (SHD-10).
+// answered as not stored is not (SHD-10).
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	d, m := newDesk(), store.Memory()
@@ -404,7 +404,7 @@ func TestQueueMoves(t *testing.T) {
 	require.Zero(t, dead)
 }
 
-// TestTwoQueuesOfOneName: of two clusters with one store and name the one whose fence is higher goes on; the other one
+// TestTwoQueuesOfOneName: of two clusters with one store and name the one with the higher fence goes on; the other one
 // writes nothing more, and says so (SHD-10).
 func TestTwoQueuesOfOneName(t *testing.T) {
 	t.Parallel()
@@ -460,7 +460,7 @@ func TestSendOfALateOwner(t *testing.T) {
 	}
 }
 
-// TestStoreWentBack: an owner whose store has lost what it had told as stored stops the queue, and says so (SHD-10).
+// TestStoreWentBack: an owner whose store has lost what it had acknowledged stops the queue, and says so (SHD-10).
 func TestStoreWentBack(t *testing.T) {
 	t.Parallel()
 	m, d := store.Memory(), newDesk()
@@ -591,7 +591,7 @@ func TestTwoQueuesToOneReceiver(t *testing.T) {
 	require.Zero(t, queues[0].Stats().Had+queues[1].Stats().Had)
 }
 
-// TestBadQueue: all faults are told at once, and nothing is registered (SHD-10).
+// TestBadQueue: all faults are reported at once, and nothing is registered (SHD-10).
 func TestBadQueue(t *testing.T) {
 	n := start(t)
 	_, err := delivery.Register(n, delivery.Queue{Name: "a\x00b", Shards: 1025, MaxMessages: -1, MaxBytes: -1, MaxDead: -1,

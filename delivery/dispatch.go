@@ -36,7 +36,7 @@ func (l *ledger) hosts(here bool) {
 	}
 }
 
-// turn has all leave that is due and returns when the next is.
+// turn sends all that is due and returns when the next is.
 func (l *ledger) turn(now time.Time) time.Time {
 	l.mu.Lock()
 	if !l.ready || l.d.stopped.Load() != nil {
@@ -128,7 +128,7 @@ func (l *ledger) arrived(era int, m *message, v verdict) {
 	}
 }
 
-// again has a message delivered again after a rest, or makes it a dead letter.
+// again delivers a message again after a rest, or makes it a dead letter.
 func (l *ledger) again(m *message, failures int, over bool) {
 	now := l.d.ground.Now()
 	m.next = now.Add(rest(l.d.ground, l.d.retryFirst, l.d.retryMost, failures-1))

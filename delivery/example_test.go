@@ -25,7 +25,7 @@ func (r *reader) Receive(c *kith.Context, payload []byte) error {
 		r.busy = false
 		return errors.New("not now")
 	}
-	m, _ := delivery.Of(c) // m.Key names the message, for who remembers in a store what was handled
+	m, _ := delivery.Of(c) // m.Key names the message, for a receiver that stores what it has handled
 	r.had <- fmt.Sprintf("%s has %s at try %d", c.ID, payload, m.Try)
 	return nil
 }

@@ -83,7 +83,7 @@ func (l *lanes) add(m *message) {
 	l.look(m)
 }
 
-// look has the lane of a message looked at.
+// look wakes the lane of a message.
 func (l *lanes) look(m *message) {
 	if a := l.of[m.to]; a != nil {
 		a.due = time.Time{}

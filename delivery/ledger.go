@@ -55,7 +55,7 @@ func (o *op) answer(b []byte) {
 		return
 	}
 	o.asked = false
-	if err := o.ask.Reply(b); err != nil { // too large, or who asked is gone, who needs no second word
+	if err := o.ask.Reply(b); err != nil { // too large, or the asker is gone, which needs no second word
 		_ = o.ask.Fail(err)
 	}
 }
@@ -133,7 +133,7 @@ func (l *ledger) holds(m *message, n int) {
 	l.bytes += int64(n) * m.size()
 }
 
-// puts has an op done. The lock is held.
+// puts queues an op. The lock is held.
 func (l *ledger) puts(o *op) {
 	o.at = l.d.ground.Now()
 	l.queue = append(l.queue, o)
@@ -181,8 +181,7 @@ func (l *ledger) settles(ctx context.Context) {
 	l.d.ground.Wait(ctx, ground.Forever, quiet)
 }
 
-// leaves has what is stored forgotten later, if nobody hosts the shard here then: another node may have it. The lock is
-// held.
+// leaves forgets what is stored later, if nobody hosts the shard here then: another node may have it. The lock is held.
 func (l *ledger) leaves() {
 	if l.leaving || l.lost != nil {
 		return
@@ -227,7 +226,7 @@ func (l *ledger) step() bool {
 	return len(writes) == 0 || l.commits(writes)
 }
 
-// gives answers the requests that have waited for too long: those whose commit is under way may take place.
+// gives answers the requests that have waited for too long: those with a commit under way may take place.
 func (l *ledger) gives() {
 	since := l.d.ground.Now().Add(-2 * l.d.patience)
 	var late []*op
@@ -358,8 +357,8 @@ func (l *ledger) writes(o *op) []store.Write {
 	return []store.Write{w}
 }
 
-// commits has the writes of the batch committed: it repeats what is not known, until it is. False: there was nothing
-// written, and works is to rest.
+// commits commits the writes of the batch: it repeats what is not known, until it is. False: there was nothing written,
+// and works is to rest.
 func (l *ledger) commits(writes []store.Write) bool {
 	for failures := 0; ; failures++ {
 		ctx, cancel := l.d.within()
@@ -465,7 +464,7 @@ func (l *ledger) splits(err error) bool {
 	return o.kind != opAck
 }
 
-// finds has a dead letter listed again. The lock is held.
+// finds lists a dead letter again. The lock is held.
 func (l *ledger) finds(number uint64) {
 	i, _ := slices.BinarySearch(l.dead, number)
 	l.dead = slices.Insert(l.dead, i, number)

@@ -210,7 +210,7 @@ func (q Queue) desk(ctx context.Context, on ground.Ground, to ground.Line) *desk
 		ledgers: map[kith.ShardID]*ledger{}}
 }
 
-// entityType is the type whose entities own the shards: one for each, which has the shard's number as its id.
+// entityType is the type of the entities that own the shards: one for each, which has the shard's number as its id.
 func (q Queue) entityType(d *desk) kith.EntityType {
 	shards := q.withDefaults().Shards
 	return kith.EntityType{Name: d.typ, Shards: shards, Role: q.Role, Hosted: d.hosts, MailboxBytes: mailbox,
@@ -246,7 +246,7 @@ func (o owner) Receive(c *kith.Context, payload []byte) error {
 	return nil
 }
 
-// takes has a request done, or says why not.
+// takes does a request, or says why not.
 func (o owner) takes(c *kith.Context, payload []byte) *failure {
 	q, err := parseRequest(payload)
 	if err != nil {
@@ -363,7 +363,7 @@ func (p *Producer) Err() error {
 type Stats struct {
 	Stored    uint64 // messages that were stored
 	Acked     uint64 // that their receivers have acknowledged
-	Had       uint64 // of them: whose receiver had handled them before
+	Had       uint64 // of them: handled by their receiver before
 	Refused   uint64 // deliveries that ended with an error of the handler, or a panic
 	Unheard   uint64 // deliveries without an answer: nobody had the receiver, or it did not say in time
 	Gaps      uint64 // deliveries that came before an earlier message was handled
@@ -375,7 +375,7 @@ type Stats struct {
 
 	Commits    uint64 // that succeeded
 	Writes     uint64 // of them: records
-	Unknown    uint64 // calls of Commit whose outcome was not known: each was called again
+	Unknown    uint64 // calls of Commit with an unknown outcome: each was called again
 	Fenced     uint64 // shards that were found to have another owner
 	Unreadable uint64 // messages that were found and could not be read: they stay in the store
 

@@ -18,8 +18,8 @@ type held struct {
 	floor uint64
 }
 
-// recovers has the shard claimed and reads what is stored, unless that is known. False: the store does not answer, or
-// the shard is lost.
+// recovers claims the shard and reads what is stored, unless that is known. False: the store does not answer, or the
+// shard is lost.
 func (l *ledger) recovers() bool {
 	l.mu.Lock()
 	ready := l.ready
