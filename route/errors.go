@@ -142,7 +142,7 @@ func (e *PeerError) Error() string {
 func (e *PeerError) Unwrap() error { return e.Reason.Err() }
 
 // UnansweredError says which entity has not answered an ask that waited for it: its time was over, or the node that it
-// went to was lost. It wraps the error of the reason: ErrTimeout, ErrExpired, or ErrPeerLost. AskFunc has it not.
+// went to was lost. It wraps the error of the reason: ErrTimeout, ErrExpired, or ErrPeerLost.
 type UnansweredError struct {
 	Type, ID string
 	// Owner is the node that was asked, or where the entity lived last while it has no home; zero: it is not known here.

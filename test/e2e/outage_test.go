@@ -64,6 +64,15 @@ func TestOutagesSayWhenAnEntityLivesAgain(t *testing.T) {
 	require.Equal(t, o.Shards, decided.Shards)
 	require.Contains(t, decided.String(), "is lost since")
 
+	called := make(chan error, 1)
+	require.NoError(t, regions[0].AskFunc(50*time.Millisecond, there, []byte("where"), func(_ []byte, err error) {
+		called <- err
+	}))
+	if err := <-called; err != nil { // else it is served already: the machine stood still
+		var why *kith.UnansweredError
+		require.ErrorAs(t, err, &why)
+		require.Equal(t, []any{"echo", there, lost.ID()}, []any{why.Type, why.ID, why.Owner})
+	}
 	told := !time.Now().Before(decided.ServedBy.Add(-2 * time.Second)) // a machine that stood still asks too late
 	for ctx := within(t); ; {
 		limited, cancel := context.WithTimeout(ctx, time.Second)

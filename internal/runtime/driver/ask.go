@@ -41,8 +41,8 @@ type askWaiter struct {
 	err    error
 	began  time.Time // of an ask that is timed; zero: of one that is not
 
-	plane.Ask // guarded by the stripe's lock, but for the index, which never changes
-	_         [16]byte
+	plane.Ask        // guarded by the stripe's lock, but for the index, which never changes
+	id        string // of the entity, of an ask with fn
 }
 
 // askTable holds all waiters of a node.
@@ -81,6 +81,12 @@ func newAskTable(limit, every int) *askTable {
 // begin takes a waiter that times out after d, or returns an *AsksFullError.
 func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into []byte,
 	fn func([]byte, error)) (asking, uint64, error) {
+	return t.beginFor("", d, r, shard, into, fn)
+}
+
+// beginFor is begin with the id of the entity, for the error that fn gets.
+func (t *askTable) beginFor(id string, d time.Duration, r *Region, shard route.ShardID, into []byte,
+	fn func([]byte, error)) (asking, uint64, error) {
 	start, due := stripeHere(), t.at()+plane.WheelTicks(d)
 	for i := range uint32(askStripes) {
 		n := (start + i) % askStripes
@@ -92,6 +98,9 @@ func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into [
 		}
 		w := s.at(s.asks.Begin(due).Index())
 		w.region, w.shard, w.fn, w.reply = r, shard, fn, into[:0]
+		if fn != nil {
+			w.id = id
+		}
 		limit, limited := plane.LimitOf(w.Due(), d)
 		corr := w.Corr()
 		w.state.Store(uint64(plane.Waiting(corr)))
@@ -242,18 +251,8 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte, own
 	if reason != route.OK && failed == nil {
 		failed = w.failure(reason, payload)
 	}
-	if f := w.fn; f != nil {
-		fn := func(b []byte, err error) { _ = t.callbacks.Call("AskFunc", func() { f(b, err) }) }
-		t.free(w)
-		switch {
-		case reason == route.OK:
-			fn(payload, nil)
-		case own || reason == route.Stopped || reason == route.Crashed || reason == route.Abandoned:
-			// A shard answers so, for what it drops, under its lock, which user code must not run under.
-			go fn(nil, failed)
-		default:
-			fn(nil, failed)
-		}
+	if w.fn != nil {
+		t.callBack(w, reason, payload, failed, own)
 		return
 	}
 	if reason != route.OK {
@@ -264,10 +263,31 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte, own
 	w.wake <- struct{}{}
 }
 
+// callBack ends an ask whose answer calls a function of the embedder's.
+func (t *askTable) callBack(w *askWaiter, reason route.Reason, payload []byte, failed error, own bool) {
+	f, r, id, sh, e := w.fn, w.region, w.id, w.shard, w.dest.Load()
+	fn := func(b []byte, err error) { _ = t.callbacks.Call("AskFunc", func() { f(b, err) }) }
+	t.free(w)
+	switch {
+	case reason == route.OK:
+		fn(payload, nil)
+	case route.Unanswered(reason): // where its entity lives is asked under locks that may be held here
+		go func() { fn(nil, unanswered(e, r, id, sh, reason, failed)) }()
+	case own || reason == route.Stopped || reason == route.Crashed || reason == route.Abandoned:
+		// A shard answers so, for what it drops, under its lock, which user code must not run under.
+		go fn(nil, failed)
+	default:
+		fn(nil, failed)
+	}
+}
+
 // free gives w back, which is settled; its correlation is void from here on.
 func (t *askTable) free(w *askWaiter) {
 	s := &t.stripes[w.Index()%askStripes]
-	w.region, w.fn, w.reply, w.err = nil, nil, nil, nil
+	w.region, w.reply, w.err = nil, nil, nil
+	if w.fn != nil {
+		w.fn, w.id = nil, ""
+	}
 	if !w.began.IsZero() {
 		w.began = time.Time{}
 	}

@@ -425,3 +425,34 @@ func (r *Region) unfit(id string, size int) error {
 	}
 	return nil // the gate has opened meanwhile
 }
+
+// unanswered returns the error of an ask that has ended, and that went by e (nil: nowhere). Where no answer came it
+// names the entity, its owner, and the owner's outage: the node that was asked, or, when the shard had no home, the one
+// that it lived on last.
+func unanswered(e *routeEntry, r *Region, id string, sh route.ShardID, reason route.Reason, err error) error {
+	if !route.Unanswered(reason) || r == nil || r.d == nil { // a table of its own knows no node
+		return err
+	}
+	u := &route.UnansweredError{Type: r.typ.Name, ID: id, Err: err}
+	switch {
+	case e != nil && e.remote != nil:
+		u.Owner = e.remote.id
+	case e != nil:
+		u.Owner = r.d.self
+	default:
+		if s := known(r, sh); s != nil {
+			s.mu.Lock()
+			u.Owner = s.was.id()
+			s.mu.Unlock()
+		}
+	}
+	for _, o := range r.d.takeover.told(r.d.start, r.d.now()) {
+		if o.Member == u.Owner {
+			u.Lost = true
+			if !o.ServedBy.IsZero() {
+				u.ServedIn = max(time.Until(o.ServedBy), 1)
+			}
+		}
+	}
+	return u
+}

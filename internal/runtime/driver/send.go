@@ -313,7 +313,7 @@ func (r bare) ask(ctx context.Context, h *Headers, id string, payload []byte) ([
 	case <-ctx.Done():
 		if w.claim(corr) {
 			r.giveUp(ctx, w.dest.Load(), sh, corr, a.limited)
-			failed := r.unanswered(w, id, sh, route.TimedOut, w.failure(route.TimedOut, nil))
+			failed := unanswered(w.dest.Load(), r.Region, id, sh, route.TimedOut, w.failure(route.TimedOut, nil))
 			if err = askCancelled(ctx, failed); !route.MayHaveRun(failed) {
 				err = route.NotRun(err)
 			}
@@ -324,7 +324,7 @@ func (r bare) ask(ctx context.Context, h *Headers, id string, payload []byte) ([
 	}
 	reply, err := w.reply, w.err
 	if err != nil {
-		err = r.unanswered(w, id, sh, w.reason, err)
+		err = unanswered(w.dest.Load(), r.Region, id, sh, w.reason, err)
 	}
 	r.d.asks.free(w)
 	if byContext && errors.Is(err, route.ErrTimeout) { // the wheel was first after all
@@ -435,41 +435,10 @@ func (r bare) askWithin(by *exec.Host, d time.Duration, h *Headers, id string, p
 	<-w.wake
 	reply, err := w.reply, w.err
 	if err != nil {
-		err = r.unanswered(w, id, sh, w.reason, err)
+		err = unanswered(w.dest.Load(), r.Region, id, sh, w.reason, err)
 	}
 	r.d.asks.free(w)
 	return reply, err
-}
-
-// unanswered returns the error of an ask that has ended, which has not been freed. Where no answer came it names the
-// entity, its owner, and the owner's outage: the node that was asked, or, when the shard had no home, the one that it
-// lived on last.
-func (r bare) unanswered(w *askWaiter, id string, sh route.ShardID, reason route.Reason, err error) error {
-	if !route.Unanswered(reason) {
-		return err
-	}
-	u := &route.UnansweredError{Type: r.typ.Name, ID: id, Err: err}
-	switch e := w.dest.Load(); {
-	case e != nil && e.remote != nil:
-		u.Owner = e.remote.id
-	case e != nil:
-		u.Owner = r.d.self
-	default:
-		if s := known(r.Region, sh); s != nil {
-			s.mu.Lock()
-			u.Owner = s.was.id()
-			s.mu.Unlock()
-		}
-	}
-	for _, o := range r.d.takeover.told(r.d.start, r.d.now()) {
-		if o.Member == u.Owner {
-			u.Lost = true
-			if !o.ServedBy.IsZero() {
-				u.ServedIn = max(time.Until(o.ServedBy), 1)
-			}
-		}
-	}
-	return u
 }
 
 // AskFuncWith is AskWith with an answer that calls f.
@@ -510,7 +479,7 @@ func (r bare) askFunc(d time.Duration, h *Headers, id string, payload []byte,
 	if err != nil {
 		return route.NotRun(err)
 	}
-	a, corr, err := r.d.asks.begin(d, r.Region, sh, nil, f)
+	a, corr, err := r.d.asks.beginFor(id, d, r.Region, sh, nil, f)
 	if err != nil {
 		return err
 	}
