@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/valyala/bytebufferpool"
+
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/runtime/driver"
 	"github.com/kith-io/kith/shard/strategy"
@@ -170,8 +172,8 @@ const (
 
 // Pool declares workers without a state of their own, of which any may handle a message: PerNode of them on every node
 // of a role that declared the pool. A message goes to a worker of the node that sends it, as long as one has room, else
-// to one of another node: docs/pools.md. Name, Role and MaxNodes must agree on all nodes. It needs Name and New. A node
-// without the role declares it to send to it.
+// to one of another node: docs/pools.md. Name, Role and MaxNodes must agree on all nodes. It needs Name, and New or
+// Typed. A node without the role declares it to send to it.
 type Pool struct {
 	// Name names it in the whole cluster, among types, singletons and daemons: 1 to 255 bytes.
 	Name string
@@ -188,6 +190,8 @@ type Pool struct {
 	// New makes a worker when its first message comes, and again after a panic or a minute without a message. It gets one
 	// call at a time. What it keeps from message to message it keeps for itself: the next message goes to another worker.
 	New func() Handler
+	// Typed takes the place of New for messages that are values, whose Type is Name; see EntityType.Typed.
+	Typed Opener
 	// MailboxBytes bounds what waits for one Blocking worker; see EntityType.MailboxBytes.
 	MailboxBytes int
 }
@@ -235,9 +239,9 @@ func (p Pool) entityType() (EntityType, error) {
 	case p.MaxNodes > 0:
 		t.Shards = uint32(p.MaxNodes)
 	}
-	t.New = func(string, Fence) Handler { return p.New() }
-	if p.New == nil {
-		errs = append(errs, errors.New("New is nil"))
+	t.Typed = p.Typed
+	if p.New != nil {
+		t.New = func(string, Fence) Handler { return p.New() }
 	}
 	return t, faults("pool", t, errors.Join(errs...))
 }
@@ -284,3 +288,65 @@ func (r *PoolRef) Workers() map[ID]int { return r.p.Workers() }
 
 // Err returns why the cluster does not have this pool as it is declared here (ErrSettingsDiffer), or nil.
 func (r *PoolRef) Err() error { return r.p.Region().Refused() }
+
+// InPool returns the message over a pool, whose Name is Type: it has no id, any worker takes it.
+func (m Message[M, R]) InPool(p *PoolRef) *TypedPool[M, R] { return &TypedPool[M, R]{p, m} }
+
+// TypedPool is a Message over a pool (Message.InPool). All methods are safe for concurrent use.
+type TypedPool[M, R any] struct {
+	pool *PoolRef
+	m    Message[M, R]
+}
+
+// Pool returns the untyped pool.
+func (t *TypedPool[M, R]) Pool() *PoolRef { return t.pool }
+
+// With is PoolRef.With: the typed pool for messages that go with headers, as those of a handler's Context.
+func (t *TypedPool[M, R]) With(headers []byte) *TypedPool[M, R] {
+	return t.m.InPool(t.pool.With(headers))
+}
+
+// Tell is PoolRef.Tell with a value; see Message.Tell.
+func (t *TypedPool[M, R]) Tell(v *M) error {
+	buf := bytebufferpool.Get()
+	defer bytebufferpool.Put(buf)
+	if err := t.m.encode(buf, v); err != nil {
+		return err
+	}
+	return t.pool.Tell(buf.B)
+}
+
+// TellWait is PoolRef.TellWait with a value.
+func (t *TypedPool[M, R]) TellWait(ctx context.Context, v *M) error {
+	buf := bytebufferpool.Get()
+	defer bytebufferpool.Put(buf)
+	if err := t.m.encode(buf, v); err != nil {
+		return err
+	}
+	return t.pool.TellWait(ctx, buf.B)
+}
+
+// Ask is PoolRef.Ask with values: the context says how long, not Message.Within. ErrBadPayload as for Message.Ask.
+func (t *TypedPool[M, R]) Ask(ctx context.Context, v *M) (r R, err error) {
+	buf := bytebufferpool.Get()
+	defer bytebufferpool.Put(buf)
+	if err := t.m.encode(buf, v); err != nil {
+		return r, err
+	}
+	b, err := t.pool.Ask(ctx, buf.B)
+	if err != nil {
+		return r, err
+	}
+	return r, t.m.parse(b, &r)
+}
+
+// AskFunc is PoolRef.AskFunc with values; the reply is a value of f's own. It does not block, so handlers of every mode
+// may call it.
+func (t *TypedPool[M, R]) AskFunc(d time.Duration, v *M, f func(r R, err error)) error {
+	buf := bytebufferpool.Get()
+	defer bytebufferpool.Put(buf)
+	if err := t.m.encode(buf, v); err != nil {
+		return err
+	}
+	return t.pool.AskFunc(d, buf.B, t.m.answering(f))
+}

@@ -231,13 +231,18 @@ func (t *TypedRegion[M, R]) AskFunc(d time.Duration, id string, v *M, f func(r R
 	if err := t.m.encode(buf, v); err != nil {
 		return err
 	}
-	return t.region.AskFunc(d, id, buf.B, func(b []byte, err error) {
+	return t.region.AskFunc(d, id, buf.B, t.m.answering(f))
+}
+
+// answering returns f as what takes the bytes of a reply.
+func (m *Message[M, R]) answering(f func(r R, err error)) func(reply []byte, err error) {
+	return func(b []byte, err error) {
 		var r R
 		if err == nil {
-			err = t.m.parse(b, &r)
+			err = m.parse(b, &r)
 		}
 		f(r, err)
-	})
+	}
 }
 
 // JSON returns a codec of T by encoding/json: fields may be added, unknown ones are ignored. It allocates; codecs of a

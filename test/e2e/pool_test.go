@@ -259,3 +259,62 @@ func TestPoolBadInput(t *testing.T) {
 		return errors.Is(both[0].Err(), kith.ErrSettingsDiffer) || errors.Is(both[1].Err(), kith.ErrSettingsDiffer)
 	}, "MaxNodes differs")
 }
+
+// painter is a worker that takes values.
+type painter struct{ done chan string }
+
+func (p painter) paint(_ *kith.Context, m *string) (int, error) {
+	if *m == "" {
+		return 0, kith.NewError("nothing", kith.KindInvalid, "nothing to paint")
+	}
+	p.done <- *m
+	return len(*m), nil
+}
+
+func (painter) Stop(*kith.Context) {}
+
+// TestPoolOfValues: workers take messages as values and answer so; what a codec refuses is sent nowhere, and an error
+// keeps its identity.
+func TestPoolOfValues(t *testing.T) {
+	t.Parallel()
+	paint := kith.Message[string, int]{Type: "painters", Name: "paint"}
+	done := make(chan string, 8)
+	var pools []*kith.TypedPool[string, int]
+	for _, n := range cluster(t, 2, nil, nil) {
+		ref, err := kith.Pool{Name: "painters", Typed: kith.Methods(
+			func(*kith.Context) (painter, error) { return painter{done}, nil }, kith.On(paint, painter.paint))}.Register(n)
+		require.NoError(t, err)
+		pools = append(pools, paint.InPool(ref))
+	}
+	for _, p := range pools {
+		n, err := p.Ask(within(t), word("door"))
+		require.NoError(t, err)
+		require.Equal(t, 4, n)
+		require.Equal(t, "door", <-done)
+		require.NoError(t, p.Tell(word("wall")))
+		require.Equal(t, "wall", <-done)
+		require.NoError(t, p.With([]byte("h")).TellWait(within(t), word("roof")))
+		require.Equal(t, "roof", <-done)
+		_, err = p.Ask(within(t), word(""))
+		var named *kith.Error
+		require.ErrorAs(t, err, &named)
+		require.Equal(t, "nothing", named.Code)
+		called := make(chan int, 1)
+		require.NoError(t, p.AskFunc(time.Minute, word("fence"), func(n int, err error) {
+			if err != nil {
+				n = -1
+			}
+			called <- n
+		}))
+		require.Equal(t, 5, <-called)
+		require.Equal(t, "fence", <-done)
+		require.ErrorIs(t, p.Tell(nil), kith.ErrBadPayload)
+		require.NoError(t, p.Pool().Err())
+	}
+	both := kith.Pool{Name: "both", New: func() kith.Handler { return nil },
+		Typed: kith.Methods(func(*kith.Context) (painter, error) { return painter{}, nil })}
+	_, err := both.Register(cluster(t, 1, nil, nil)[0])
+	require.ErrorIs(t, err, kith.ErrBadConfig)
+}
+
+func word(s string) *string { return &s }
