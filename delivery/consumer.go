@@ -97,10 +97,7 @@ func (h *consumer) Receive(c *kith.Context, payload []byte) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", kith.ErrBadPayload, err)
 	}
-	from := source{n.queue, n.shard}
-	o, was := judge(&n, h.had[from]), h.had[from]
-	was.fence = maxFence(was.fence, n.fence)
-	h.keeps(from, was)
+	o := h.takes(&n)
 	if o != outcomeHandled {
 		return c.Reply(o.tells())
 	}
@@ -110,15 +107,30 @@ func (h *consumer) Receive(c *kith.Context, payload []byte) error {
 	if entity.Detached(c) { // it is not handled yet
 		return nil
 	}
-	was.number = n.number
-	h.keeps(from, was)
+	h.handled(&n)
 	if err := c.Reply(o.tells()); !errors.Is(err, kith.ErrReplied) { // a handler that replies has acknowledged
 		return err
 	}
 	return nil
 }
 
-// judge says what is to be done with a message: outcomeHandled, to handle it.
+// takes says what is to be done with a message, outcomeHandled: to handle it, and remembers its owner.
+func (h *consumer) takes(n *note) outcome {
+	from := source{n.queue, n.shard}
+	was := h.had[from]
+	o := judge(n, was)
+	was.fence = maxFence(was.fence, n.fence)
+	h.keeps(from, was)
+	return o
+}
+
+// handled remembers that a message was handled.
+func (h *consumer) handled(n *note) {
+	from := source{n.queue, n.shard}
+	h.keeps(from, had{h.had[from].fence, n.number})
+}
+
+// judge says what is to be done with a message.
 func judge(n *note, was had) outcome {
 	switch {
 	case n.fence.Compare(was.fence) < 0:

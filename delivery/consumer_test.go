@@ -37,6 +37,31 @@ func TestWhatIsHandled(t *testing.T) {
 	}
 }
 
+// TestOwnersAreRemembered: a receiver remembers the latest owner that it has heard of, whatever it said of its message,
+// and what it has had of the one before (SHD-10).
+func TestOwnersAreRemembered(t *testing.T) {
+	old, now := route.MakeFence(1, 1, 1), route.MakeFence(2, 1, 1)
+	h := &consumer{}
+	is := func(want outcome, n note) {
+		t.Helper()
+		require.Equal(t, want, h.takes(&n))
+		if want == outcomeHandled {
+			h.handled(&n)
+		}
+	}
+	is(outcomeHandled, note{fence: old, number: 6})
+	is(outcomeHandled, note{fence: old, number: 7, before: 6})
+	is(outcomeGap, note{fence: now, number: 9, before: 8})
+	is(outcomeStale, note{fence: old, number: 8, before: 7})
+	is(outcomeHad, note{fence: now, number: 6})
+	is(outcomeHad, note{fence: now, number: 7, before: 6})
+	is(outcomeHandled, note{fence: now, number: 8, before: 7})
+	is(outcomeHandled, note{fence: now, number: 9})
+	is(outcomeHandled, note{queue: "other", fence: old, number: 1})
+	is(outcomeHandled, note{shard: 1, fence: old, number: 1})
+	is(outcomeHad, note{fence: now, number: 9})
+}
+
 // TestSourcesHaveABound: a receiver remembers so many sources; one more has it begin anew, one that it knows does not
 // (SHD-10).
 func TestSourcesHaveABound(t *testing.T) {

@@ -566,6 +566,33 @@ func TestGivenUpRequests(t *testing.T) {
 	soon(t, func() bool { return len(d.of("ben")) == 1 })
 }
 
+// TestPagesOfLargeLetters: pages of dead letters have a size, too, and none of a shard is left out (SHD-10).
+func TestPagesOfLargeLetters(t *testing.T) {
+	t.Parallel()
+	const letters = 12
+	d := newDesk()
+	d.does(func(*kith.Context, string, string) error { return errors.New("never") })
+	p := opens(t, start(t), d, delivery.Queue{Store: store.Memory(), Shards: 2, MaxTries: 1})
+	for i := range letters {
+		require.NoError(t, p.Send(within(t), fmt.Sprint("r", i), make([]byte, 40<<10)))
+	}
+	soon(t, func() bool { return p.Stats().DeadNow == letters })
+	seen := map[delivery.Place]bool{}
+	for at := (delivery.Place{}); ; {
+		page, next, err := p.Dead(within(t), at, delivery.MaxPage)
+		require.NoError(t, err)
+		require.Less(t, len(page), letters, "480 KiB on one page")
+		for _, l := range page {
+			require.Len(t, l.Payload, 40<<10)
+			seen[l.Place] = true
+		}
+		if at = next; next == (delivery.Place{}) {
+			break
+		}
+	}
+	require.Len(t, seen, letters)
+}
+
 // TestTwoQueuesToOneReceiver: a receiver keeps queues apart, whose numbers have nothing in common (SHD-10).
 func TestTwoQueuesToOneReceiver(t *testing.T) {
 	t.Parallel()

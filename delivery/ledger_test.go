@@ -527,6 +527,52 @@ func TestTooLargeForTheStoreOnceDead(t *testing.T) {
 	require.Empty(t, dead)
 }
 
+// TestSentAgainWithoutRoom: a dead letter that is sent again while the queue is full stays what it is (SHD-10).
+func TestSentAgainWithoutRoom(t *testing.T) {
+	q := slow()
+	q.MaxTries, q.MaxMessages = 1, 1
+	b := newBench(t, q)
+	b.stores("anna", "m1")
+	b.go1("m1").fails(errRefused)
+	was, _ := b.grave()
+	b.stores("anna", "m2")
+	b.puts(&op{kind: opFind, request: request{number: was}})
+	b.run()
+	b.grave()
+	require.EqualValues(t, 1, b.l.d.full.Load())
+	require.Equal(t, []uint64{was}, b.l.dead)
+	b.go1("m2").is(outcomeHandled)
+	b.puts(&op{kind: opFind, request: request{number: was}})
+	b.run()
+	b.go1("m1")
+}
+
+// twoWriters is a store that has another version of a record, for a while.
+type twoWriters struct {
+	store.Store
+	n int
+}
+
+// Commit implements store.Store.
+func (w *twoWriters) Commit(ctx context.Context, s store.Shard, f route.Fence, list ...store.Write) error {
+	if w.n++; w.n < 4 {
+		return store.ErrVersion
+	}
+	return w.Store.Commit(ctx, s, f, list...)
+}
+
+// TestAnotherWriter: where a record has a version that this owner has not written, the store went back: the queue stops
+// (SHD-10).
+func TestAnotherWriter(t *testing.T) {
+	b := newBench(t, slow())
+	b.l.d.store = &twoWriters{Store: b.m}
+	b.stores("anna", "m")
+	require.NotNil(t, b.l.d.stopped.Load())
+	require.ErrorIs(t, *b.l.d.stopped.Load(), store.ErrStoreWentBack)
+	waiting, _ := b.held()
+	require.Empty(t, waiting)
+}
+
 // TestRequestsKeepTheirTurn: what is asked about dead letters takes place between what came before and behind it
 // (SHD-10).
 func TestRequestsKeepTheirTurn(t *testing.T) {

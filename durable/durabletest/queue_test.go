@@ -260,20 +260,21 @@ func TestReceiverOutlivesOwners(t *testing.T) { twiceOf(t, 3, receiverOutlivesOw
 func receiverOutlivesOwners(t *testing.T, seed uint64) string {
 	p := opensPost(t, seed, delivery.Queue{})
 	to := p.apart()
+	require.NoError(t, p.sends(0, to, "slow"))
 	require.NoError(t, p.sends(0, to, "plain"))
-	p.kit.Store().Fail(durabletest.Faults{Away: true}) // it is stored; that it is acknowledged will not be
-	p.c.Advance(2 * time.Second)
-	require.Len(t, p.had(to), 2)
+	p.kit.Store().Fail(durabletest.Faults{Away: true}) // both are stored; that they are acknowledged will not be
+	p.c.Advance(5 * time.Second)
+	require.Len(t, p.had(to), 3)
 	waiting, _ := p.held()
-	require.Len(t, waiting, 1)
+	require.Len(t, waiting, 2)
 	p.c.Crash(p.owner(to))
 	p.kit.Store().Fail(durabletest.Faults{})
 	p.settles()
-	require.Len(t, p.had(to), 2)
-	require.EqualValues(t, 1, p.set.On(p.owner(to)).Stats().Had)
+	require.Len(t, p.had(to), 3)
+	require.EqualValues(t, 2, p.set.On(p.owner(to)).Stats().Had)
 	require.NoError(t, p.sends(0, to, "plain"))
 	p.settles()
-	require.Len(t, p.had(to), 3)
+	require.Len(t, p.had(to), 4)
 
 	p.c.Advance(time.Minute)
 	to = p.apart()
