@@ -60,6 +60,7 @@ func TestOwnersAreRemembered(t *testing.T) {
 	is(outcomeHandled, note{queue: "other", fence: old, number: 1})
 	is(outcomeHandled, note{shard: 1, fence: old, number: 1})
 	is(outcomeHad, note{fence: now, number: 9})
+	is(outcomeStale, note{fence: old, number: 10})
 }
 
 // TestSourcesHaveABound: a receiver remembers so many sources; one more has it begin anew, one that it knows does not

@@ -569,21 +569,21 @@ func TestGivenUpRequests(t *testing.T) {
 // TestPagesOfLargeLetters: pages of dead letters have a size, too, and none of a shard is left out (SHD-10).
 func TestPagesOfLargeLetters(t *testing.T) {
 	t.Parallel()
-	const letters = 12
+	const letters, size = 16, 100 << 10
 	d := newDesk()
 	d.does(func(*kith.Context, string, string) error { return errors.New("never") })
-	p := opens(t, start(t), d, delivery.Queue{Store: store.Memory(), Shards: 2, MaxTries: 1})
+	p := opens(t, start(t), d, delivery.Queue{Store: store.Memory(), Shards: 4, MaxTries: 1})
 	for i := range letters {
-		require.NoError(t, p.Send(within(t), fmt.Sprint("r", i), make([]byte, 40<<10)))
+		require.NoError(t, p.Send(within(t), fmt.Sprint("r", i), make([]byte, size)))
 	}
 	soon(t, func() bool { return p.Stats().DeadNow == letters })
 	seen := map[delivery.Place]bool{}
 	for at := (delivery.Place{}); ; {
 		page, next, err := p.Dead(within(t), at, delivery.MaxPage)
 		require.NoError(t, err)
-		require.Less(t, len(page), letters, "480 KiB on one page")
+		require.Less(t, len(page), letters, "1.6 MiB on one page")
 		for _, l := range page {
-			require.Len(t, l.Payload, 40<<10)
+			require.Len(t, l.Payload, size)
 			seen[l.Place] = true
 		}
 		if at = next; next == (delivery.Place{}) {
