@@ -34,7 +34,7 @@ type Transport struct {
 	MailTooNew        uint64            // mail not sent because its peer speaks an older wire version
 	LostBytes         uint64            // bytes of data sent and not consumed when their connection broke
 	DroppedBytes      uint64            // bytes of data never sent
-	Dropped           map[string]uint64 // the same by reason: the peer was removed, refused us, or this node closed
+	Dropped           map[string]uint64 // by reason: the peer was removed, is gone or refused us, or this node closed
 	DialsFailed       uint64            // attempts to connect that failed or were refused
 	Silent            int               // connections on which nothing that was sent is acknowledged now
 	Silences          uint64            // times that this began

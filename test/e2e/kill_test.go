@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,6 +37,19 @@ func child(spec string) {
 		return
 	case "watch":
 		watcher(seed)
+		return
+	case "owner":
+		cfg := dying()
+		cfg.Seeds, cfg.Roles = []string{seed}, []string{"host"}
+		n, err := kith.Start(context.Background(), cfg)
+		if err == nil {
+			_, err = n.Register(mortal())
+		}
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(n.Addr())
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
 	}
 	var handled atomic.Int64
@@ -144,5 +158,71 @@ func TestKilledSender(t *testing.T) {
 			seen = host.handled()
 			return seen == last
 		}, "quiet")
+	}
+}
+
+// dying are the settings of nodes whose process death is proof. Nobody is ever removed.
+func dying() kith.Config {
+	return kith.Config{Name: "dying", Membership: quick(), Resolver: kith.Resolver{Strategy: kith.ResolverOff},
+		Sharding: kith.Sharding{ProcessDeathIsProof: true}}
+}
+
+// mortal is the type of entities that answer.
+func mortal() kith.EntityType {
+	return kith.EntityType{Name: "owned", Role: "host", Shards: 16,
+		New: func(string, kith.Fence) kith.Handler {
+			return &actor{receive: func(c *kith.Context, b []byte) error { return c.Reply(b) }}
+		}}
+}
+
+// An ask that waits for a connection to its entity's owner ends when that is killed, before it is removed, and the next
+// one finds the new owner (SHD-11).
+func TestAsksOfAKilledOwnerEnd(t *testing.T) {
+	ctx := t.Context()
+	n, err := kith.Start(ctx, dying())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = n.Close() })
+	r, err := n.Register(mortal())
+	require.NoError(t, err)
+	kids := []*kid{spawn(t, "owner "+n.Addr().String()), spawn(t, "owner "+n.Addr().String())}
+	const askers = 64
+	homes := func() map[string]bool {
+		seen := map[string]bool{}
+		for i := range askers {
+			if h, err := r.Home(strconv.Itoa(i)); err == nil && h.Node.Inc != 0 {
+				seen[h.Node.Addr.String()] = true
+			}
+		}
+		return seen
+	}
+	asks := func(i int) error {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		defer cancel()
+		_, err := r.Ask(ctx, strconv.Itoa(i), []byte("x"))
+		return err
+	}
+	eventually(t, func() bool {
+		for i := range askers {
+			_ = asks(i)
+		}
+		return len(homes()) == len(kids)
+	}, "both own shards")
+	var killed atomic.Bool
+	ended := make(chan error, askers)
+	for i := range askers {
+		go func() {
+			for { // until one is answered that began behind the kill
+				behind := killed.Load()
+				if err := asks(i); err == nil && behind || errors.Is(err, context.DeadlineExceeded) {
+					ended <- err
+					return
+				}
+			}
+		}()
+	}
+	kids[1].kill()
+	killed.Store(true)
+	for range askers {
+		require.NoError(t, <-ended)
 	}
 }

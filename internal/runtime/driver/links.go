@@ -94,6 +94,9 @@ func (t *peerTable) lost(c membership.LinkLostCommand) {
 		if err := t.command(c); err != nil {
 			t.log.Debug("evidence not taken", "peer", c.ID, "error", err)
 		}
+		if t.cfg.Sharding.ProcessDeathIsProof { // what waits for its connection would wait until it is removed
+			t.wires.GiveUp(c.ID)
+		}
 	})
 }
 

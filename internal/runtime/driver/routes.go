@@ -272,7 +272,10 @@ func (r *Region) deadEnd(sh route.ShardID, e *routeEntry, err error) error {
 	return err
 }
 
-func isForgotten(err error) bool { return errors.Is(err, transport.ErrForgotten) }
+// isForgotten reports whether a link refused because its peer was removed, or its process is gone.
+func isForgotten(err error) bool {
+	return errors.Is(err, transport.ErrForgotten) || errors.Is(err, transport.ErrGone)
+}
 
 // rehome looks for the next home when one is on a peer that is forgotten. It is done in a turn of its own: this
 // one may be carrying out what the node said. Any goroutine; a slot's lock may be held.

@@ -361,6 +361,29 @@ func (b *Bulk) tick() {
 	}
 }
 
+// giveUp fails what waits for a connection.
+func (b *Bulk) giveUp() {
+	var over []*flow.BulkTransfer
+	b.mu.Lock()
+	if b.dead == nil && !b.up {
+		over = b.s.FailAll(nil)
+	}
+	b.mu.Unlock()
+	b.poke()
+	b.over(over, ErrGone)
+}
+
+// over tells of transfers that have failed. The upcalls may take a while: nobody waits for them but Close.
+func (b *Bulk) over(list []*flow.BulkTransfer, why error) {
+	if len(list) == 0 {
+		return
+	}
+	tell := func() { b.tell(list, route.PeerLost, why) }
+	if !b.t.spawn(tell) {
+		tell()
+	}
+}
+
 // kill fails everything for ever.
 func (b *Bulk) kill(why error) {
 	b.mu.Lock()
@@ -372,13 +395,7 @@ func (b *Bulk) kill(why error) {
 	over := b.s.FailAll(nil)
 	b.mu.Unlock()
 	b.cancel()
-	if len(over) == 0 {
-		return
-	}
-	tell := func() { b.tell(over, route.PeerLost, why) }
-	if !b.t.spawn(tell) {
-		tell()
-	}
+	b.over(over, why)
 }
 
 func (b *Bulk) count(s *stats.Bulk) {

@@ -19,6 +19,8 @@ var (
 	ErrSelf        = errors.New("transport: the peer is this node itself")
 	ErrFrameSize   = fmt.Errorf("transport: frame over the limit: %w", route.ErrTooLarge)
 	ErrProtocol    = errors.New("transport: peer broke the protocol")
+	// ErrGone refuses what goes to a peer that was given up (Transport.GiveUp), for a few seconds.
+	ErrGone = fmt.Errorf("the peer's process is gone: %w", route.ErrPeerLost)
 	// ErrNoIncarnation refuses a data link to an address with an unknown incarnation.
 	ErrNoIncarnation = fmt.Errorf("transport: data needs a peer's incarnation: %w", route.ErrPeerLost)
 	ErrBusy          = errors.New("transport: too many peers")

@@ -13,6 +13,7 @@ import (
 	"github.com/kith-io/kith/internal/base/port"
 	"github.com/kith-io/kith/internal/core/hello"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -131,4 +132,61 @@ func TestResetBeforeTheRefusal(t *testing.T) {
 	require.False(t, c.failed(time.Now(), reset))
 	require.False(t, c.failed(time.Now(), refused))
 	require.Empty(t, ra.lost)
+}
+
+// frameLen is the length of a frame that send appends with a payload of one byte.
+var frameLen = wire.SizeEnvelope(1, 1)
+
+// What waits for a connection to a peer that is given up comes back at once, and nothing more is taken for a while; not
+// for ever, since the evidence may have been wrong.
+func TestGiveUpReturnsWhatWaits(t *testing.T) {
+	ra, ta, tb := linked(t)
+	l := ta.Link(tb.Self())
+	tb.Close()
+	require.Equal(t, tb.Self(), want(t, ra.lost))
+	for range 3 {
+		require.NoError(t, send(t, l, 0, 0, 1, nil))
+	}
+	ta.GiveUp(tb.Self())
+	got := want(t, ra.unsent)
+	require.Equal(t, tb.Self(), got.id)
+	require.Len(t, got.frames, 3*frameLen)
+	require.ErrorIs(t, got.err, ErrGone)
+	require.ErrorIs(t, send(t, l, 0, 0, 1, nil), ErrGone)
+	require.ErrorIs(t, l.Err(), route.ErrPeerLost)
+	require.EqualValues(t, 3*frameLen, ta.Stats().Dropped["gone"])
+	l.Lock()
+	l.away -= awayHold
+	l.Unlock()
+	require.NoError(t, l.Err())
+	require.NoError(t, send(t, l, 0, 0, 1, nil))
+	require.Empty(t, ra.unsent)
+}
+
+// A connection that stands goes on when its peer is given up; what waits behind it comes back when it breaks.
+func TestGiveUpBehindAConnection(t *testing.T) {
+	narrow := func(c *Config) { c.Window, c.MaxFrame, c.LinkBuffer = 16<<10, 4096, 64<<10 }
+	ra, rb := newRider(), newRider()
+	rb.onData = func(*InConn, []byte) {} // takes nothing, so no credit comes back
+	ta, tb := start(t, ra, narrow), start(t, rb, narrow)
+	l := ta.Link(tb.Self())
+	waiting := func() int {
+		l.Lock()
+		defer l.Unlock()
+		queued, all := l.Backlog()
+		if all == queued {
+			return 0
+		}
+		return queued
+	}
+	until(t, func() bool { return send(t, l, 0, 0, 1000, nil) != nil }) // it is full
+	until(t, func() bool { return waiting() > 0 })
+	ta.GiveUp(tb.Self())
+	require.Empty(t, ra.unsent)
+	require.ErrorIs(t, send(t, l, 0, 0, 1, nil), ErrGone)
+	left := waiting()
+	tb.Close()
+	got := want(t, ra.unsent)
+	require.Len(t, got.frames, left)
+	require.ErrorIs(t, got.err, ErrGone)
 }

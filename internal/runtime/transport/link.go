@@ -79,9 +79,10 @@ func (l *Link) Version() uint16 { return l.version }
 
 // Reserve appends a frame of n bytes and returns its room, to be filled with one whole data frame before Unlock. The
 // lock is held. Errors, none of which changes anything: *FullError and *BudgetError (both match route.ErrLinkFull),
-// ErrFrameSize, ErrForgotten, ErrClosed, *RefusedError for a few seconds after a refusal for good.
+// ErrFrameSize, ErrForgotten, ErrClosed; for a few seconds *RefusedError after a refusal for good and ErrGone after
+// GiveUp.
 func (l *Link) Reserve(n int) ([]byte, error) {
-	if n > l.limit || l.dead != nil || l.refusal != nil {
+	if n > l.limit || l.dead != nil || l.refusal != nil || l.away != 0 {
 		if err := l.reserveError(n); err != nil {
 			return nil, err
 		}
@@ -174,11 +175,14 @@ func (l *Link) Backlog() (queued, all int) {
 	return queued, queued + int(l.queue.Outstanding())
 }
 
-// Err returns why the link is of no use for ever, which every Reserve returns too: ErrForgotten, ErrClosed, ErrSelf,
-// ErrNoIncarnation, ErrBusy; nil while it is not. No lock is held.
+// Err returns why the link is of no use, which every Reserve returns too: for ever ErrForgotten, ErrClosed, ErrSelf,
+// ErrNoIncarnation, ErrBusy; for a few seconds after GiveUp ErrGone; nil while it is of use. No lock is held.
 func (l *Link) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.dead == nil && l.away != 0 {
+		return l.blocked()
+	}
 	return l.dead
 }
 

@@ -123,16 +123,19 @@ const (
 	dropRemoved dropWhy = iota
 	dropRefused
 	dropClosed
+	dropGone
 	dropWhys
 )
 
-var dropNames = [dropWhys]string{"removed", "refused", "closed"}
+var dropNames = [dropWhys]string{"removed", "refused", "closed", "gone"}
 
 // dropReason is why an uplink drops what it holds. Its lock is held.
 func (u *uplink) dropReason() dropWhy {
 	switch {
 	case errors.Is(u.dead, ErrForgotten):
 		return dropRemoved
+	case u.dead == nil && u.away != 0:
+		return dropGone
 	case u.dead == nil && u.refusal != nil:
 		return dropRefused
 	}

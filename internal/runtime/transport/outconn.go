@@ -47,7 +47,7 @@ func (oc *outConn) Opened(c gnet.Conn) gnet.Action {
 	}
 	u.conn, u.real, u.version, u.upSince = oc, oc.real, oc.version, time.Now()
 	u.refusal, u.reported, u.verify, u.inquires = nil, hello.RefusedNone, false, false
-	u.unheard = false
+	u.unheard, u.away = false, 0
 	u.connects++
 	healed, failures := u.warned, u.unreached
 	u.warned, u.unreached = false, 0
@@ -116,16 +116,24 @@ func (oc *outConn) blocked(now bool) {
 // Take takes what came back on the connection.
 func (oc *outConn) Take(b []byte) error { return oc.u.q.frames(b) }
 
+// verifies reports whether the connection, which broke, is to be dialled to see who answers: the other end has closed a
+// control connection. The uplink's lock is held.
+func (oc *outConn) verifies() bool {
+	u := oc.u
+	return u.lane == wire.LaneControl && u.to.Inc != 0 && u.dead == nil && oc.fault == nil && !u.leaving &&
+		!u.t.isClosing()
+}
+
+// Closed notes that the connection is over, and dials anew if something waits for one.
 func (oc *outConn) Closed(err error) {
 	u := oc.u
 	oc.endPollerWait()
 	u.mu.Lock()
-	was := u.conn != nil
-	u.conn = nil
-	if !was { // opened refused it
+	if u.conn == nil { // opened refused it
 		u.mu.Unlock()
 		return
 	}
+	u.conn = nil
 	defer close(oc.over)
 	flown := u.flown()
 	flown.Read = oc.halfClosed && u.dead == nil && !errors.Is(err, syscall.ECONNRESET)
@@ -151,8 +159,8 @@ func (oc *outConn) Closed(err error) {
 	}
 	why := oc.why(err)
 	u.scheduled = false
-	u.verify = u.lane == wire.LaneControl && u.to.Inc != 0 && u.dead == nil && oc.fault == nil && !u.leaving &&
-		!u.t.isClosing()
+	u.verify = oc.verifies()
+	unsent := u.leftover(next)
 	if next != nil {
 		u.scheduled = u.q.waiting()
 		u.proceed(next)
@@ -174,6 +182,7 @@ func (oc *outConn) Closed(err error) {
 	if u.to.Inc != 0 && !renewed {
 		u.t.up.LinkDown(oc.real, u.lane, int(u.number), lost, why)
 	}
+	u.undelivered(unsent, ErrGone)
 }
 
 // flown returns what is not known of the tells on the connection that is over. The lock is held.

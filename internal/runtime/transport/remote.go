@@ -250,6 +250,24 @@ func (t *Transport) Forget(id peer.ID) {
 	}
 }
 
+// GiveUp is called when a member's process is known to be gone and the member is not removed yet. Undelivered gets what
+// its links hold, now or when their connections break, and its large messages end. For a few seconds its links refuse
+// with ErrGone, unless it is reached again. Its control connection goes on.
+func (t *Transport) GiveUp(id peer.ID) {
+	t.mu.Lock()
+	r := t.remotes[id]
+	t.mu.Unlock()
+	if r == nil {
+		return
+	}
+	for _, l := range r.made() {
+		l.kill(ErrGone)
+	}
+	if b := r.bulk.Load(); b != nil {
+		b.giveUp()
+	}
+}
+
 // Leaving says that a peer is on its way out, as its cluster knows: that it is not reached any more is no news, and is
 // counted but not logged as a warning.
 func (t *Transport) Leaving(id peer.ID) {

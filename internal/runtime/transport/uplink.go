@@ -20,6 +20,9 @@ import (
 // refusedHold is how long an uplink rests after a refusal for good, unless SetCluster changes what it would say.
 const refusedHold = 5 * time.Second
 
+// awayHold is how long a peer that was given up is sent nothing. What was taken for its end may have been none.
+const awayHold = 5 * time.Second
+
 // unreachedEvery is how often an uplink that does not get through is logged after the first time.
 const unreachedEvery = 30 * time.Second
 
@@ -52,7 +55,8 @@ type uplink struct {
 	version    uint16   // of the protocol, chosen by the last hello; zero before the first
 	scheduled  bool     // a flush is queued, or will come with a connection or with credit
 	dialing    bool
-	dead       error // forgotten or closed, for ever
+	dead       error         // forgotten or closed, for ever
+	away       time.Duration // it was given up: until then, by Config.Now, nothing is queued; zero: it was not
 	refusal    *hello.RefusedError
 	refusedAt  time.Time
 	reported   hello.Refusal
@@ -90,11 +94,15 @@ func (u *uplink) init(t *Transport, to peer.ID, lane wire.Lane, number uint16, l
 	u.ctx, u.cancel = context.WithCancel(t.ctx)
 }
 
-// blocked returns why nothing can be queued now: dead for ever, or refused a moment ago. The lock is held.
+// blocked returns why nothing can be queued now: dead for ever, or given up or refused a moment ago. The lock is held.
 func (u *uplink) blocked() error {
 	if u.dead != nil {
 		return u.dead
 	}
+	if u.t.cfg.Now() < u.away {
+		return ErrGone
+	}
+	u.away = 0
 	if u.refusal != nil {
 		if time.Since(u.refusedAt) < refusedHold {
 			return u.refusal
@@ -291,23 +299,48 @@ func (u *uplink) named() any {
 	return u.to
 }
 
-// kill ends the uplink for ever: what is queued is dropped and reported to the runtime, and the connection closed.
-// LinkDown is called when there was a connection. Any goroutine; no lock of the runtime's that its upcalls take.
+// kill ends the uplink for ever: what is queued is dropped, which is reported to the runtime, and the connection is
+// closed. LinkDown is called when there was a connection. With ErrGone it ends for awayHold: a connection that stands
+// goes on, and what is queued behind it is dropped when it breaks. Any goroutine; no lock of the runtime's that its
+// upcalls take.
 func (u *uplink) kill(why error) {
+	gone := errors.Is(why, ErrGone)
+	var unsent []byte
 	u.mu.Lock()
 	if u.dead != nil {
 		u.mu.Unlock()
 		return
 	}
-	u.dead = why
-	unsent := u.q.drop()
+	if gone {
+		u.away = u.t.cfg.Now() + awayHold
+	} else {
+		u.dead = why
+	}
+	if !gone || u.conn == nil {
+		unsent = u.q.drop()
+	}
 	u.mu.Unlock()
-	u.cancel()
-	u.loop.Post(hangUp{u})
+	if !gone {
+		u.cancel()
+		u.loop.Post(hangUp{u})
+	}
+	u.undelivered(unsent, why)
+}
+
+// leftover drops and returns what waits behind the connection that broke, if the peer was given up and no connection
+// follows. The lock is held.
+func (u *uplink) leftover(next *renewal) []byte {
+	if u.away == 0 || next != nil {
+		return nil
+	}
+	return u.q.drop()
+}
+
+// undelivered reports what was dropped to the runtime. The upcall may take a while: nobody waits for it but Close.
+func (u *uplink) undelivered(unsent []byte, why error) {
 	if len(unsent) == 0 {
 		return
 	}
-	// The upcalls may take a while: a caller that forgets a peer does not wait for them. Close does.
 	tell := func() { u.t.up.Undelivered(u.to, unsent, why) }
 	if !u.t.spawn(tell) {
 		tell()

@@ -129,7 +129,12 @@ func (c *conn) refused(idx int, replaced bool) {
 	c.lost = false
 	w := c.w
 	w.queue.push(w.Now+w.Net.delay(idx, c.from.Index), func() {
-		c.from.Live(func() { c.from.Do(membership.LinkLostCommand{ID: c.to, Replaced: replaced}) })
+		c.from.Live(func() {
+			c.from.Do(membership.LinkLostCommand{ID: c.to, Replaced: replaced})
+			if w.Config.ProcessDeathIsProof {
+				c.from.giveUp(c.to)
+			}
+		})
 	})
 }
 

@@ -141,6 +141,15 @@ func (p *Process) shut() {
 	p.killTasks()
 }
 
+// giveUp fails what waits for a connection to a process that is known to be gone.
+func (p *Process) giveUp(id peer.ID) {
+	for _, c := range p.links.list {
+		if c.to == id && c.state != connUp {
+			c.link.flow.FailAll(func(frame []byte) { p.failed(id, frame, plane.WhyUnsent(false), "peer given up") })
+		}
+	}
+}
+
 // forgetPeer drops everything about a member that was removed: what waits for it is failed.
 func (p *Process) forgetPeer(id peer.ID) {
 	p.forgotten[id] = true
