@@ -193,6 +193,12 @@ durable: ## durable entities on five real processes under faults for MINUTES=3, 
 	@cd test/durable && $(GO) build -o ../../$(BIN)/durable .
 	@$(BIN)/durable --engine=$(ENGINE) --minutes=$(MINUTES) $(if $(SEED),--seed=$(SEED)) $(ARGS)
 
+.PHONY: clients
+clients: ## what HTTP clients see while real processes are restarted, killed, stopped and cut off; needs PostgreSQL
+	@mkdir -p $(BIN)
+	@cd test/durable && $(GO) build -o ../../$(BIN)/clients ./clients
+	@$(BIN)/clients $(ARGS)
+
 .PHONY: test-durable
 test-durable: ## vet and test the module of make durable, with a short run of it; needs its modules, from the network or the cache
 	@cd test/durable && $(GO) vet ./... && $(GO) test -count=1 -timeout $(LIMIT) ./...
