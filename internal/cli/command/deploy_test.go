@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -216,4 +218,106 @@ func TestDeploySystemdTLS(t *testing.T) {
 	}
 	require.Len(t, env, 3)
 	takes(t, "tls.conf", []string{"run"}, env)
+}
+
+// docs/kubernetes.md: each fragment is in a manifest, and each command is of files, names, values and verbs that there
+// are.
+func TestDeployPage(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/kubernetes.md")
+	require.NoError(t, err)
+	var manifests []any
+	for _, file := range at(t, documents(t, "kubernetes/kustomization.yaml")[0], "resources").([]any) {
+		for _, doc := range documents(t, "kubernetes/"+file.(string)) {
+			manifests = append(manifests, doc)
+		}
+	}
+	fragments := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	require.GreaterOrEqual(t, len(fragments), 5)
+	for _, f := range fragments {
+		var part map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(f[1]), &part), f[1])
+		require.NotEmpty(t, part)
+		require.True(t, somewhere(manifests, part), "in no manifest: %s", f[1])
+	}
+	require.False(t, somewhere(manifests, map[string]any{"replicas": 4}))
+	seen := map[string]bool{}
+	commands := regexp.MustCompile("(?m)^    ((?:docker|kubectl|helm) .*)$")
+	for _, line := range commands.FindAllStringSubmatch(string(text), -1) {
+		seen[strings.Fields(line[1])[0]] = true
+		pageCommand(t, manifests, strings.Fields(line[1]))
+	}
+	require.Len(t, seen, 3)
+}
+
+// somewhere reports whether part is within v, at any depth.
+func somewhere(v any, part map[string]any) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(x any) bool { return somewhere(x, part) })
+	case map[string]any:
+		if covers(v, part) {
+			return true
+		}
+		for _, x := range v { // order: any of them
+			if somewhere(x, part) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// covers reports whether v has all that part has.
+func covers(v, part any) bool {
+	switch part := part.(type) {
+	case map[string]any:
+		m, is := v.(map[string]any)
+		for k, x := range part { // order: all of them
+			is = is && covers(m[k], x)
+		}
+		return is
+	case []any:
+		list, is := v.([]any)
+		for _, x := range part {
+			is = is && slices.ContainsFunc(list, func(y any) bool { return covers(y, x) })
+		}
+		return is
+	}
+	return fmt.Sprint(v) == fmt.Sprint(part)
+}
+
+// pageCommand holds the words of a command against what there is.
+func pageCommand(t *testing.T, manifests []any, words []string) {
+	t.Helper()
+	line := strings.Join(words, " ")
+	values := documents(t, "helm/kith/values.yaml")[0]
+	for i, w := range words {
+		switch {
+		case strings.HasPrefix(w, "deploy/"):
+			file := map[string]string{"kubectl": "kustomization.yaml", "helm": "Chart.yaml"}[words[0]]
+			require.FileExists(t, filepath.Join(deploy, "..", w, file), line)
+		case strings.HasPrefix(w, "statefulset/"):
+			require.True(t, somewhere(manifests, map[string]any{"kind": "StatefulSet",
+				"metadata": map[string]any{"name": strings.TrimPrefix(w, "statefulset/")}}), line)
+		case regexp.MustCompile(`^kith-\d$`).MatchString(w):
+			require.Less(t, w, "kith-3", line)
+		case regexp.MustCompile(`^\d+:\d+$`).MatchString(w):
+			_, port, _ := strings.Cut(w, ":")
+			n, err := strconv.Atoi(port)
+			require.NoError(t, err)
+			require.True(t, somewhere(manifests, map[string]any{"containerPort": n}), line)
+		case w == "--set":
+			var in any = values
+			name, _, _ := strings.Cut(words[i+1], "=")
+			for _, step := range strings.Split(name, ".") {
+				m, is := in.(map[string]any)
+				require.True(t, is, line)
+				require.Contains(t, m, step, line)
+				in = m[step]
+			}
+		case w == "--" && words[i+1] == "kith":
+			code, _, errs := program(t, append(slices.Clone(words[i+2:]), "--help")...)
+			require.Equal(t, env.ExitOK, code, "%s: %s", line, errs)
+		}
+	}
 }
