@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -227,4 +228,18 @@ func TestPollForReachesTheConfiguration(t *testing.T) {
 	code, _, errs := program(t, "run", "--poll-for=2ms")
 	require.Equal(t, env.ExitUsage, code)
 	require.Contains(t, errs, "PollFor is 2ms")
+}
+
+// The help of the program is short, however many commands there are: the subcommands of cert have a help of their own
+// (CARD-5).
+func TestHelpIsShort(t *testing.T) {
+	code, out, _ := program(t, "--help")
+	require.Equal(t, env.ExitOK, code)
+	commands := regexp.MustCompile(`(?m)^  [a-z]`).FindAllString(out, -1)
+	require.Greater(t, len(commands), 15)
+	require.LessOrEqual(t, len(commands), 26)
+	require.Contains(t, out, "\n  cert <command>\n")
+	code, out, _ = program(t, "cert", "--help")
+	require.Equal(t, env.ExitOK, code)
+	require.Contains(t, out, "cert revoke ")
 }

@@ -53,7 +53,7 @@ func Main(program string, kinds ...lease.Kind) int {
 // parserOf returns the parser of the whole command line.
 func parserOf(c *commands, program string, more ...kong.Option) (*kong.Kong, error) {
 	more = append(more, kong.Name(program), kong.Description(about()), kong.ExplicitGroups(groups), texts,
-		settings.Envs("run", "config"))
+		settings.Envs("run", "config"), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true}))
 	return kong.New(c, more...)
 }
 
