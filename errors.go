@@ -19,7 +19,7 @@ import (
 var (
 	ErrNotOwner      = route.ErrNotOwner      // the receiver does not own the shard any more
 	ErrNotRegistered = route.ErrNotRegistered // the receiver has not registered the type
-	ErrMailboxFull   = route.ErrMailboxFull   // the entity's mailbox is full (Type.MailboxBytes)
+	ErrMailboxFull   = route.ErrMailboxFull   // the entity's mailbox is full (EntityType.MailboxBytes)
 	ErrHandler       = route.ErrHandler       // Receive returned an error; its text is wrapped; see Error
 	ErrHandlerNamed  = route.ErrHandlerNamed  // that error has an identity; matches ErrHandler too
 	ErrPanic         = route.ErrPanic         // Receive panicked
@@ -41,7 +41,7 @@ var (
 	ErrTableFull     = route.ErrTableFull     // the shard holds as many entities as it may; matches ErrMailboxFull too
 	ErrQueueFull     = route.ErrQueueFull     // too much waits for one worker or loop; matches ErrMailboxFull too
 	ErrExpired       = route.ErrExpired       // the ask's time was over before it was handled; matches ErrTimeout too
-	ErrNewFailed     = route.ErrNewFailed     // Type.New or Open made no handler: nothing was handled
+	ErrNewFailed     = route.ErrNewFailed     // EntityType.New or Open made no handler: nothing was handled
 	ErrNoHost        = route.ErrNoHost        // no member of the cluster hosts the type
 	ErrAbandoned     = route.ErrAbandoned     // it waited on a node that ended, or lost the shard; matches ErrStopped
 	ErrLostInFlight  = route.ErrLostInFlight  // lost on the way or with its owner, handled or not; matches ErrPeerLost
@@ -107,7 +107,7 @@ var (
 
 // Why the state of a Stateful handler reaches no next instance: Incident.Err of a StateLost.
 var (
-	ErrStateTooLarge   = entity.ErrStateTooLarge   // more than Type.MaxState
+	ErrStateTooLarge   = entity.ErrStateTooLarge   // more than EntityType.MaxState
 	ErrHandOverFull    = entity.ErrHandOverFull    // no room for it in what its shard hands over
 	ErrHandOverFailed  = entity.ErrHandOverFailed  // HandOver returned an error, or panicked
 	ErrStateRefused    = entity.ErrStateRefused    // TakeUp returned an error or panicked, or there is none

@@ -120,7 +120,7 @@ type (
 	Sending = entity.Sending
 	// ShardBy maps entities to shards in the place of the hash of their ids (EntityType.ShardBy).
 	ShardBy = entity.ShardBy
-	// ShardStrategy decides which node gets a shard and which shards move for balance (Type.Strategy); package
+	// ShardStrategy decides which node gets a shard and which shards move for balance (EntityType.Strategy); package
 	// shard/strategy says how to write one, and package shard/strategytest holds the suite that it has to pass.
 	ShardStrategy = strategy.Strategy
 	// LeastShards gives every node as many shards: the default.
@@ -168,8 +168,8 @@ const (
 const (
 	NotStopping    = entity.NotStopping    // Stop is not being called
 	StopPassivated = entity.StopPassivated // the handler called Context.Passivate
-	StopIdle       = entity.StopIdle       // it had no message for Type.IdleAfter
-	StopEvicted    = entity.StopEvicted    // it was idle, and the node holds more than Type.MaxActive
+	StopIdle       = entity.StopIdle       // it had no message for EntityType.IdleAfter
+	StopEvicted    = entity.StopEvicted    // it was idle, and the node holds more than EntityType.MaxActive
 	StopMoved      = entity.StopMoved      // another node is to host the shard
 	StopLeaving    = entity.StopLeaving    // the node leaves the cluster
 )
@@ -189,17 +189,17 @@ const (
 // The kinds of Incident.
 const (
 	Panicked = entity.Panicked // New, Open, Receive or Stop panicked
-	Slow     = entity.Slow     // a call took longer than Type.SlowAfter
+	Slow     = entity.Slow     // a call took longer than EntityType.SlowAfter
 	Overrun  = entity.Overrun  // a Blocking call did not return when the node suspended itself
-	GaveUp   = entity.GaveUp   // a panic stopped the entity: under RestartStop, or the last of more than Type.MaxRestarts
+	GaveUp   = entity.GaveUp   // a panic stopped the entity: under RestartStop, or as one more than EntityType.MaxRestarts
 	Stalled  = entity.Stalled  // a worker or event loop stands still for a second
 	Silent   = entity.Silent   // what is sent on a connection to another node is not acknowledged
 
-	NewFailed = entity.NewFailed // Type.Open returned an error, or no handler came of it or of New
+	NewFailed = entity.NewFailed // EntityType.Open returned an error, or no handler came of it or of New
 
 	DaemonFailed = entity.DaemonFailed // a daemon returned an error
 	StateLost    = entity.StateLost    // what a Stateful handler was to hand over reaches no next instance: Incident.Err
-	RecallFailed = entity.RecallFailed // Type.Remembered failed, or named no id of the shard
+	RecallFailed = entity.RecallFailed // EntityType.Remembered failed, or named no id of the shard
 	StopHangs    = entity.StopHangs    // Stop or HandOver has not returned by its deadline: Incident.Text says which
 )
 
