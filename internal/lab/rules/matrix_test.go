@@ -30,20 +30,21 @@ var matrix = map[string]string{
 	"internal/base/life":          "", // a lock that tells whether a process is dead
 	"internal/base/signals":       "", // what the system signals to a process
 	// clients that break the rules; it speaks of the counters of a node
-	"internal/lab/hostile": "root courier route peer wire internal/base/pki",
-	"internal/base/pki":    "internal/base/files", // certificates for commands, throw-away clusters and tests
-	"peer":                 "wire",
-	"route":                "peer wire",
-	"sparse":               "route",
-	"internal/core/loads":  "shard/strategy route", // what shards cost: meters at regions, pages at coordinators
-	"stats":                "peer",
-	"flow":                 "route peer stats wire ringbuf",
-	"entity":               "shard/strategy route peer ringbuf internal/base/incall",
-	"gossip":               "peer wire",
-	"fd":                   "peer",
-	"plane":                "flow route peer wire",
-	"lifetime":             "route peer",
-	"internal/core/leases": "route", // when a lease is asked for, confirmed, lost and given back
+	"internal/lab/hostile":  "root courier route peer wire internal/base/pki",
+	"internal/base/pki":     "internal/base/files", // certificates for commands, throw-away clusters and tests
+	"peer":                  "wire",
+	"route":                 "peer wire",
+	"sparse":                "route",
+	"internal/core/loads":   "shard/strategy route", // what shards cost: meters at regions, pages at coordinators
+	"stats":                 "peer",
+	"flow":                  "route peer stats wire ringbuf",
+	"entity":                "shard/strategy route peer ringbuf internal/base/incall",
+	"gossip":                "peer wire",
+	"fd":                    "peer",
+	"plane":                 "flow route peer wire",
+	"lifetime":              "route peer",
+	"internal/core/leases":  "route", // when a lease is asked for, confirmed, lost and given back
+	"internal/core/session": "peer",  // the session lease of a node, and the ends of others'
 	// watches of entities: to the homes of those that are watched, and back
 	"internal/core/watch": "cluster entity route peer wire",
 	"courier":             "peer stats wire",
@@ -89,7 +90,7 @@ var matrix = map[string]string{
 	"bootstrap/formation":     "peer wire",
 	"shutdown":                "membership route peer",
 	"node": "cluster hello membership sbr shard courier " +
-		"route peer stats wire internal/core/watch",
+		"route peer stats wire internal/core/watch internal/core/session",
 	// what a node was given, in a ring, and given again
 	"internal/core/flight": "node membership fd shard shard/strategy route peer wire courier internal/core/watch",
 	"sim/setup":            "cluster node membership shard plane flow wire",
@@ -218,7 +219,7 @@ var layers = []string{
 		"internal/core/partition",
 	"plane lifetime internal/core/leases store store/storetest transport fd fd/fdtest gossip courier " +
 		"internal/base/contract hello trust loop " +
-		"internal/core/replica internal/core/watch internal/core/quorum",
+		"internal/core/replica internal/core/watch internal/core/quorum internal/core/session",
 	"membership members",
 	"shard shard/strategytest sbr sbr/leasetest bootstrap/formation shutdown",
 	"node exec internal/core/survey internal/core/flight internal/runtime/replicas",

@@ -14,7 +14,8 @@ import (
 // pure packages are stepped: the same inputs give the same effects, in the simulator and on real sockets.
 var pure = strings.Fields(`wire peer route flow hello plane entity gossip fd courier cluster members membership
 	shard shard/strategy sbr bootstrap/formation node sparse internal/base/enum
-	internal/core/replica internal/core/partition internal/core/watch internal/core/quorum`)
+	internal/core/replica internal/core/partition internal/core/watch internal/core/quorum
+	internal/core/session`)
 
 // bannedImports bring threads, clocks, randomness, I/O or logs; a row covers the packages below it too.
 var bannedImports = strings.Fields("sync os net log math/rand crypto/rand hash/maphash context syscall runtime io/fs " +

@@ -1,0 +1,498 @@
+// Tests of the machine: what each rule of the model says of it, and the rules together under every order that is drawn.
+
+package session
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/base/contract"
+	"github.com/kith-io/kith/peer"
+)
+
+var _ contract.Stepped[Command, Effects] = (*Machine)(nil)
+
+var five = Config{TTL: 5 * time.Second, Ends: 2 * time.Minute}
+
+func id(n int) peer.ID {
+	return peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7355", n)), Inc: uint64(n)}
+}
+
+// rig is one machine whose calls the test answers.
+type rig struct {
+	t   *testing.T
+	m   *Machine
+	now time.Duration
+	ops []Op
+
+	events []Event
+	over   string
+	proven []peer.ID
+}
+
+func newRig(t *testing.T) *rig {
+	r := &rig{t: t, m: New(id(1), five), now: time.Second}
+	r.do(BeginCommand{})
+	return r
+}
+
+func (r *rig) do(c Command) {
+	require.NoError(r.t, r.m.Do(r.now, c))
+	r.drain()
+}
+
+func (r *rig) drain() {
+	var e Effects
+	contract.Drain(r.t, r.m, &e, "out", "drained")
+	r.ops, r.events, r.proven = append(r.ops, e.Ops...), append(r.events, e.Events...), append(r.proven, e.Proven...)
+	require.True(r.t, e.Over == "" || r.over == "", "it is told once")
+	r.over += e.Over
+}
+
+// pass lets time pass, with a tick at each deadline.
+func (r *rig) pass(d time.Duration) {
+	for end, ticks := r.now+d, 0; ; ticks++ {
+		at, ok := r.m.Next()
+		if !ok || at > end {
+			r.now = end
+			return
+		}
+		require.Less(r.t, ticks, 10_000, "a tick ends its deadline")
+		r.now = max(at, r.now)
+		r.m.Tick(r.now)
+		r.drain()
+	}
+}
+
+// take returns the oldest call that has no answer.
+func (r *rig) take() Op {
+	require.NotEmpty(r.t, r.ops)
+	op := r.ops[0]
+	r.ops = r.ops[1:]
+	return op
+}
+
+func (r *rig) answer(op Op, ok bool) { r.do(Result{ID: op.ID, OK: ok}) }
+
+// event returns the newest event, which is of a kind.
+func (r *rig) event(k EventKind) Event {
+	require.NotEmpty(r.t, r.events)
+	e := r.events[len(r.events)-1]
+	require.Equal(r.t, k, e.Kind)
+	return e
+}
+
+func TestConfig(t *testing.T) {
+	require.NoError(t, Config{}.Validate())
+	require.False(t, Config{}.On())
+	require.NoError(t, five.Validate())
+	require.True(t, five.On())
+	require.Equal(t, 4500*time.Millisecond, five.Sure())
+	require.Equal(t, 1500*time.Millisecond, five.Renew())
+	require.Equal(t, 103*time.Second, five.Outage())
+	for _, c := range []Config{{TTL: 5 * time.Second}, {Ends: time.Minute}, {TTL: time.Second, Ends: 9 * time.Second},
+		{TTL: 999 * time.Millisecond, Ends: time.Hour}, {TTL: 61 * time.Second, Ends: time.Hour},
+		{TTL: time.Second, Ends: 25 * time.Hour}, {TTL: -1, Ends: -1}} {
+		require.ErrorIs(t, c.Validate(), ErrBadConfig, "%+v", c)
+	}
+}
+
+// An answer counts from when its call was made, for less than the TTL; the next call comes in time.
+func TestAnswerCountsFromItsCall(t *testing.T) {
+	r := newRig(t)
+	require.False(t, r.m.Held())
+	require.Negative(t, r.m.Until())
+	op := r.take()
+	require.Equal(t, Op{ID: op.ID, Of: id(1), Limit: time.Second}, op)
+	made := r.now
+	r.now += 900 * time.Millisecond
+	r.answer(op, true)
+	r.event(Began)
+	require.True(t, r.m.Held())
+	require.Equal(t, made+five.Sure(), r.m.Until())
+	at, ok := r.m.Next()
+	require.True(t, ok)
+	require.Equal(t, made+five.Renew(), at)
+	r.pass(at - r.now)
+	second := r.take()
+	made = r.now
+	r.answer(second, true)
+	require.Equal(t, made+five.Sure(), r.m.Until())
+	require.Equal(t, uint64(2), r.m.Status().Renewed)
+}
+
+// An answer that comes when it counts for nothing any more is a failure.
+func TestLateAnswerIsNone(t *testing.T) {
+	r := newRig(t)
+	op := r.take()
+	r.now += five.Sure()
+	r.answer(op, true)
+	require.False(t, r.m.Held())
+	require.Contains(t, r.event(Failing).Why, "an answer after 4.5s")
+	require.Equal(t, uint64(1), r.m.Status().Failed)
+}
+
+// From the deadline on nothing is handled; an owner that nobody has ended goes on.
+func TestRunsOutAndGoesOn(t *testing.T) {
+	r := newRig(t)
+	r.answer(r.take(), true)
+	until := r.m.Until()
+	for r.now < until-1 {
+		r.pass(min(five.Retry(), until-1-r.now))
+		for len(r.ops) > 0 {
+			r.do(Result{ID: r.take().ID, Err: "connection refused"})
+		}
+	}
+	require.True(t, r.m.Held())
+	r.pass(1)
+	require.Equal(t, "connection refused", r.event(RanOut).Why)
+	require.False(t, r.m.Held())
+	require.Negative(t, r.m.Until())
+	require.Equal(t, until, r.m.Status().Since)
+	for range 60 {
+		r.pass(time.Second)
+		for len(r.ops) > 0 {
+			r.do(Result{ID: r.take().ID, Err: "connection refused"})
+		}
+	}
+	require.Empty(t, r.over)
+	r.pass(five.Retry())
+	r.answer(r.take(), true)
+	e := r.event(Back)
+	require.Greater(t, e.For, 55*time.Second)
+	require.True(t, r.m.Held())
+	require.Equal(t, uint64(1), r.m.Status().RanOut)
+}
+
+// An owner whose session was ended ends, and asks no more.
+func TestEndedStaysEnded(t *testing.T) {
+	r := newRig(t)
+	r.answer(r.take(), true)
+	r.pass(five.Renew())
+	r.pass(five.Renew())
+	one, two := r.take(), r.take()
+	r.answer(one, false)
+	require.Contains(t, r.over, "ended its session")
+	r.event(Ended)
+	r.answer(two, true)
+	require.False(t, r.m.Held())
+	_, ok := r.m.Next()
+	require.False(t, ok)
+	r.pass(time.Hour)
+	require.Empty(t, r.ops)
+}
+
+// Who was without a session for as long as it may ask ends, however the time has passed: also one that has never had
+// one, one that stood still and whose first word is an answer, and one whose clock has not shown a sleep.
+func TestGivesUp(t *testing.T) {
+	fresh := newRig(t)
+	fresh.pass(five.Outage() - 1)
+	require.Empty(t, fresh.over)
+	fresh.pass(1)
+	require.Contains(t, fresh.over, "without a session lease for 1m43s")
+
+	still := newRig(t)
+	still.answer(still.take(), true)
+	still.pass(five.Renew())
+	op := still.take()
+	still.now = still.m.Until() + five.Outage()
+	still.answer(op, true)
+	require.NotEmpty(t, still.over)
+	require.False(t, still.m.Held())
+
+	asleep := newRig(t)
+	asleep.answer(asleep.take(), true)
+	asleep.do(SleptCommand{For: five.Sure() - 1})
+	require.True(t, asleep.m.Held())
+	require.Equal(t, asleep.now+1, asleep.m.Until())
+	asleep.do(SleptCommand{For: five.Outage()})
+	require.False(t, asleep.m.Held())
+	require.Empty(t, asleep.over)
+	asleep.do(SleptCommand{For: 1})
+	require.NotEmpty(t, asleep.over)
+}
+
+// A store that answers nothing gets two calls at most.
+func TestCallsAreBounded(t *testing.T) {
+	r := newRig(t)
+	r.pass(time.Minute)
+	require.Len(t, r.ops, ownCalls)
+	r.do(Result{ID: 99, OK: true})
+	require.False(t, r.m.Held(), "an answer to no call means nothing")
+}
+
+// lose has the machine seek members.
+func (r *rig) lose(rank int, of ...int) {
+	var ids []peer.ID
+	for _, n := range of {
+		ids = append(ids, id(n))
+	}
+	r.do(LostCommand{IDs: ids, Rank: rank})
+}
+
+// keep passes time in which the machine's own session is renewed, and returns the other calls.
+func (r *rig) keep(d time.Duration) (seeks []Op) {
+	for end, ticks := r.now+d, 0; ; ticks++ {
+		require.Less(r.t, ticks, 10_000, "a tick ends its deadline")
+		for len(r.ops) > 0 {
+			if op := r.take(); op.End {
+				seeks = append(seeks, op)
+			} else {
+				r.do(Result{ID: op.ID, OK: true})
+			}
+		}
+		at, ok := r.m.Next()
+		if !ok || at > end {
+			r.now = end
+			return seeks
+		}
+		r.pass(at - r.now)
+	}
+}
+
+// Only a swap that was answered with yes proves anything; until then it is tried again and again.
+func TestProofIsTheSwap(t *testing.T) {
+	r := newRig(t)
+	r.lose(0, 1, 2, 3)
+	require.Len(t, r.keep(time.Minute), 2, "of two, itself left out, one attempt each at a time")
+	r = newRig(t)
+	r.lose(0, 2)
+	op := r.keep(0)[0]
+	require.Equal(t, Op{ID: op.ID, Of: id(2), End: true, Limit: time.Second}, op)
+	r.answer(op, false)
+	require.Empty(t, r.proven)
+	op = r.keep(five.Retry())[0]
+	r.do(Result{ID: op.ID, Err: "away"})
+	require.Equal(t, Event{Kind: NotYet, Of: id(2), Why: "away"}, r.event(NotYet))
+	op = r.keep(five.Retry())[0]
+	r.answer(op, true)
+	require.Equal(t, []peer.ID{id(2)}, r.proven)
+	r.event(Swapped)
+	require.Empty(t, r.keep(time.Minute))
+	require.False(t, r.m.Seeks())
+}
+
+// A swap that has come to pass is proof, though the member is heard again.
+func TestSwapCountsThoughNobodySeeks(t *testing.T) {
+	r := newRig(t)
+	r.lose(0, 2)
+	op := r.keep(0)[0]
+	r.lose(0)
+	r.lose(0, 2)
+	require.Empty(t, r.keep(time.Minute), "the first attempt is under way")
+	r.lose(0)
+	r.answer(op, true)
+	require.Equal(t, []peer.ID{id(2)}, r.proven)
+}
+
+// Who has no session ends nobody's, others wait for who stands before them, and all of it is bounded.
+func TestSeekersWait(t *testing.T) {
+	r := newRig(t)
+	r.lose(0, 2)
+	r.pass(20 * time.Second)
+	for _, op := range r.ops {
+		require.False(t, op.End)
+	}
+	r = newRig(t)
+	r.keep(0)
+	r.lose(3, 2)
+	require.Empty(t, r.keep(3*five.Limit()-1))
+	op := r.keep(1)[0]
+	r.answer(op, false)
+	require.Empty(t, r.keep(4*five.Retry()-1))
+	require.Len(t, r.keep(1), 1)
+	r = newRig(t)
+	r.keep(0)
+	var all []int
+	for n := 2; n < 200; n++ {
+		all = append(all, n)
+	}
+	r.lose(0, all...)
+	require.Len(t, r.m.targets, maxTargets)
+	require.Len(t, r.keep(time.Minute), seekCalls)
+}
+
+// law is owners, a seeker and a store whose calls are carried out at any time, whose answers come at any time or never,
+// while clocks lose up to a twentieth, owners stand still, and the store is away for a while.
+type law struct {
+	t      *testing.T
+	rng    *rand.Rand
+	now    time.Duration
+	rows   map[peer.ID]row
+	nodes  []*owner
+	plan   []planned
+	away   time.Duration // until when no call is carried out
+	taken  map[peer.ID]bool
+	swaps  int
+	backs  int
+	ends   int
+	seen   bool // true while nothing is drawn any more
+	events map[EventKind]int
+}
+
+type row struct {
+	ended bool
+	until time.Duration
+}
+
+type owner struct {
+	m     *Machine
+	id    peer.ID
+	slow  time.Duration // its clock shows the world's time less a slow-th of it
+	still time.Duration // it stands still until then
+	over  bool
+}
+
+type planned struct {
+	at time.Duration
+	do func()
+}
+
+func (o *owner) clock(now time.Duration) time.Duration { return now - now/o.slow }
+
+func (l *law) step(o *owner, verb func(now time.Duration)) {
+	if o.over {
+		return
+	}
+	if l.now < o.still {
+		l.plan = append(l.plan, planned{o.still, func() { l.step(o, verb) }})
+		return
+	}
+	verb(o.clock(l.now))
+	var e Effects
+	o.m.Drain(&e)
+	for _, op := range e.Ops {
+		l.call(o, op)
+	}
+	for _, ev := range e.Events {
+		l.events[ev.Kind]++
+	}
+	for _, id := range e.Proven {
+		l.taken[id] = true
+	}
+	o.over = o.over || e.Over != ""
+}
+
+// call has the store carry out an operation at some time, or never, and the answer come at some time later, or never.
+func (l *law) call(o *owner, op Op) {
+	there, back := l.delay(), l.delay()
+	lost, blind := !l.seen && l.rng.IntN(8) == 0, !l.seen && l.rng.IntN(8) == 0
+	l.plan = append(l.plan, planned{l.now + there, func() {
+		r := Result{ID: op.ID, Err: "lost"}
+		if !lost && l.now >= l.away {
+			r = Result{ID: op.ID, OK: l.carryOut(op)}
+		}
+		if blind {
+			r = Result{ID: op.ID, Err: "blind"}
+		}
+		l.plan = append(l.plan, planned{l.now + back, func() { l.step(o, func(now time.Duration) { _ = o.m.Do(now, r) }) }})
+	}})
+}
+
+func (l *law) delay() time.Duration {
+	if l.seen || l.rng.IntN(4) > 0 {
+		return time.Duration(l.rng.IntN(20)) * time.Millisecond
+	}
+	return time.Duration(l.rng.Int64N(int64(8 * time.Second)))
+}
+
+func (l *law) carryOut(op Op) bool {
+	r := l.rows[op.Of]
+	if l.now < r.until && r.ended != op.End {
+		return false
+	}
+	ttl := five.TTL
+	if op.End {
+		ttl = five.Ends
+	}
+	l.rows[op.Of] = row{op.End, l.now + ttl}
+	return true
+}
+
+// check demands that nobody handles whose session a member has ended.
+func (l *law) check() {
+	for _, o := range l.nodes {
+		if l.taken[o.id] && !o.over && l.now >= o.still {
+			require.GreaterOrEqual(l.t, o.clock(l.now), o.m.Until(), "%s handles at %v, and its shards were taken", o.id, l.now)
+		}
+	}
+}
+
+// run lets everything happen until end, ticks at deadlines included.
+func (l *law) run(end time.Duration) {
+	for l.now < end {
+		next := end
+		for _, p := range l.plan {
+			next = min(next, p.at)
+		}
+		l.now = max(next, l.now+time.Millisecond)
+		due := l.plan[:0:0]
+		rest := l.plan[:0:0]
+		for _, p := range l.plan {
+			if p.at <= l.now {
+				due = append(due, p)
+			} else {
+				rest = append(rest, p)
+			}
+		}
+		l.plan = rest
+		for _, p := range due {
+			p.do()
+			l.check()
+		}
+	}
+}
+
+// ticks keeps an owner ticking, as its runtime does.
+func (l *law) ticks(o *owner) {
+	l.step(o, o.m.Tick)
+	l.plan = append(l.plan, planned{l.now + 50*time.Millisecond, func() { l.ticks(o) }})
+}
+
+// draws makes trouble.
+func (l *law) draws() {
+	if !l.seen {
+		o := l.nodes[l.rng.IntN(len(l.nodes))]
+		switch l.rng.IntN(6) {
+		case 0:
+			o.still = l.now + time.Duration(l.rng.Int64N(int64(12*time.Second)))
+		case 1:
+			l.away = l.now + time.Duration(l.rng.Int64N(int64(20*time.Second)))
+		default: // believed lost, rightly or not
+			seeker := l.nodes[l.rng.IntN(len(l.nodes))]
+			l.step(seeker, func(now time.Duration) { _ = seeker.m.Do(now, LostCommand{IDs: []peer.ID{o.id}}) })
+		}
+	}
+	l.plan = append(l.plan, planned{l.now + time.Duration(l.rng.Int64N(int64(10*time.Second))), l.draws})
+}
+
+// TestNobodyHandlesWhoseSessionWasEnded is the law of the model, with the machine in place of its rules (MEM-10,
+// AVL-5). When the trouble ends, who lives and was not ended has a session again.
+func TestNobodyHandlesWhoseSessionWasEnded(t *testing.T) {
+	taken, backs, ends := 0, 0, 0
+	for seed := range uint64(60) {
+		l := &law{t: t, rng: rand.New(rand.NewPCG(seed, 1)), rows: map[peer.ID]row{}, taken: map[peer.ID]bool{},
+			events: map[EventKind]int{}, now: time.Second}
+		for n := range 4 {
+			o := &owner{m: New(id(n+1), five), id: id(n + 1), slow: time.Duration(20 + l.rng.IntN(1000))}
+			l.nodes = append(l.nodes, o)
+			l.step(o, func(now time.Duration) { _ = o.m.Do(now, BeginCommand{}) })
+			l.ticks(o)
+		}
+		l.draws()
+		l.run(4 * time.Minute)
+		l.seen, l.away = true, 0
+		l.run(l.now + 30*time.Second)
+		for _, o := range l.nodes {
+			require.True(t, o.over || o.m.Held() || l.taken[o.id], "seed %d: %s has no way back", seed, o.id)
+		}
+		taken, backs, ends = taken+len(l.taken), backs+l.events[Back], ends+l.events[Ended]
+	}
+	require.Greater(t, taken, 20)
+	require.Greater(t, backs, 100)
+	require.Greater(t, ends, 10)
+}
