@@ -20,17 +20,21 @@ type Gate uint32
 // What closes a gate.
 const (
 	GateOrdered Gate = 1 << iota // the node's order
-	GateNoticed                  // a gap between two steps, or a sleep, that the node has not judged yet
+	GateNoticed                  // a gap, a sleep, or the end of its session lease, which the node has not judged yet
 	GateEnded                    // the node has ended, and has reported its last refusals
 )
 
-// Held reports whether no handler may be called: the gate is closed, or the node's last step is older than limit, so
-// that an order may be about to come.
-func (g Gate) Held(age, limit time.Duration) bool { return g != 0 || age > limit }
+// OpenUntil returns the last moment at which handlers may be called without another step of the node: its last step may
+// be older by limit, and its session lease counts for nothing from lease on. All in nanoseconds.
+func OpenUntil(stepped, limit, lease int64) int64 { return min(stepped+limit, lease-1) }
 
-// Noticed returns the gate when the last step is found to be so old, before the node has stepped again.
-func (g Gate) Noticed(age, limit time.Duration) Gate {
-	if age > limit {
+// Held reports whether no handler may be called at now: the gate is closed, or it is later than until (OpenUntil), so
+// that an order may be about to come.
+func (g Gate) Held(now, until time.Duration) bool { return g != 0 || now > until }
+
+// Noticed returns the gate when it is found to be later than until, before the node has stepped again.
+func (g Gate) Noticed(now, until time.Duration) Gate {
+	if now > until {
 		return g | GateNoticed
 	}
 	return g

@@ -22,6 +22,11 @@ func TestGate(t *testing.T) {
 		require.Equal(t, g, g.Noticed(limit, limit))
 		require.Equal(t, g|GateNoticed, g.Noticed(limit+1, limit))
 	}
+	for _, c := range []struct{ stepped, limit, lease, until int64 }{
+		{5, 10, 100, 15}, {5, 10, 15, 14}, {5, 10, 3, 2}, {0, 10, -1, -2}, {5, 10, 1<<63 - 1, 15},
+	} {
+		require.Equal(t, c.until, OpenUntil(c.stepped, c.limit, c.lease), "%+v", c)
+	}
 	require.Zero(t, Judged(false, false))
 	require.Equal(t, GateOrdered, Judged(true, false))
 	require.Equal(t, GateNoticed, Judged(false, true), "a sleep of which the node has not been told")

@@ -132,7 +132,7 @@ var nodeBugs = []bug{
 	{
 		Name: "data-plane-does-not-look-at-the-clock", Rules: "suspended-before late-handling late-owner",
 		Seeds: 60,
-		In:    "internal/core/plane.Gate.Held", Without: "age > limit",
+		In:    "internal/core/plane.Gate.Held", Without: "now > until",
 	},
 	{
 		Name: "fence-not-checked-at-the-receiver", Rules: "delivery-fence",

@@ -1,9 +1,10 @@
 // The gate: while the node is suspended no handler is called and nothing is consumed (MEM-10).
 //
-// Two things close it. The node orders it, on its control goroutine. And the age of the control goroutine's last step
-// does, which the data plane compares once for each batch: after a sleep loops, workers and the goroutines of entities
-// may run before the control goroutine does, and must not handle what waits on the word of a node that slept. Neither
-// costs the fast path a write: the bits change with the suspension, the stamp with the steps of the control goroutine.
+// Three things close it. The node orders it, on its control goroutine. And a time that has passed does, which the data
+// plane compares once for each batch: the control goroutine's last step is too old, or the node's session lease has run
+// out. After a sleep loops, workers and the goroutines of entities may run before the control goroutine does, and must
+// not handle what waits on the word of a node that slept. None of them costs the fast path a write: the bits change
+// with the suspension, the time with the steps of the control goroutine.
 //
 // Loops keep what they read, up to a bound, and do not give its credit back; workers and the goroutines of entities
 // wait at the gate. The ticker lets all of them go on.
@@ -11,6 +12,7 @@
 package exec
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,18 +21,20 @@ import (
 	"github.com/kith-io/kith/internal/core/plane"
 )
 
-// Gate stands where handlers are called. bits and limit are read for every batch or message, hence a line of their own.
-// Methods are safe for concurrent use.
+// Gate stands where handlers are called. bits are read for every batch or message, hence a line of their own. Methods
+// are safe for concurrent use, but Step and Lease, which are the control goroutine's.
 type Gate struct {
-	_     [64]byte
-	bits  atomic.Uint32 // plane.Gate
-	limit int64         // nanoseconds that the last step may be old
-	_     [48]byte
+	_    [64]byte
+	bits atomic.Uint32 // plane.Gate
+	_    [56]byte
 
+	until   atomic.Int64 // the last moment at which handlers may be called, nanoseconds since the node's start
+	stepped atomic.Int64 // when the control goroutine last stepped
+	limit   int64        // nanoseconds that this may be old
+	lease   int64        // the moment from which on the session lease counts for nothing
 	clock   *Clock
-	closes  func()       // called when the gate, which was open, has been closed; may be nil
-	stepped atomic.Int64 // when the control goroutine last stepped, nanoseconds since the node's start
-	some    atomic.Bool  // somebody waits
+	closes  func()      // called when the gate, which was open, has been closed; may be nil
+	some    atomic.Bool // somebody waits
 	mu      sync.Mutex
 	bell    chan struct{} // closed when the gate opens; nil while nobody waits
 	resting map[*entity.Entity]struct{}
@@ -38,7 +42,10 @@ type Gate struct {
 }
 
 // Init sets how old the last step may be before the gate counts as closed; before anything else.
-func (g *Gate) Init(limit time.Duration) { g.limit = int64(limit) }
+func (g *Gate) Init(limit time.Duration) {
+	g.limit, g.lease = int64(limit), math.MaxInt64
+	g.until.Store(g.limit)
+}
 
 // Limit returns how old the last step may be.
 func (g *Gate) Limit() time.Duration { return time.Duration(g.limit) }
@@ -48,22 +55,33 @@ func (g *Gate) Closed() bool { return g.bits.Load() != 0 }
 
 // Held reports whether handlers may not be called at now.
 func (g *Gate) Held(now time.Duration) bool {
-	return plane.Gate(g.bits.Load()).Held(g.StepAge(now), time.Duration(g.limit))
+	return plane.Gate(g.bits.Load()).Held(now, time.Duration(g.until.Load()))
 }
 
 // End closes the gate for good: what others send from here on is left as it is, unconsumed.
 func (g *Gate) End() { g.bits.Or(uint32(plane.GateEnded)) }
 
 // Step notes a step of the control goroutine. Notice comes before.
-func (g *Gate) Step(now time.Duration) { g.stepped.Store(int64(now)) }
+func (g *Gate) Step(now time.Duration) {
+	g.stepped.Store(int64(now))
+	g.until.Store(plane.OpenUntil(int64(now), g.limit, g.lease))
+}
+
+// Lease says from when on the session lease of this node counts for nothing. Of a node without sessions nobody does.
+func (g *Gate) Lease(ends time.Duration) {
+	if g.lease != int64(ends) {
+		g.lease = int64(ends)
+		g.until.Store(plane.OpenUntil(g.stepped.Load(), g.limit, g.lease))
+	}
+}
 
 // StepAge returns how long before now the control goroutine last stepped.
 func (g *Gate) StepAge(now time.Duration) time.Duration { return now - time.Duration(g.stepped.Load()) }
 
-// Notice closes the gate when the last step is too long ago. It is called with the time of a step of the control
-// goroutine, before its stamp is renewed, and by the ticker.
+// Notice closes the gate when its time is over. It is called with the time of a step of the control goroutine, before
+// its stamp is renewed, and by the ticker.
 func (g *Gate) Notice(now time.Duration) {
-	if n := plane.Gate(0).Noticed(g.StepAge(now), time.Duration(g.limit)); n != 0 {
+	if n := plane.Gate(0).Noticed(now, time.Duration(g.until.Load())); n != 0 {
 		g.shut(n)
 	}
 }
