@@ -339,7 +339,7 @@ const (
 	CauseResolver   = cluster.CauseResolver   // the resolver found it on the losing side of a partition
 	CauseUnstable   = cluster.CauseUnstable   // the resolver downed everybody: the cluster did not become stable
 	CauseLease      = cluster.CauseLease      // the resolver could not get or keep the lease
-	CauseProvenDead = cluster.CauseProvenDead // its process is dead: a new one at its address got its lock
+	CauseProvenDead = cluster.CauseProvenDead // a new one at its address got its lock, or its session was ended
 )
 
 // The ways a membership ends (EndedError.Kind).

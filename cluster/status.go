@@ -95,8 +95,9 @@ const (
 	CauseResolver Cause = 3 // the resolver found it on the losing side of a partition
 	CauseUnstable Cause = 4 // the resolver downed everybody because the cluster did not become stable
 	CauseLease    Cause = 5 // the resolver could not get or keep the lease
-	// CauseProvenDead: a new process at its address got the lock that its process held to the end, so it is dead. Of two
-	// causes of one member the higher number is kept, so this one outlasts every other.
+	// CauseProvenDead: a new process at its address got the lock that its process held to the end, so it is dead; or a
+	// member has ended its session lease, so it handles nothing any more. Of two causes of one member the higher number
+	// is kept, so this one outlasts every other.
 	CauseProvenDead Cause = 6
 
 	lastCause = CauseProvenDead

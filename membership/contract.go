@@ -35,9 +35,9 @@ var (
 	ErrBadKind = errors.New("membership: frame kind of another package")
 )
 
-// Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, DownAllCommand, SetMetadataCommand,
-// PrepareShutdownCommand, LinkLostCommand, OtherClusterCommand, JoinAnotherCommand, ToldRemovedCommand,
-// ReconfirmCommand, UnreachedCommand, SeedsCommand.
+// Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, DownAllCommand, ProveCommand,
+// SetMetadataCommand, PrepareShutdownCommand, LinkLostCommand, OtherClusterCommand, JoinAnotherCommand,
+// ToldRemovedCommand, ReconfirmCommand, UnreachedCommand, SeedsCommand.
 type Command interface{ command() }
 
 // JoinCommand starts the join: contact all seeds and be admitted by the first that answers. The first seed forms the
@@ -80,6 +80,11 @@ type DownCommand struct {
 	Cause Cause
 }
 
+// ProveCommand says that the processes of members handle nothing any more, and never will: their session leases were
+// ended. They are marked Down with CauseProvenDead, removed ones too. IDs that nobody knows any more, and
+// those of which that is known, are ignored; the machine copies IDs.
+type ProveCommand struct{ IDs []peer.ID }
+
 // DownAllCommand marks several members Down in one change, for a resolver that decides about many. In several changes a
 // leader that is about to go could act in between, on a membership that no resolver decided. The machine ignores IDs
 // that are no members or Down already, and copies IDs.
@@ -102,6 +107,7 @@ func (LeaveCommand) command()    {}
 func (IsolatedCommand) command() {}
 func (DownCommand) command()     {}
 func (DownAllCommand) command()  {}
+func (ProveCommand) command()    {}
 
 // Effects is what one or more verbs ask the runtime to do. Drain fills it; slices and bodies are valid until the next
 // verb.

@@ -156,7 +156,7 @@ func why(last cluster.Status, cause cluster.Cause, by peer.ID) string {
 	case cause == cluster.CauseReplaced:
 		return fmt.Sprintf("replaced by %s", by)
 	case cause == cluster.CauseProvenDead:
-		return fmt.Sprintf("its process is dead: %s got its lock", by)
+		return fmt.Sprintf("it handles nothing any more: %s got the lock of its process, or has ended its session lease", by)
 	case by.IsZero():
 		return "downed"
 	}

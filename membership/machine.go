@@ -205,6 +205,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.prepareShutdown()
 	case DownAllCommand:
 		err = m.downAll(c.IDs, c.Cause)
+	case ProveCommand:
+		err = m.prove(c.IDs)
 	case SetMetadataCommand:
 		err = m.setMetadata(c)
 	case DefineCommand, UndefineCommand, MoveInstanceCommand, CompleteCommand:

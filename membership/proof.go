@@ -1,5 +1,5 @@
 // Proof: a process that starts again at its address says that the one before it is dead, by the lock that it got
-// (SHD-13, JOIN-1).
+// (SHD-13, JOIN-1). And a member that has ended the session lease of another says that this one handles nothing.
 //
 // A claim is an incarnation, always of the joiner's own address, so nobody can speak of another one's process. It
 // travels among the settings of a join, where what only one side knows is not compared: members of earlier builds pass
@@ -44,6 +44,31 @@ func claimOf(list []Setting) (rest []Setting, dead uint64) {
 func (a *admission) believes(j *joinBody) bool {
 	of := peer.ID{Addr: j.id.Addr, Inc: j.dead}
 	return j.dead != 0 && of != j.id && !a.cfg.NoLockProof && a.st.Known(of) && !a.st.ProvenDead(of)
+}
+
+// prove carries out a ProveCommand.
+func (m *Machine) prove(ids []peer.ID) error {
+	if m.phase != member {
+		return ErrNotMember
+	}
+	d := m.st.Draft()
+	var told []peer.ID
+	for _, id := range ids {
+		if id != m.self && m.st.Known(id) && !m.st.ProvenDead(id) {
+			d.ProveDead(id, m.self)
+			told = append(told, id)
+		}
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	m.install(d.Commit(m.self), true)
+	for _, id := range told {
+		if m.st.Has(id) { // it may live, and is to hear of its end
+			m.sendGossip(id, nil)
+		}
+	}
+	return nil
 }
 
 // noteDeaths hands on members that are proven dead in the next state and were not in the present one.

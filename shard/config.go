@@ -43,7 +43,10 @@ type Config struct {
 	// TakeoverFor, when it is set, is used instead of TakeoverTime: it returns the takeover time for that many members, at
 	// least one. It must not fall when the number grows.
 	TakeoverFor func(members int) time.Duration
-	BatchDelay  time.Duration // homes wanted within this time of the last question go into one mail
+	// ProofOnly has the shards of a lost owner wait for proof of its end (DeathCommand, a leave notice), however long that
+	// takes: no time frees them. It must be the same on all nodes.
+	ProofOnly  bool
+	BatchDelay time.Duration // homes wanted within this time of the last question go into one mail
 	// DrainPatience is how long a leaver's shards wait for a member that has not registered the type yet, or has an
 	// unknown version. It is how long they wait in all where LeaveCommand.Within is zero.
 	DrainPatience time.Duration

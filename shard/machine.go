@@ -88,7 +88,8 @@ type promise struct {
 // New returns a machine that knows no type and has seen no view. rng spreads repetitions; it belongs to the machine
 // from now on.
 func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
-	return &Machine{self: self, cfg: cfg.withDefaults(), rng: rng, types: map[route.TypeID]*typ{}, drained: true}
+	return &Machine{self: self, cfg: cfg.withDefaults(), rng: rng, types: map[route.TypeID]*typ{}, drained: true,
+		past: memory{proofOnly: cfg.ProofOnly}}
 }
 
 // least finds the earliest of several deadlines, where zero is none.

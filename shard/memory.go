@@ -46,6 +46,7 @@ type memory struct {
 	number          uint32 // highest up-number in the views in which this node was a voter
 	losses          []lostMember
 	leaveNotices    peer.Set
+	proofOnly       bool     // a loss is remembered until its end is proven
 	dead            peer.Set // of these, with a process proven gone: they coordinate nothing either
 	population      population
 	incompleteUntil time.Duration // losses before the up-number may be missing
@@ -140,7 +141,7 @@ func (p *memory) prove(v *membership.View, id peer.ID) bool {
 func (p *memory) age(now time.Duration) (changed bool) {
 	n := len(p.losses)
 	p.losses = slices.DeleteFunc(p.losses, func(l lostMember) bool {
-		old := l.removed && now >= l.until
+		old := l.removed && now >= l.until && !p.waits(l)
 		if old {
 			p.leaveNotices.Remove(l.id)
 			p.dead.Remove(l.id)
@@ -156,12 +157,15 @@ func (p *memory) age(now time.Duration) (changed bool) {
 	return changed || n != len(p.losses)
 }
 
+// waits reports whether no time ends a loss: only proof does, and there is none yet.
+func (p *memory) waits(l lostMember) bool { return p.proofOnly && !p.leaveNotices.Has(l.id) }
+
 func (p *memory) next() time.Duration {
 	var d least
 	d.add(p.incompleteUntil)
 	d.add(p.forgotUntil)
 	for i := range p.losses {
-		if l := &p.losses[i]; l.removed {
+		if l := &p.losses[i]; l.removed && !p.waits(*l) {
 			d.add(l.until)
 		}
 	}
@@ -240,7 +244,7 @@ func (m *Machine) learn(p recentlyLost) {
 			m.past.leaveNotices.Add(l.ID)
 		}
 		since := m.now - min(l.Age, m.now-1)
-		if in || known || l.Settled || m.now >= since+takeover {
+		if in || known || l.Settled || m.now >= since+takeover && !m.past.proofOnly {
 			continue
 		}
 		m.past.add(lostMember{id: l.ID, since: since, removed: true, learnt: true}, takeover)
@@ -398,7 +402,8 @@ type Loss struct {
 	Proven bool          // nothing lives there any more: it said so, or its process is proven dead
 }
 
-// Losses appends the members with a takeover time that is not over to dst.
+// Losses appends the members with a takeover time that is not over to dst, and with ProofOnly those without proof of
+// their end.
 func (m *Machine) Losses(dst []Loss) []Loss {
 	for _, l := range m.past.losses {
 		dst = append(dst, Loss{l.id, l.since, l.until, m.past.leaveNotices.Has(l.id)})

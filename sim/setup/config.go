@@ -26,11 +26,14 @@ type Config struct {
 	NoLockProof bool
 	// ProcessDeathIsProof is node.Config's.
 	ProcessDeathIsProof bool
-	Roles               [][]string    // by node index; a node beyond the list has no roles
-	Drift               int64         // millionths by which a process's clock runs fast or slow at most; 0 to 100,000
-	Resolver            node.Resolver // the zero value is keep-majority, on
-	Courier             node.CourierConfig
-	FlightBytes         int // bound of each node's flight record; 0: none
+	// SessionTTL is how long the session lease of a process lasts, zero: there are none. SessionEnds is how long the store
+	// keeps that one was ended, at least ten times as long.
+	SessionTTL, SessionEnds time.Duration
+	Roles                   [][]string    // by node index; a node beyond the list has no roles
+	Drift                   int64         // millionths by which a process's clock runs fast or slow at most; 0 to 100,000
+	Resolver                node.Resolver // the zero value is keep-majority, on
+	Courier                 node.CourierConfig
+	FlightBytes             int // bound of each node's flight record; 0: none
 	// Records makes every host keep what its process remembers of its cluster, for the next one there: no second cluster
 	// is formed then. Without it a first seed that is restarted while it is cut off forms one.
 	Records bool

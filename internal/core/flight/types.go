@@ -31,7 +31,7 @@ var (
 // what is worked out when somebody asks and follows from the rest. They stay those of the node that is read into.
 var scratch = map[string]bool{"members.work": true, "members.coder": true, "members.Intern": true,
 	"node.Effects": true, "node.parts": true, "sbr.Effects": true, "shard.Effects": true,
-	"courier.Effects": true, "watch.Effects": true, "fd.forecast": true, "peer.Arena": true}
+	"courier.Effects": true, "session.Effects": true, "watch.Effects": true, "fd.forecast": true, "peer.Arena": true}
 
 // inPlace are types that functions of a node belong to, or scratch memory: they are read into those that it has.
 var inPlace = map[string]bool{"courier.Machine": true, "membership.Machine": true, "shard.Machine": true,
@@ -52,7 +52,7 @@ var commands = []any{
 	shard.MarkAgainCommand{}, shard.HandOverCommand{}, shard.EndCommand{}, node.OlderCommand{},
 	membership.DefineCommand{}, membership.UndefineCommand{}, membership.MoveInstanceCommand{},
 	membership.CompleteCommand{}, membership.OldWireCommand{},
-	watch.TurnCommand{}, watch.OlderCommand{},
+	watch.TurnCommand{}, watch.OlderCommand{}, node.SessionResult{}, membership.ProveCommand{},
 }
 
 // boxed are the other types that are met behind an interface.

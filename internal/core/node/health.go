@@ -48,7 +48,7 @@ func (n *Node) stands() membership.NodeState {
 	switch {
 	case h.ended != nil:
 		return membership.StateEnded
-	case n.suspension.on:
+	case n.Suspended():
 		return membership.StateSuspended
 	case n.leaving || n.left || h.known && (h.self == membership.Leaving || h.self == membership.Exiting):
 		return membership.StateLeaving

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/core/courier"
+	"github.com/kith-io/kith/internal/core/session"
 	"github.com/kith-io/kith/internal/core/watch"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -38,6 +39,8 @@ type Config struct {
 	// end of a process: its shards are given to others at once. It must be off where anything stands in between that
 	// could answer so for a process that lives.
 	ProcessDeathIsProof bool
+	// Session is how long session leases last; zero: no node has one.
+	Session SessionConfig
 }
 
 // LeaveCommand leaves gracefully: what is hosted here moves to other members first, then the member leaves. Force, for
@@ -73,6 +76,7 @@ type Node struct {
 	quiet    []peer.ID // likewise
 
 	suspension suspension
+	sessions   sessions
 	health     health
 
 	courier  *courier.Machine
@@ -93,6 +97,9 @@ func New(cfg Config) *Node {
 		suspension: suspension{limit: cfg.GapLimit(), nap: cfg.nap()},
 		courier:    courier.New(cfg.Self, cfg.Courier, rand.New(rand.NewPCG(cfg.Seed, 3))),
 		patience:   cfg.GiveUpAfter,
+	}
+	if cfg.Session.On() {
+		n.sessions.m = session.New(cfg.Self, cfg.Session)
 	}
 	sharding := cfg.sharding()
 	sharding.UnderWay = n.courier.UnderWay
@@ -153,8 +160,8 @@ func (n *Node) handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 	return fmt.Errorf("%w: %s", ErrNotMine, kind)
 }
 
-// Do carries out a local wish: a membership.Command, a shard.Command, a watch.Command, a LeaseResult, a LeaveCommand, a
-// SleptCommand, a PlainCommand or a NoticeCommand.
+// Do carries out a local wish: a membership.Command, a shard.Command, a watch.Command, a LeaseResult, a SessionResult,
+// a LeaveCommand, a SleptCommand, a PlainCommand or a NoticeCommand.
 func (n *Node) Do(now time.Duration, cmd any) error {
 	n.step(now)
 	err := n.do(now, cmd)
@@ -173,6 +180,16 @@ func (n *Node) do(now time.Duration, cmd any) error {
 		return n.courier.Do(now, courier.PlainCommand{ID: c.ID})
 	case NoticeCommand:
 		return n.courier.Do(now, courier.PostCommand{Mail: c.Mail, CanWait: true})
+	case SessionResult:
+		if n.sessions.m == nil {
+			return fmt.Errorf("%w: %T, without sessions", ErrBadCommand, cmd)
+		}
+		return n.sessions.m.Do(now, c)
+	case membership.JoinCommand:
+		if n.sessions.m != nil {
+			_ = n.sessions.m.Do(now, session.BeginCommand{}) // never refused
+		}
+		return n.members.Do(now, c)
 	case membership.DownCommand:
 		n.suspension.decides()
 		return n.members.Do(now, c)
@@ -238,6 +255,11 @@ func (n *Node) Next() (deadline time.Duration, ok bool) {
 	}
 	if d, some := n.suspension.next(); some && (!ok || d < deadline) {
 		deadline, ok = d, true
+	}
+	if n.sessions.m != nil {
+		if d, some := n.sessions.m.Next(); some && (!ok || d < deadline) {
+			deadline, ok = d, true
+		}
 	}
 	if d, some := n.courier.Next(); some && (!ok || d < deadline) {
 		deadline, ok = d, true

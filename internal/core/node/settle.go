@@ -36,10 +36,11 @@ type Effects struct {
 	Decisions      []Decision      // of the resolver, explained
 	ResolverEvents []ResolverEvent // what else it has to tell
 	Lease          []LeaseOp       // of the resolver; each is answered with a LeaseResult
-	Received       []Received      // control messages that came in segments, for observers only
-	Full           []*CourierFull  // control messages without room: the first to each peer, until there is room again
-	Notices        []Received      // what other runtimes tell this one, in their order
-	Untold         []peer.Mail     // notices to others that may not have come there, and will not be sent again
+	Session        SessionEffects
+	Received       []Received     // control messages that came in segments, for observers only
+	Full           []*CourierFull // control messages without room: the first to each peer, until there is room again
+	Notices        []Received     // what other runtimes tell this one, in their order
+	Untold         []peer.Mail    // notices to others that may not have come there, and will not be sent again
 
 	// Of watches, after Routes: what hosts are to look at, then nodes that watch nothing here any more, then ends for
 	// entities here.
@@ -54,7 +55,8 @@ func (e *Effects) emptied() Effects {
 		Untaken: e.Untaken[:0], Mail: e.Mail[:0],
 		TypeRefused: e.TypeRefused[:0], Answers: e.Answers[:0], Measure: e.Measure[:0],
 		ShardEvents: e.ShardEvents[:0], Decisions: e.Decisions[:0],
-		ResolverEvents: e.ResolverEvents[:0], Lease: e.Lease[:0], Received: e.Received[:0], Full: e.Full[:0],
+		ResolverEvents: e.ResolverEvents[:0], Lease: e.Lease[:0], Session: e.Session.emptied(),
+		Received: e.Received[:0], Full: e.Full[:0],
 		Notices: e.Notices[:0], Untold: e.Untold[:0], Looks: e.Looks[:0], Gone: e.Gone[:0], Told: e.Told[:0]}
 }
 
@@ -85,6 +87,7 @@ type parts struct {
 // when the verb was a Tick. A member that the resolver downs is downed in the same step, and once sharding has given
 // everything back the member leaves.
 func (n *Node) settle(ticked bool) {
+	n.sessions.acts(n)
 	n.decide()
 	if s := n.resolver.Peek().Suspend; s != nil {
 		n.resolve(s.On, s.Why)
@@ -94,6 +97,7 @@ func (n *Node) settle(ticked bool) {
 		n.shards.Tick(n.now)
 		n.watches.Tick(n.now)
 	}
+	n.sessions.follows(n)
 	n.confirmed()
 	if n.shards.Peek().Drained && !n.left {
 		n.left = true

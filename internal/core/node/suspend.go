@@ -1,6 +1,7 @@
 // Suspension: when a node must stop handling user messages, and what lets it go on.
 //
-// Two things suspend a node: its resolver, which decided that this side loses, and its own sleep. A node with a last
+// Three things suspend a node: a session lease that has run out (session.go), its resolver, which decided that this
+// side loses, and its own sleep. A node with a last
 // step older than half the takeover time (a stopped process, a paused machine, a control loop that hung) cannot know
 // whether others have removed it meanwhile and given its shards away. Neither a fresh step nor a fresh look at its own
 // view lifts the suspension; only the word of others does, asked for afterwards (shard/confirm.go). When no member is
@@ -15,6 +16,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kith-io/kith/internal/core/session"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
@@ -28,7 +30,8 @@ type suspension struct {
 	last     time.Duration // the last step
 	member   bool          // this node is a member and not Down in its own view
 	alone    bool          // and nobody else is
-	on       bool
+	on       bool          // by its resolver or its sleep, until others have confirmed it
+	lapsed   bool          // it has no session lease
 	resolver bool          // the resolver has not taken its order back
 	slept    time.Duration // the longest such gap since it is on
 	word     bool          // this node has downed somebody since then
@@ -46,6 +49,9 @@ func (n *Node) step(now time.Duration) {
 	s := &n.suspension
 	gap := now - s.last
 	n.now, s.last = now, max(s.last, now)
+	if n.sessions.m != nil {
+		n.sessions.m.Tick(now)
+	}
 	if s.member && !s.alone && gap > s.nap {
 		n.napped()
 	}
@@ -63,6 +69,9 @@ type SleptCommand struct{ For time.Duration }
 // slept takes a SleptCommand.
 func (n *Node) slept(d time.Duration) {
 	s := &n.suspension
+	if n.sessions.m != nil {
+		_ = n.sessions.m.Do(n.now, session.SleptCommand{For: d}) // never refused
+	}
 	if s.member && !s.alone && d > s.nap {
 		n.napped()
 	}
@@ -85,7 +94,7 @@ func (n *Node) napped() {
 }
 
 // Suspended reports whether user messages are not to be handled now.
-func (n *Node) Suspended() bool { return n.suspension.on }
+func (n *Node) Suspended() bool { return n.suspension.on || n.suspension.lapsed }
 
 // suspend stops the handling of user messages, or, when it has stopped already, asks for the confirmation anew.
 func (n *Node) suspend(why string) {
@@ -144,9 +153,16 @@ func (n *Node) confirmed() {
 		return
 	}
 	s.on, s.slept, s.word = false, 0, false
-	n.out.Suspend = &Suspend{Why: confirmedWhy}
-	n.out.Events = append(n.out.Events, s.over(n.now, confirmedWhy))
+	if !s.lapsed {
+		goesOn(confirmedWhy, n)
+	}
 	_ = n.shards.Do(n.now, shard.SuspendCommand{})
+}
+
+// goesOn ends the suspension: no reason of it stands.
+func goesOn(why string, n *Node) {
+	n.out.Suspend = &Suspend{Why: why}
+	n.out.Events = append(n.out.Events, n.suspension.over(n.now, why))
 }
 
 // decides notes that this node downs somebody, by its resolver or an operator's word.

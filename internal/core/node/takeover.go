@@ -87,6 +87,7 @@ func (c Config) sharding() shard.Config {
 	if s.TakeoverTime == 0 && s.TakeoverFor == nil {
 		s.TakeoverFor = c.takeover()
 	}
+	s.ProofOnly = c.Session.On()
 	return s
 }
 

@@ -15,7 +15,7 @@ const (
 	ownCalls   = 2   // calls for its own session
 	seekCalls  = 4   // calls that end others' sessions
 	maxTargets = 64  // lost members that it looks after; the others wait
-	maxRank    = 10  // who stands further behind counts as this
+	maxRank    = 10  // a member further behind counts as this
 	maxText    = 256 // bytes of an error that are kept
 	nothing    = -1  // no deadline: it may handle nothing
 )
@@ -29,7 +29,7 @@ type BeginCommand struct{}
 // SleptCommand says that time has passed which this node's clock does not show.
 type SleptCommand struct{ For time.Duration }
 
-// LostCommand names all members whose sessions are to be ended, sorted. Rank is how many of the others try before this
+// LostCommand names all members with sessions to be ended, sorted. Rank is how many of the others try before this
 // one: it waits that many times a fifth of the TTL before its first attempt, and rests longer between two. The machine
 // copies IDs.
 type LostCommand struct {
@@ -61,7 +61,7 @@ func (Result) command()       {}
 // EventKind is what an Event tells.
 type EventKind uint8
 
-// What is told.
+// What is reported.
 const (
 	Began   EventKind = 1 // the session is held for the first time
 	RanOut  EventKind = 2 // it was not renewed in time: nothing is handled here
@@ -85,7 +85,7 @@ type Event struct {
 type Effects struct {
 	Ops    []Op
 	Proven []peer.ID // sessions that were ended: their owners handle nothing any more
-	Over   string    // not empty: this node must end, and why; told once
+	Over   string    // not empty: this node must end, and why; reported once
 	Events []Event
 }
 
@@ -105,7 +105,7 @@ type Status struct {
 type call struct {
 	id   uint64
 	made time.Duration
-	of   peer.ID // of whom, when it is to end that session
+	of   peer.ID // the owner, when it is to end that session
 }
 
 // target is a lost member.
@@ -204,7 +204,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	return nil
 }
 
-// seek takes over whose sessions are to be ended.
+// seek takes over the members with sessions to be ended.
 func (m *Machine) seek(c LostCommand) {
 	m.rank = time.Duration(min(max(c.Rank, 0), maxRank))
 	next := make([]target, 0, min(len(c.IDs), maxTargets))
@@ -299,7 +299,7 @@ func (m *Machine) swapped(k call, r Result) {
 	t.asked, t.failed = false, r.Err != ""
 }
 
-// pump makes the calls that are due. Who has no session ends nobody's: the store may be away for all.
+// pump makes the calls that are due. A node without a session ends none: the store may be away for all.
 func (m *Machine) pump() {
 	if m.begun && !m.over && m.now >= m.ask && m.under(true) < ownCalls {
 		m.call(peer.ID{})

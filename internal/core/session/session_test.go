@@ -22,7 +22,7 @@ func id(n int) peer.ID {
 	return peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7355", n)), Inc: uint64(n)}
 }
 
-// rig is one machine whose calls the test answers.
+// rig is one machine; the test answers its calls.
 type rig struct {
 	t   *testing.T
 	m   *Machine
@@ -168,7 +168,7 @@ func TestRunsOutAndGoesOn(t *testing.T) {
 	require.Equal(t, uint64(1), r.m.Status().RanOut)
 }
 
-// An owner whose session was ended ends, and asks no more.
+// An owner ends when its session was ended, and asks no more.
 func TestEndedStaysEnded(t *testing.T) {
 	r := newRig(t)
 	r.answer(r.take(), true)
@@ -186,8 +186,8 @@ func TestEndedStaysEnded(t *testing.T) {
 	require.Empty(t, r.ops)
 }
 
-// Who was without a session for as long as it may ask ends, however the time has passed: also one that has never had
-// one, one that stood still and whose first word is an answer, and one whose clock has not shown a sleep.
+// A node that was without a session for as long as it may ask ends, however the time has passed: also one that never
+// had one, one that stood still and whose first word is an answer, and one whose clock has not shown a sleep.
 func TestGivesUp(t *testing.T) {
 	fresh := newRig(t)
 	fresh.pass(five.Outage() - 1)
@@ -289,7 +289,7 @@ func TestSwapCountsThoughNobodySeeks(t *testing.T) {
 	require.Equal(t, []peer.ID{id(2)}, r.proven)
 }
 
-// Who has no session ends nobody's, others wait for who stands before them, and all of it is bounded.
+// A node without a session ends none, others wait for those before them, and all of it is bounded.
 func TestSeekersWait(t *testing.T) {
 	r := newRig(t)
 	r.lose(0, 2)
@@ -316,7 +316,7 @@ func TestSeekersWait(t *testing.T) {
 	require.Len(t, r.keep(time.Minute), seekCalls)
 }
 
-// law is owners, a seeker and a store whose calls are carried out at any time, whose answers come at any time or never,
+// law is owners, a seeker and a store: calls are carried out at any time, their answers come at any time or never,
 // while clocks lose up to a twentieth, owners stand still, and the store is away for a while.
 type law struct {
 	t      *testing.T
@@ -413,7 +413,7 @@ func (l *law) carryOut(op Op) bool {
 	return true
 }
 
-// check demands that nobody handles whose session a member has ended.
+// check demands that no owner handles when a member has ended its session.
 func (l *law) check() {
 	for _, o := range l.nodes {
 		if l.taken[o.id] && !o.over && l.now >= o.still {
@@ -471,7 +471,7 @@ func (l *law) draws() {
 }
 
 // TestNobodyHandlesWhoseSessionWasEnded is the law of the model, with the machine in place of its rules (MEM-10,
-// AVL-5). When the trouble ends, who lives and was not ended has a session again.
+// AVL-5). When the trouble ends, each owner that lives and was not ended has a session again.
 func TestNobodyHandlesWhoseSessionWasEnded(t *testing.T) {
 	taken, backs, ends := 0, 0, 0
 	for seed := range uint64(60) {

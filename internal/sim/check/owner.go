@@ -151,7 +151,10 @@ func (c *Checker) tookOver(p *world.Process, o *ownership, f route.Fence, name s
 		// waits for the takeover time by its records; that the owner has stopped is what this time is for. Should it go on,
 		// delivers finds that the shard lives elsewhere.
 	case provenDead(c, o.p.ID):
-		// The host of the dead process has said so itself, or the next process there has got its lock.
+		// The host of the dead process has said so itself, or the next process there has got its lock, or a member has ended
+		// its session lease.
+	case c.w.Config.SessionTTL > 0:
+		c.Violate(p, "takeover", "%s starts here, and nothing proves that %s has ended", name, c.w.Name(o.p.ID))
 	case !down:
 		c.Violate(p, "takeover", "%s starts here though %s neither stopped it nor is down", name, c.w.Name(o.p.ID))
 	case c.w.Now-since < least-least*time.Duration(c.w.Config.Drift)/millionths:
@@ -239,6 +242,9 @@ func (c *Checker) ready(p *world.Process, e *shard.Event) {
 // provenDead reports whether a member's process is dead where that may be proven: its host says so, or the next process
 // there.
 func provenDead(c *Checker, id peer.ID) bool {
+	if c.w.Leases.Sessions.Ended(id) {
+		return true
+	}
 	p := c.w.ProcessOf(id)
 	return p != nil && !p.Alive && (c.w.Config.ProcessDeathIsProof || c.w.Proven(id))
 }

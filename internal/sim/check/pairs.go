@@ -103,6 +103,9 @@ func (r *pairs) overslept(p, q *world.Process) bool {
 // hasToStop reports whether something has to have stopped q, which is lost for the side of p, when a shard of its lives
 // there.
 func (r *pairs) hasToStop(p, q *world.Process) bool {
+	if p.World.Config.SessionTTL > 0 {
+		return true
+	}
 	if p.World.Resolves() {
 		return !r.leased(p, q)
 	}

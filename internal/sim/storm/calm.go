@@ -18,6 +18,7 @@ import (
 func (s *storm) calm() {
 	w := s.w
 	s.ending = true
+	s.w.Leases.Sessions.Away = nil
 	w.Net.Heal()
 	s.check.Core.Links()
 	w.Net.Loss, w.Net.Raw = 0, setup.RawNetwork{}

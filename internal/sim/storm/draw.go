@@ -55,6 +55,7 @@ const (
 	OffPartitions  = "partitions"  // partitions that are defined, moved and handed over
 	OffWatches     = "watches"     // entities that watch one another
 	OffPatience    = "patience"    // nodes that go by another preset than PatienceNormal
+	OffSessions    = "sessions"    // nodes that hold session leases, in a store that is away at times
 )
 
 // Draws returns everything that a storm can be run without.
@@ -63,7 +64,7 @@ func Draws() []string {
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
 		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog, OffZones,
 		OffPools, OffReplicas, OffLocks, OffPartitions,
-		OffWatches, OffPatience}
+		OffWatches, OffPatience, OffSessions}
 }
 
 // demanding is a part of a storm that demands something when all is well.
@@ -316,6 +317,8 @@ func (s *storm) planMore() {
 		planPartitions(rng, s)
 	}
 	planLeaves(s)
+	rng, _ := s.draw(OffSessions, 4)
+	sessionTrouble{s, rng}.plan()
 	s.backlogs.plan()
 	declare(s)
 	holdBalance(s)

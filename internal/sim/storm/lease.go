@@ -1,14 +1,17 @@
-// The singleton of a storm, and its lease: messages to it, a store that is slow, silent or forgetful (SHD-12).
+// Leases in a storm: of the singleton, with messages to it, and of nodes, which hold sessions; a store that is slow,
+// silent, forgetful or away (SHD-12, MEM-10).
 
 package storm
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/core/leases"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/sim/setup"
 )
 
 // drawLease makes the singleton need a lease, with a store that is slow, silent or forgetful now and then.
@@ -69,4 +72,81 @@ func (k *keeps) send(p *world.Process) {
 			_ = k.s.send(r, loneID, 2, 60)
 		}
 	}
+}
+
+// drawSessions has the nodes of some storms hold session leases. The store keeps the end of one for so short a time
+// that outages end nodes too.
+func drawSessions(cfg *setup.Config, s *storm) {
+	if rng, ok := s.draw(OffSessions, 4); ok {
+		cfg.SessionTTL = between(rng, 2*time.Second, 6*time.Second)
+		cfg.SessionEnds = cfg.SessionTTL * time.Duration(10+rng.IntN(15))
+	}
+}
+
+// sessionTrouble is what befalls the store of sessions until the calm.
+type sessionTrouble struct {
+	s   *storm
+	rng *rand.Rand
+}
+
+// plan begins it, where nodes hold sessions.
+func (x sessionTrouble) plan() {
+	if x.s.w.Config.SessionTTL > 0 {
+		x.s.w.Leases.Sessions.Fate = x.fate
+		x.away()
+		x.touch()
+	}
+}
+
+// fate draws what becomes of a call.
+func (x sessionTrouble) fate() world.SessionFate {
+	rng := x.rng
+	f := world.SessionFate{There: between(rng, 0, 20*time.Millisecond), Back: between(rng, 0, 20*time.Millisecond)}
+	if x.s.quiet() {
+		return f
+	}
+	switch rng.IntN(20) {
+	case 0:
+		f.There = between(rng, 0, 10*time.Second)
+	case 1:
+		f.Back, f.Patient = between(rng, 0, 10*time.Second), true
+	case 2:
+		f.Lost = true
+	case 3:
+		f.Blind = true
+	}
+	return f
+}
+
+// touch: while the store misbehaves it touches every node, so nobody is obliged to live by what else touches it.
+func (x sessionTrouble) touch() {
+	if !x.s.quiet() {
+		x.s.check.Core.Spoil()
+		x.s.w.After(time.Second, x.touch)
+	}
+}
+
+// away has the store answer one host, some or all of them no more, for a while, and plans the next time.
+func (x sessionTrouble) away() {
+	s, rng := x.s, x.rng
+	s.w.After(between(rng, 3*time.Second, 25*time.Second), func() {
+		if s.quiet() {
+			return
+		}
+		defer x.away()
+		hosts := rng.Perm(len(s.w.Hosts))
+		switch rng.IntN(3) {
+		case 0:
+			hosts = hosts[:1]
+		case 1:
+			hosts = hosts[:1+rng.IntN(len(hosts))]
+		}
+		d := between(rng, s.w.Config.SessionTTL/4, 3*s.w.Config.SessionTTL)
+		if rng.IntN(6) == 0 {
+			d = between(rng, 0, s.w.Config.SessionEnds)
+		}
+		s.note("the store of sessions answers hosts %v no more, for %v", hosts, d)
+		s.w.Leases.Sessions.Away = hosts
+		s.w.After(d, func() { s.w.Leases.Sessions.Away = nil })
+	})
 }

@@ -107,6 +107,7 @@ func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
 	cfg.Courier.Messages = []int{0, 0, 64, 6}[s.rng.IntN(4)]
 	cfg.Drift = []int64{0, 0, 50, 500}[s.rng.IntN(4)]
 	s.drawMore(&cfg)
+	drawSessions(&cfg, s)
 	_, locks := s.draw(OffLocks, 2)
 	cfg.NoLockProof = !locks
 	if heavy {

@@ -49,6 +49,7 @@ func (s *storm) drawTrial() {
 func (t *trial) run() {
 	s, w := t.s, t.s.w
 	s.still = true
+	s.w.Leases.Sessions.Away = nil
 	w.Net.Heal()
 	s.check.Core.Links()
 	w.Net.Loss, w.Net.Raw = min(w.Net.Loss, check.GoodLoss), setup.RawNetwork{}

@@ -309,6 +309,7 @@ func (p *Process) deliver(from peer.ID, e *wire.Envelope, b *backTalk) route.Rea
 		defer p.strainBound(m.Parked)
 	}
 	p.gate.oversleeps(p)
+	p.gate.outlives(p)
 	p.World.Watcher.Delivers(p, ShardKey{r.ID, h.shard.ID()}, e)
 	h.bar() // a large message calls the handler as well
 	if e.Flags&wire.FlagBulk != 0 {

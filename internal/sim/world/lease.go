@@ -1,13 +1,17 @@
-// Leases of singletons: the store that all processes reach, slowly at times, and what a process does with its lease.
+// Leases: the store that all processes reach, slowly at times, what a process does with those of its singletons, and
+// the calls for its session.
 
 package world
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/core/leases"
+	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
 
@@ -40,9 +44,10 @@ type leaseRow struct {
 	until time.Duration
 }
 
-// LeaseStore is the store of all leases of singletons.
+// LeaseStore is the store of all leases of singletons, and of sessions.
 type LeaseStore struct {
-	rows map[route.TypeID]*leaseRow
+	rows     map[route.TypeID]*leaseRow
+	Sessions SessionStore
 
 	Acquired, Lost, Refused int // as processes have seen it
 }
@@ -275,5 +280,127 @@ func (h *hosted) bar() {
 func (h *hosted) permitted() {
 	if h.permit.allowed == h.permit.withheld && !entity.Withheld(h.shard) {
 		h.permit.withheld = 0
+	}
+}
+
+// SessionFate is what becomes of one call of the store.
+type SessionFate struct {
+	There, Back time.Duration // it takes effect so much later, and its answer comes so much later
+	Lost        bool          // it has no effect, and ends with an error
+	Blind       bool          // it has its effect, and ends with an error
+	Patient     bool          // its process waits for the answer however long that takes
+}
+
+// sessionRow is one session in the store.
+type sessionRow struct {
+	ended bool
+	until time.Duration
+}
+
+// SessionStore is the store of all sessions.
+type SessionStore struct {
+	// Fate draws what becomes of a call, nil: all go well.
+	Fate func() SessionFate
+	// Away lists hosts that it does not answer.
+	Away []int
+
+	rows  map[peer.ID]sessionRow
+	ended peer.Set // processes with a session that a member has ended
+
+	Renewed, Swaps, RanOut, Backs, GaveUp int // as processes have seen it
+}
+
+// Ended reports whether a member has ended the session of a process.
+func (s *SessionStore) Ended(id peer.ID) bool { return s.ended.Has(id) }
+
+// carryOut does what an operation says, and reports whether it was done.
+func (s *SessionStore) carryOut(now time.Duration, cfg node.SessionConfig, op *node.SessionOp) bool {
+	r := s.rows[op.Of]
+	if now < r.until && r.ended != op.End {
+		return false
+	}
+	lasts := cfg.TTL
+	if op.End {
+		lasts = cfg.Ends
+		s.ended.Add(op.Of)
+	}
+	if s.rows == nil {
+		s.rows = map[peer.ID]sessionRow{}
+	}
+	s.rows[op.Of] = sessionRow{op.End, now + lasts}
+	return true
+}
+
+// leasing carries out what the node of a process wants of its session.
+func leasing(e *node.Effects, p *Process) {
+	for i := range e.Session.Events {
+		noteSession(&e.Session.Events[i], p)
+	}
+	for _, op := range e.Session.Ops {
+		callSession(op, p)
+	}
+}
+
+// noteSession counts what a node tells.
+func noteSession(ev *node.SessionEvent, p *Process) {
+	s := &p.World.Leases.Sessions
+	switch ev.Kind {
+	case node.SessionRanOut:
+		s.RanOut++
+	case node.SessionBack:
+		s.Backs++
+	case node.SessionGaveUp:
+		s.GaveUp++
+	case node.SessionSwapped:
+		s.Swaps++
+		p.World.tell(p, "ended the session of %s", p.World.Name(ev.Of))
+	}
+}
+
+// callSession makes one call.
+func callSession(op node.SessionOp, p *Process) {
+	w, fate := p.World, SessionFate{There: leaseDelay, Back: leaseDelay}
+	if w.Leases.Sessions.Fate != nil {
+		fate = w.Leases.Sessions.Fate()
+	}
+	if !fate.Patient {
+		p.Later(op.Limit, func() { p.Do(node.SessionResult{ID: op.ID, Err: "no answer in time"}) })
+	}
+	w.After(fate.There, func() { // also when the process is no more
+		r := node.SessionResult{ID: op.ID}
+		if fate.Lost || slices.Contains(w.Leases.Sessions.Away, p.Index) {
+			r.Err = "the store is away"
+		} else {
+			r.OK = w.Leases.Sessions.carryOut(w.Now, p.Setup.Session, &op)
+			outlivesEnd(&op, r.OK, w)
+		}
+		if fate.Blind {
+			r = node.SessionResult{ID: op.ID, Err: "the answer is lost"}
+		}
+		if r.OK && !op.End {
+			w.Leases.Sessions.Renewed++
+		}
+		p.Later(fate.Back, func() { p.Do(r) })
+	})
+}
+
+// unleased reports whether the session lease of a process counts for nothing by now: also by what its clock has not
+// shown, and though its control loop is stuck.
+func (g *gate) unleased(p *Process) bool {
+	_, until := node.Session(p.Node.Node)
+	return p.clock()+p.unseen >= until
+}
+
+// outlivesEnd: when a session is ended its owner handles nothing, whatever its control loop does.
+func outlivesEnd(op *node.SessionOp, ok bool, w *World) {
+	if p := w.ProcessOf(op.Of); op.End && ok && p != nil && p.Alive && !p.Paused() && !p.Held() {
+		w.Watcher.Violate(p, "session", "its session lease is ended while it handles messages")
+	}
+}
+
+// outlives: a process that handles messages has a session that nobody has ended.
+func (g *gate) outlives(p *Process) {
+	if p.World.Leases.Sessions.Ended(p.ID) && !p.Held() {
+		p.World.Watcher.Violate(p, "session", "it handles messages, and a member has ended its session lease")
 	}
 }

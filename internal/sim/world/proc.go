@@ -90,7 +90,7 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 	sharding.Costs = func(peer.ID) bool { return w.version() >= wire.KindMoveCost.Since() }
 	p.Setup = node.Config{Self: p.ID, Seed: w.hostRand.Uint64(), Membership: mc, Shard: sharding,
 		ProcessDeathIsProof: w.Config.ProcessDeathIsProof, Resolver: w.Config.Resolver, Courier: w.Config.Courier,
-		Patience: w.Config.Patience}
+		Patience: w.Config.Patience, Session: w.Node().Session}
 	p.Node = flight.New(p.Setup, w.Config.FlightBytes, nil)
 	w.trace.note(w.Now, idx, opFault, "start")
 	h.Process = p

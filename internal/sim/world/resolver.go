@@ -57,7 +57,7 @@ func (p *Process) leaseOp(op node.LeaseOp) {
 	})
 }
 
-// resolved carries out what the resolver ordered, before the mail of the same step leaves.
+// resolved carries out what the resolver ordered, and what the session wants, before the mail of the same step leaves.
 func (p *Process) resolved(e *node.Effects) {
 	w := p.World
 	for i := range e.Decisions {
@@ -78,6 +78,7 @@ func (p *Process) resolved(e *node.Effects) {
 		w.trace.note(w.Now, p.Index, opNote, fmt.Sprintf("lease op %d release %t", op.Op, op.Release))
 		p.leaseOp(op)
 	}
+	leasing(e, p)
 }
 
 // Resolves reports whether the nodes of this world have a resolver that leaves one side at most.

@@ -38,10 +38,11 @@ type connection struct {
 }
 
 // Held reports whether user messages are not handled now: by the node's order, or because the control loop has not
-// stepped for so long that it is about to give one. A driver's data plane compares the same two.
+// stepped for so long, or the session lease has run out, that it is about to give one. A driver's data plane compares
+// the same three.
 func (p *Process) Held() bool {
 	age := p.sinceStep(p.World.Now, p.View)
-	return plane.Judged(p.gate.suspended, p.unseen > p.gapLimit).Held(age, p.gapLimit)
+	return plane.Judged(p.gate.suspended, p.unseen > p.gapLimit).Held(age, p.gapLimit) || p.gate.unleased(p)
 }
 
 // hold keeps what would reach a handler for when the process goes on.

@@ -296,7 +296,8 @@ func (w *World) ShardName(id route.TypeID, n route.ShardID) string {
 // Node is what the takeover time follows from.
 func (w *World) Node() node.Config {
 	return node.Config{Patience: w.Config.Patience, Membership: w.Config.Membership, Resolver: w.Config.Resolver,
-		Shard: w.Config.Shard, ProcessDeathIsProof: w.Config.ProcessDeathIsProof}
+		Shard: w.Config.Shard, ProcessDeathIsProof: w.Config.ProcessDeathIsProof,
+		Session: node.SessionConfig{TTL: w.Config.SessionTTL, Ends: w.Config.SessionEnds}}
 }
 
 // Takeover is how long a shard of a lost owner waits at most: as for all processes that ever ran.
