@@ -65,7 +65,7 @@ var nodeBugs = []bug{
 	{
 		Name: "suspended-node-says-it-is-ready", Rules: "health", Seeds: 60,
 		In:  "internal/core/node.Node.stands",
-		Old: "case n.suspension.on:", New: "case n.suspension.on && n.suspension.resolver:",
+		Old: "case n.Suspended():", New: "case n.Suspended() && n.suspension.resolver:",
 	},
 
 	// Who lives when the cluster is cut.
