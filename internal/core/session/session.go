@@ -193,7 +193,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 			m.begun, m.since, m.ask = true, m.now, m.now
 		}
 	case SleptCommand:
-		m.slept += max(c.For, 0)
+		m.slept += min(max(c.For, 0), m.cfg.Ends) // a longer one says no more: it is without a session for too long
 		m.begin(now)
 	case LostCommand:
 		m.seek(c)
@@ -305,14 +305,26 @@ func (m *Machine) pump() {
 		m.call(peer.ID{})
 		m.ask = m.now + m.cfg.Renew()
 	}
+	for m.held && m.under(false) < seekCalls {
+		t := m.due()
+		if t == nil {
+			return
+		}
+		m.call(t.id)
+		t.asked = true
+		t.at = m.now + (m.rank+1)*m.cfg.Retry()
+	}
+}
+
+// due returns the target that has waited for its turn for longest, nil when none is due. So those that are held for good
+// keep nobody from being tried, however slow the store is.
+func (m *Machine) due() (first *target) {
 	for i := range m.targets {
-		t := &m.targets[i]
-		if m.held && !t.asked && m.now >= t.at && m.under(false) < seekCalls {
-			m.call(t.id)
-			t.asked = true
-			t.at = m.now + (m.rank+1)*m.cfg.Retry()
+		if t := &m.targets[i]; !t.asked && m.now >= t.at && (first == nil || t.at < first.at) {
+			first = t
 		}
 	}
+	return first
 }
 
 // under counts the calls under way for the own session, or for others'.

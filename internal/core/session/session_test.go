@@ -316,6 +316,55 @@ func TestSeekersWait(t *testing.T) {
 	require.Len(t, r.keep(time.Minute), seekCalls)
 }
 
+// Of more sessions than are tried at a time each has its turn, though the first are held for good and the store is slow.
+func TestEachTargetHasItsTurn(t *testing.T) {
+	r := newRig(t)
+	r.keep(0)
+	r.lose(0, 2, 3, 4, 5, 6, 7, 8)
+	tried := map[peer.ID]int{}
+	for range 30 {
+		seeks := r.keep(five.Limit())
+		for _, op := range seeks {
+			tried[op.Of]++
+			r.answer(op, false)
+		}
+	}
+	for n := 2; n <= 8; n++ {
+		require.Greater(t, tried[id(n)], 5, "the session of %s", id(n))
+	}
+}
+
+// Of two answers the one whose call was made later counts, in whichever order they come.
+func TestAnswersOutOfOrder(t *testing.T) {
+	r := newRig(t)
+	r.answer(r.take(), true)
+	r.pass(2 * five.Renew())
+	one, two := r.take(), r.take()
+	made := r.now
+	r.answer(two, true)
+	require.Equal(t, made+five.Sure(), r.m.Until())
+	r.answer(one, true)
+	require.Equal(t, made+five.Sure(), r.m.Until())
+}
+
+// A sleep that the clock does not show brings everything nearer, on the clock that does not show it; one that is too
+// long for any clock is a long one.
+func TestSleepBringsDeadlinesNearer(t *testing.T) {
+	r := newRig(t)
+	r.answer(r.take(), true)
+	at, _ := r.m.Next()
+	r.do(SleptCommand{For: time.Second})
+	nearer, ok := r.m.Next()
+	require.True(t, ok)
+	require.Equal(t, at-time.Second, nearer)
+	r.do(SleptCommand{For: 1<<63 - 1})
+	require.False(t, r.m.Held())
+	require.Negative(t, r.m.Until())
+	require.NotEmpty(t, r.over)
+	r.do(SleptCommand{For: 1<<63 - 1})
+	require.Negative(t, r.m.Until())
+}
+
 // law is owners, a seeker and a store: calls are carried out at any time, their answers come at any time or never,
 // while clocks lose up to a twentieth, owners stand still, and the store is away for a while.
 type law struct {
