@@ -4,7 +4,8 @@
 // plane compares once for each batch: the control goroutine's last step is too old, or the node's session lease has run
 // out. After a sleep loops, workers and the goroutines of entities may run before the control goroutine does, and must
 // not handle what waits on the word of a node that slept. None of them costs the fast path a write: the bits change
-// with the suspension, the time with the steps of the control goroutine.
+// with the suspension, the time with the steps of the control goroutine. Where there are session leases the time is
+// compared within a batch too, see look.
 //
 // Loops keep what they read, up to a bound, and do not give its credit back; workers and the goroutines of entities
 // wait at the gate. The ticker lets all of them go on.
@@ -24,9 +25,10 @@ import (
 // Gate stands where handlers are called. bits are read for every batch or message, hence a line of their own. Methods
 // are safe for concurrent use, but Step and Lease, which are the control goroutine's.
 type Gate struct {
-	_    [64]byte
-	bits atomic.Uint32 // plane.Gate
-	_    [56]byte
+	_      [64]byte
+	bits   atomic.Uint32 // plane.Gate
+	leased atomic.Bool   // this node has session leases
+	_      [56]byte
 
 	until   atomic.Int64 // the last moment at which handlers may be called, nanoseconds since the node's start
 	stepped atomic.Int64 // when the control goroutine last stepped
@@ -69,7 +71,8 @@ func (g *Gate) Step(now time.Duration) {
 
 // Lease says from when on the session lease of this node counts for nothing. Of a node without sessions nobody does.
 func (g *Gate) Lease(ends time.Duration) {
-	if g.lease != int64(ends) {
+	if g.lease != int64(ends) || !g.leased.Load() {
+		g.leased.Store(true)
 		g.lease = int64(ends)
 		g.until.Store(plane.OpenUntil(g.stepped.Load(), g.limit, g.lease))
 	}
@@ -83,6 +86,15 @@ func (g *Gate) StepAge(now time.Duration) time.Duration { return now - time.Dura
 func (g *Gate) Notice(now time.Duration) {
 	if n := plane.Gate(0).Noticed(now, time.Duration(g.until.Load())); n != 0 {
 		g.shut(n)
+	}
+}
+
+// look is asked within a batch, for each handful of its messages: where there are session leases it compares the time
+// again. A process that stood still in the middle of a batch may go on with it before the ticker runs, and by then its
+// session may be ended and its shards may live elsewhere.
+func (g *Gate) look() {
+	if g.leased.Load() {
+		g.Notice(g.clock.Now())
 	}
 }
 
@@ -135,7 +147,7 @@ func (g *Gate) wait(e *entity.Entity) {
 
 // goOn is asked between two calls into handlers: it waits while the gate is closed.
 func (g *Gate) goOn(e *entity.Entity) {
-	if g.bits.Load() != 0 {
+	if g.look(); g.bits.Load() != 0 {
 		g.wait(e)
 	}
 }

@@ -148,6 +148,7 @@ func (p *pass) handful(now time.Duration, b *batch, until *stopper) (goesOn bool
 	began, at, elsewhere := b.at.end, 0, 0
 	a.at = 0
 	rest := a.look(c.buf[began:])
+	p.x.Gate.look()
 	b.at.end = len(c.buf) - len(rest)
 	for at < a.n {
 		if p.heldUp() || until.now() {

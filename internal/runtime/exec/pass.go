@@ -129,6 +129,7 @@ func (p *pass) frames(now time.Duration, c *transport.InConn, from *Source, fram
 			break
 		}
 		frames = a.look(frames)
+		p.x.Gate.look()
 		p.readsOn = p.keptSome || p.x.readsOn.now()
 		for at := 0; at < a.n; at++ {
 			end := a.n

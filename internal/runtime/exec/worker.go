@@ -65,6 +65,7 @@ func (w *worker) work(b *batch) {
 		c := &b.chunks[i]
 		for rest := c.buf; len(rest) > 0; {
 			w.ahead.at = 0
+			w.x.Gate.look()
 			rest = w.ahead.look(rest)
 			b.at = place{chunk: i, end: len(c.buf) - len(rest)}
 			if frames%stallStep < w.ahead.n {
