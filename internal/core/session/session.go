@@ -316,8 +316,8 @@ func (m *Machine) pump() {
 	}
 }
 
-// due returns the target that has waited for its turn for longest, nil when none is due. So those that are held for good
-// keep nobody from being tried, however slow the store is.
+// due returns the target that has waited for its turn for longest, nil when none is due. So those that are held for
+// good keep nobody from being tried, however slow the store is.
 func (m *Machine) due() (first *target) {
 	for i := range m.targets {
 		if t := &m.targets[i]; !t.asked && m.now >= t.at && (first == nil || t.at < first.at) {

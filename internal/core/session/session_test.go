@@ -316,7 +316,7 @@ func TestSeekersWait(t *testing.T) {
 	require.Len(t, r.keep(time.Minute), seekCalls)
 }
 
-// Of more sessions than are tried at a time each has its turn, though the first are held for good and the store is slow.
+// Of more sessions than are tried at a time each has its turn, though the first are held for good in a slow store.
 func TestEachTargetHasItsTurn(t *testing.T) {
 	r := newRig(t)
 	r.keep(0)
