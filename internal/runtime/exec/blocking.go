@@ -273,6 +273,7 @@ func (p *blockingPool) outlive(r *runner) {
 // if not nil, is one of which a run has begun but the goroutine has ended.
 func (p *blockingPool) serve(r *runner, h *Host, begun *entity.Entity) {
 	for t := (turn{h: h, e: begun, now: p.x.Clock.Now()}); t.next(p); {
+		p.x.Gate.look() // t.now may be older than a tick, and the process may have stood still since
 		if p.x.Gate.Held(t.now) {
 			p.x.Gate.wait(t.e)
 			t.now = p.x.Clock.Now()
