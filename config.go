@@ -179,7 +179,7 @@ func (c Config) driver() driver.Config {
 		Logger: c.Logger, Unheard: unheard,
 		Patience: c.Patience, Membership: c.Membership.machine(), Resolver: c.Resolver.machine(),
 		Lease:    c.Lease,
-		MinBirth: c.MinBirth, Sharding: driver.Sharding(c.Sharding), JoinTimeout: c.JoinTimeout,
+		MinBirth: c.MinBirth, Sharding: c.Sharding.driver(), JoinTimeout: c.JoinTimeout,
 		LeaveTimeout: c.LeaveTimeout, Phases: c.Phases,
 		MaxPayload: c.MaxPayload, MaxMessage: c.MaxMessage,
 		BulkBudget: c.BulkBudget, LinkBuffer: c.LinkBuffer, LinkBudget: c.LinkBudget, PartialBudget: c.PartialBudget,

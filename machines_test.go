@@ -132,7 +132,8 @@ func TestTuningFaults(t *testing.T) {
 func TestConfigReachesTheDriver(t *testing.T) {
 	all := Config{Logger: slog.New(slog.DiscardHandler), Phases: []Phase{{Name: "a"}}, Lease: noLease{},
 		Patience: PatienceNoisy,
-		Sharding: Sharding{TakeoverTime: 1, ProcessDeathIsProof: true, NoLockProof: true, ParkBytes: 2, ParkTime: 3,
+		Sharding: Sharding{TakeoverTime: 1, ProcessDeathIsProof: true, NoLockProof: true,
+			Session: Session{Service: noLease{}, Ends: noLease{}}, ParkBytes: 2, ParkTime: 3,
 			RebalanceInterval: 4, MaxMoves: 5, MarkTime: 6, DrainTime: 7, MaxHandOver: 8},
 		FlightRecord: FlightRecord{Bytes: 9, Directory: "there"},
 		Undelivered:  func(Undelivered) {}, Incident: func(Incident) {}, Latency: func(Measure, string, time.Duration) {}}
@@ -147,7 +148,18 @@ func TestConfigReachesTheDriver(t *testing.T) {
 		require.True(t, got.IsValid(), name)
 		switch f := v.Field(i); f.Interface().(type) {
 		case TLS, MembershipConfig, Resolver:
-		case Sharding, FlightRecord:
+		case Sharding:
+			for j := range f.NumField() {
+				require.False(t, f.Field(j).IsZero(), "no value for field %s", f.Type().Field(j).Name)
+				to := got.FieldByName(f.Type().Field(j).Name)
+				if s, ok := f.Field(j).Interface().(Session); ok {
+					require.Equal(t, s.Service, to.FieldByName("Service").Interface())
+					require.Equal(t, s.Ends, to.FieldByName("Ends").Interface())
+					continue
+				}
+				require.Equal(t, f.Field(j).Interface(), to.Interface(), f.Type().Field(j).Name)
+			}
+		case FlightRecord:
 			require.Equal(t, f.Interface(), got.Convert(f.Type()).Interface(), name)
 		default:
 			require.False(t, f.IsZero(), "no value for field %s", name)
@@ -165,3 +177,4 @@ type noLease struct{}
 
 func (noLease) Acquire(context.Context, string, string) (bool, error) { return false, nil }
 func (noLease) Release(context.Context, string, string) error         { return nil }
+func (noLease) TTL() time.Duration                                    { return time.Minute }

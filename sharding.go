@@ -3,7 +3,12 @@
 
 package kith
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/kith-io/kith/internal/runtime/driver"
+)
 
 // Sharding is how homes of shards are found, kept and moved (Config.Sharding). The zero value of every field means its
 // default, so the zero Sharding is ready. docs/sharding.md says what moves are.
@@ -25,6 +30,9 @@ type Sharding struct {
 	// temporary files of the user; only Linux and file systems of the machine itself have it. This node then neither holds
 	// nor believes it: set it on all nodes.
 	NoLockProof bool
+	// Session has this node hold a session lease: it handles messages only while it holds one, and a lost node's shards
+	// live elsewhere as soon as its lease has run out. Set it on all nodes or none; docs/failover.md.
+	Session Session
 	// ParkBytes bounds, per type, what waits for the homes of shards to become known; zero means 16 MiB.
 	ParkBytes int
 	// ParkTime is how long a message may wait so. Zero means that it follows from the takeover time of the present number
@@ -54,4 +62,38 @@ type Sharding struct {
 	// MaxHandOver bounds, in bytes, what one shard hands over so, and four times as much what waits on this node for
 	// shards to come. What is larger stays, and its shard with it. Up to 1 GiB; zero means 16 MiB.
 	MaxHandOver int
+}
+
+// Session is where session leases are kept (Sharding.Session): the zero value, or both fields, of one store. Leases of
+// package lease and of the modules beside it will do. The caller closes them, when the node has ended.
+//
+// A node that has no session suspends itself and goes on when it has one again, unless another member has ended it
+// meanwhile: then it ends. While the store is away all nodes stand still (there is no fallback to the takeover time),
+// and a node ends that was without a session for nine tenths of the TTL of Ends, less that of Service. No time frees a
+// lost node's shards: another member ends its session first.
+type Session struct {
+	// Service keeps the sessions. Its TTL is that of a session: 1 s to 1 min, 5 s is good. It is renewed three times in
+	// it, each call may take a fifth of it, and a node that stood still for that long is taken for lost.
+	Service SessionService
+	// Ends keeps that a session was ended. Its TTL is ten times that of Service at least, and at most 24 h; the store may
+	// be away for about so long before nodes end.
+	Ends SessionService
+}
+
+// SessionService is a store of leases that a node and all others reach. Methods are safe for concurrent use.
+type SessionService interface {
+	// Acquire returns true when owner has the lease for TTL from the moment of the call, at least; false when another one
+	// has it. An error means that nothing is known: what was asked may have been done, or be done later. A panic is an
+	// error, and so is a call that does not heed the end of ctx; with 16 of those no other call is made until one returns.
+	Acquire(ctx context.Context, name, owner string) (bool, error)
+	// TTL is how long a lease lasts after the last Acquire of its owner. It never changes.
+	TTL() time.Duration
+}
+
+// driver is s as the driver takes it.
+func (s Sharding) driver() driver.Sharding {
+	return driver.Sharding{TakeoverTime: s.TakeoverTime, ProcessDeathIsProof: s.ProcessDeathIsProof,
+		NoLockProof: s.NoLockProof, Session: driver.Session{Service: s.Session.Service, Ends: s.Session.Ends},
+		ParkBytes: s.ParkBytes, ParkTime: s.ParkTime, RebalanceInterval: s.RebalanceInterval, MaxMoves: s.MaxMoves,
+		MarkTime: s.MarkTime, DrainTime: s.DrainTime, MaxHandOver: s.MaxHandOver}
 }

@@ -58,6 +58,8 @@ type (
 	Outage = stats.Outage
 	// SuspensionStats concerns suspensions.
 	SuspensionStats = stats.Suspension
+	// SessionStats concerns the session lease of a node (SuspensionStats.Session).
+	SessionStats = stats.Session
 	// PeerStats concerns one peer: its links and its round trip.
 	PeerStats = stats.Peer
 	// LinkStats concerns one data connection to a peer.

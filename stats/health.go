@@ -17,6 +17,22 @@ type Suspension struct {
 	Reason string        // of this one, or of the last one that is over
 	Count  uint64        // those that began
 	Total  time.Duration // how long all of them took, this one included
+	// Session is the session lease of the node; without one that is held it is suspended.
+	Session Session
+}
+
+// Session is where the session lease of a node stands (kith.Sharding.Session).
+type Session struct {
+	On    bool          // nodes have sessions
+	Held  bool          // else no message is handled here
+	Since time.Time     // it is held, or is not
+	Left  time.Duration // for which it is held without another answer
+	Why   string        // it is not held
+
+	Renewed uint64 // calls that were answered with yes
+	Failed  uint64 // calls that were answered with an error, or too late
+	RanOut  uint64 // times that it ran out
+	Ended   uint64 // sessions of lost members that this node has ended
 }
 
 // Outage is a member that does not answer, or that was lost and has shards that wait, as one node knows it

@@ -55,9 +55,13 @@ var texts = kong.Vars{
 	"resolver_help": "Which side of a broken cluster lives, the same on all nodes: keep-majority, static-quorum, " +
 		"keep-oldest, lease-majority (needs --lease), down-all, unsafe-auto-down (all sides do: unsafe), off (none is " +
 		"downed, an operator decides).",
-	"lease_help": "The lock by which lease-majority decides, the same on all nodes: file:///DIRECTORY (one machine), " +
-		"kubernetes://NAMESPACE; in builds of lease/kith etcd://HOST:PORT and postgres://USER@HOST/DATABASE, too; " +
-		"docs/leases.md.",
+	"lease_help": "The store of leases for lease-majority and --session, the same on all nodes: file:///DIRECTORY " +
+		"(one machine), kubernetes://NAMESPACE; in builds of lease/kith etcd://HOST:PORT and " +
+		"postgres://USER@HOST/DATABASE, too; docs/leases.md.",
+	"session_help": "Each node holds a session lease in --lease: a lost node's shards live elsewhere in 5 to 6 s; " +
+		"without the store nothing is handled; the same on all nodes; docs/failover.md.",
+	"outage_help": "How long the store of --session may be away before nodes end, at least 8 times --session-ttl, the " +
+		"same on all nodes.",
 	"balance_help": "How often the balance of a type whose shards are even is looked at where this node coordinates it: " +
 		"shards move from who has many to who has few, in rounds that follow one another; negative: never.",
 	"quorum_help": "With static-quorum, and needed there: least members of a side that lives; there must never be more " +

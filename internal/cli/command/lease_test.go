@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/env/envtest"
 	"github.com/kith-io/kith/lease"
@@ -21,8 +22,13 @@ func TestLeaseIsChecked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "leases")
 	file := filepath.Join(t.TempDir(), "kith.yaml")
 	for text, want := range map[string]string{
-		"resolver: lease-majority":                                   "--resolver=lease-majority needs --lease",
-		"lease: file://" + dir:                                       "--lease is for --resolver=lease-majority",
+		"resolver: lease-majority": "--resolver=lease-majority needs --lease",
+		"lease: file://" + dir:     "--lease is for --resolver=lease-majority and --session",
+		"session: true":            "--session needs --lease",
+		"session: true\nsession-ttl: 100ms\nlease: file://" + dir:    "--session-ttl is 100ms, must be 1s to 1m",
+		"session: true\nsession-outage: 39s\nlease: file://" + dir:   "--session-outage is 39s, must be 40s",
+		"session: true\nsession-outage: 21h\nlease: file://" + dir:   "to 20h",
+		"session: true\nlease: etcd://h:2379":                        "it knows file, kubernetes (docs/leases.md)",
 		"resolver: lease-majority\nlease: /run/leases":               file + ":2: --lease: ",
 		"resolver: lease-majority\nlease: etcd://h:2379":             "it knows file, kubernetes (docs/leases.md)",
 		"resolver: lease-majority\nlease: file://" + dir + "?ttl=9s": "its ttl is 9s, must be at least 1m",
@@ -50,4 +56,16 @@ func TestLeaseOfAnotherBuild(t *testing.T) {
 	code, out, stderr := envtest.Run(t, with, Name, "config", "--resolver=lease-majority", "--lease=etcd://h:2379")
 	require.Equal(t, env.ExitOK, code, stderr)
 	require.Regexp(t, `lease +etcd://h:2379 +--lease`, out)
+}
+
+// The stores of sessions last as long as their flags say, whatever ttl the address names for the resolver.
+func TestSessionStores(t *testing.T) {
+	f := leaseFlags{Lease: "file://" + t.TempDir() + "?ttl=3m", Session: true, SessionTTL: 5 * time.Second,
+		SessionOutage: 10 * time.Minute}
+	require.NoError(t, f.openLease("lease-majority"))
+	require.Equal(t, 3*time.Minute, f.lease.TTL())
+	require.Equal(t, 5*time.Second, f.session.Service.TTL())
+	require.Equal(t, 673*time.Second, f.session.Ends.TTL())
+	require.NoError(t, kith.Config{Sharding: kith.Sharding{Session: f.session}}.Validate())
+	require.NoError(t, f.closeLease())
 }

@@ -137,7 +137,8 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 		Patience: c.Patience, Membership: kith.MembershipConfig{HeartbeatInterval: c.HeartbeatInterval,
 			AcceptablePause: c.AcceptablePause, Threshold: c.PhiThreshold},
 		Sharding: kith.Sharding{RebalanceInterval: c.RebalanceInterval, MaxMoves: c.MaxMoves,
-			NoLockProof: c.NoLockProof, TakeoverTime: c.TakeoverTime, ProcessDeathIsProof: c.ProcessDeathIsProof}}
+			NoLockProof: c.NoLockProof, Session: c.session, TakeoverTime: c.TakeoverTime,
+			ProcessDeathIsProof: c.ProcessDeathIsProof}}
 }
 
 // Validate is called by the parser: all faults at once, before anything starts.
@@ -198,7 +199,7 @@ func (c *runCmd) warnOfKeys(log *slog.Logger) {
 
 // Run starts the node and waits for a signal or its end.
 func (c *runCmd) Run(e *env.Env) error {
-	defer c.closeLease()
+	defer func() { _ = c.closeLease() }() // nothing waits for it
 	c.now.given = c.InForce()
 	log := c.logger(e)
 	signals.Outlive(syscall.SIGTERM, syscall.SIGPIPE) // also behind the end of the node
@@ -259,7 +260,7 @@ func (c *runCmd) reload(e *env.Env, report *cli.Reporter, log *slog.Logger) (cha
 		return nil, err
 	}
 	fresh := again.(*runCmd) // it is the same command line
-	fresh.closeLease()
+	_ = fresh.closeLease()   // nothing waits for it
 	var waits []string
 	for i, now := range fresh.InForce() {
 		switch {

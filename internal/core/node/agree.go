@@ -64,12 +64,16 @@ func Agreements() []Agreement {
 			value: func(t *Terms) (string, bool) { return t.LeaseName, t.LeaseName != "" }},
 		{Key: "kith.stops-within", Fields: pace("Resolver.StableAfter", "Resolver.UnstableAfter"), Since: 1, Join: true,
 			value: always(func(t *Terms) string { return t.Config.StopsWithin() })},
-		{Key: "kith.takeover-time", Fields: []string{"Sharding.TakeoverTime"}, Since: 1, Join: true,
+		{Key: "kith.takeover-time", Fields: []string{"Sharding.TakeoverTime", "Sharding.Session"}, Since: 1, Join: true,
 			value: always(func(t *Terms) string {
+				text := "derived"
 				if fixed := t.Config.Shard.TakeoverTime; fixed != 0 {
-					return fixed.String()
+					text = fixed.String()
 				}
-				return "derived"
+				if s := t.Config.Session; s.On() { // so builds before sessions are refused: theirs would be ended as run out
+					text += " with sessions " + s.String()
+				}
+				return text
 			})},
 		{Key: "kith.silence-bound", Fields: pace(), Since: settingsSince, Join: true,
 			value: always(func(t *Terms) string { return t.Config.Membership.SilenceBound().String() })},

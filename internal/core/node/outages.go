@@ -31,7 +31,14 @@ func (o *Outages) Follow(now time.Duration, n *Node, cfg Config, v *cluster.View
 	if cfg.Resolver.Strategy != ResolverOff {
 		undecided = cfg.Resolver.StableFor(v.CountUp()) + n.Takeover()
 	}
-	o.follow(now, v, n.shards.Losses(nil), undecided, count)
+	losses := n.shards.Losses(nil)
+	if cfg.Session.On() { // its last renewal came before the accusation
+		undecided = cfg.Session.TTL + cfg.Session.Retry()
+		for i := range losses {
+			losses[i].Until = losses[i].Since + undecided
+		}
+	}
+	o.follow(now, v, losses, undecided, count)
 }
 
 // follow is Follow; undecided is how long from its first accusation until the shards of a member live elsewhere, when

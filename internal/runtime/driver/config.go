@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/base/callback"
 	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/core/plane"
@@ -133,6 +135,7 @@ type Config struct {
 type Sharding struct {
 	TakeoverTime        time.Duration
 	ProcessDeathIsProof bool
+	Session             Session
 	NoLockProof         bool
 	ParkBytes           int
 	ParkTime            time.Duration
@@ -217,13 +220,14 @@ func (c Config) localBuffer() int { return localFactor * c.LinkBuffer }
 // node is what the takeover time follows from, and what others must agree on.
 func (c Config) node() node.Config {
 	return node.Config{Patience: c.Patience, Membership: c.Membership, Resolver: c.Resolver, Shard: c.Sharding.machine(),
-		ProcessDeathIsProof: c.Sharding.ProcessDeathIsProof}
+		ProcessDeathIsProof: c.Sharding.ProcessDeathIsProof, Session: c.Sharding.Session.config()}
 }
 
 // validateSharding judges the settings of sharding.
 func (c Config) validateSharding(fault func(ok bool, format string, args ...any)) {
 	s := &c.Sharding
 	c.validateTakeover(fault)
+	c.validateSession(fault)
 	least := c.maxFrame()
 	fault(s.ParkBytes >= least && s.ParkBytes <= maxParkBytes, "ParkBytes is %d, must be %d to %d", s.ParkBytes, least,
 		maxParkBytes)
@@ -355,4 +359,54 @@ func (c Config) validateAddresses(fault func(ok bool, format string, args ...any
 		fault(err != nil || !seen[a], "Seeds: %s is listed twice", a)
 		seen[a] = true
 	}
+}
+
+// SessionService keeps sessions, or their ends.
+type SessionService interface {
+	Acquire(ctx context.Context, name, owner string) (bool, error)
+	TTL() time.Duration
+}
+
+// Session is where session leases are kept: nothing, or both.
+type Session struct {
+	Service SessionService
+	Ends    SessionService // the same store, whose leases last longer
+}
+
+// config is what the node needs to know of it.
+func (s Session) config() (c node.SessionConfig) {
+	c.TTL, _ = lasts(s.Service)
+	c.Ends, _ = lasts(s.Ends)
+	return c
+}
+
+// lasts is the TTL of a service; zero without one, and with an error when it panics.
+func lasts(s SessionService) (ttl time.Duration, err error) {
+	if s == nil {
+		return 0, nil
+	}
+	err = (*callback.Guard)(nil).Call("TTL", func() { ttl = s.TTL() })
+	return ttl, err
+}
+
+// validateSession judges the settings of sessions.
+func (c Config) validateSession(fault func(ok bool, format string, args ...any)) {
+	s := c.Sharding.Session
+	if s == (Session{}) {
+		return
+	}
+	_, held := lasts(s.Service)
+	_, ended := lasts(s.Ends)
+	fault(held == nil, "Session.Service: %w", held)
+	fault(ended == nil, "Session.Ends: %w", ended)
+	both := s.Service != nil && s.Ends != nil
+	fault(both, "Session needs both, Service and Ends")
+	if both && held == nil && ended == nil {
+		last := s.config()
+		fault(last != (node.SessionConfig{}), "Session: the TTL of Service and of Ends is 0")
+		err := last.Validate()
+		fault(err == nil, "Session: %w", err)
+	}
+	// The session of a member that holds none has run out at any time, and it would be ended while that one handles.
+	fault(!c.Membership.LenientSettings, "Session is the same on all nodes: LenientSettings must be off")
 }

@@ -43,6 +43,7 @@ type control struct {
 	notices               []node.Received // that have not been heeded
 	drains                drainWaits
 	leases                leaseTable
+	session               sessions
 	flying                chan struct{} // closed when the last flight record is written; nil: none was
 }
 
@@ -193,7 +194,7 @@ func (d *Driver) perform() {
 		d.takeover.follow(c.node.Takeover())
 		d.takeover.note(d.now(), c.node, v, d.peerTable.homesAt)
 	}
-	d.suspend(e.Suspend)
+	gated(e, d)
 	stoppedFlight(d, e.Suspend)
 	for i := range e.Hosts {
 		d.hostOrder(&e.Hosts[i])

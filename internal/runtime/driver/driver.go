@@ -122,7 +122,9 @@ func start(ctx context.Context, cfg Config, left legacy) (*Driver, error) {
 	sharding := cfg.Sharding.machine()
 	sharding.Moves, sharding.Costs, sharding.NoStates = d.moves, d.costs, d.noStates
 	nc := node.Config{Self: d.self, Seed: seed, Membership: cfg.members(), Shard: sharding, Resolver: cfg.Resolver,
-		Patience: cfg.Patience, ProcessDeathIsProof: cfg.Sharding.ProcessDeathIsProof}
+		Patience: cfg.Patience, ProcessDeathIsProof: cfg.Sharding.ProcessDeathIsProof,
+		Session: cfg.Sharding.Session.config()}
+	d.control.session.init(nc.Session)
 	d.control.node = recorded(d, nc)
 	d.sleeps.stalls.tolerated = nc.Membership.AcceptablePause
 	d.exec.Gate.Init(nc.GapLimit())

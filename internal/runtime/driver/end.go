@@ -58,6 +58,7 @@ func (d *Driver) shutdown() {
 	d.tellRefusals(true) // handlers may take their time; senders need not wait for them
 	behind, left, over := d.stopThreads()
 	d.control.leases.end(d.cfg.patience/4, behind, d.log)
+	d.control.session.await(d.cfg.patience/4, d.log)
 	transport.SayTaken(d.wires, d.cfg.patience/4)
 	d.heed()
 	d.tellRefusals(true) // the transport flushes what it has before it closes

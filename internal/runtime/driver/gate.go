@@ -1,14 +1,22 @@
-// The gate: while the node is suspended no handler is called (package exec), and no local send is taken (MEM-10).
-// Control goroutine.
+// The gate: while the node is suspended no handler is called (package exec), and no local send is taken (MEM-10). And
+// the session lease, without which it is: the node decides, the calls of its store are made here. Control goroutine,
+// unless said otherwise.
 
 package driver
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/internal/base/callback"
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/core/plane"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/stats"
 )
 
 const reportRunningAfter = time.Second // how long handlers have to return before they are reported
@@ -42,4 +50,150 @@ func (r *Region) suspended() error {
 		return why.Err()
 	}
 	return r.d.ended()
+}
+
+const (
+	// sessionEnd is the owner of a session that was ended.
+	sessionEnd = "ended"
+	// sessionCalls is the most calls that have not returned: those that the node makes at once (six), and those that
+	// have had their time and do not heed their context.
+	sessionCalls = 16
+)
+
+var (
+	errSessionLate  = errors.New("the store has not answered in time")
+	errSessionStuck = fmt.Errorf("%d calls of the store do not return", sessionCalls)
+)
+
+// sessions is the part of a driver. shown is for any goroutine.
+type sessions struct {
+	on    bool
+	at    node.SessionStatus // as it was shown last
+	shown atomic.Pointer[node.SessionStatus]
+	room  chan struct{}   // one for each call that has not returned
+	life  context.Context // of all calls; it ends with the node
+	end   context.CancelFunc
+}
+
+func (s *sessions) init(c node.SessionConfig) {
+	if s.on = c.On(); s.on {
+		s.room = make(chan struct{}, sessionCalls)
+		s.life, s.end = context.WithCancel(context.Background())
+	}
+}
+
+// gated has the gate follow the session of this node and its order, and makes the calls that the node wants.
+func gated(e *node.Effects, d *Driver) {
+	defer d.suspend(e.Suspend)
+	s := &d.control.session
+	if !s.on {
+		return
+	}
+	at, until := node.Session(d.control.node.Node)
+	d.exec.Gate.Lease(until)
+	if at != s.at {
+		s.at = at
+		now := at
+		s.shown.Store(&now)
+	}
+	for i := range e.Session.Events {
+		logSession(&e.Session.Events[i], d)
+	}
+	for _, op := range e.Session.Ops {
+		select {
+		case s.room <- struct{}{}:
+			go callSession(op, d)
+		default:
+			sessionAnswer(op, d, false, errSessionStuck)
+		}
+	}
+}
+
+// sessionAnswer brings the answer to a call to the node, which takes the first of each. Any goroutine.
+func sessionAnswer(op node.SessionOp, d *Driver, ok bool, err error) {
+	r := node.SessionResult{ID: op.ID, OK: ok && err == nil}
+	if err != nil {
+		r.Err = errText(err)
+	}
+	d.inbox.post(func() { _ = d.command(r) }) // an answer is never refused; a node that has ended needs none
+}
+
+// callSession makes one call, on a goroutine of its own, and brings the answer back. A call that does not heed its
+// context is answered all the same: what it does later is as what a store does whose answer was lost.
+func callSession(op node.SessionOp, d *Driver) {
+	s := &d.control.session
+	ctx, cancel := context.WithTimeout(s.life, op.Limit)
+	defer cancel()
+	late := time.AfterFunc(op.Limit+op.Limit/4, func() { sessionAnswer(op, d, false, errSessionLate) })
+	ok, err := false, callback.ErrPanicked
+	defer func() { // also when it ends the goroutine
+		late.Stop()
+		sessionAnswer(op, d, ok, err)
+		<-s.room
+	}()
+	in, owner := d.cfg.Sharding.Session.Service, op.Of.String()
+	if op.End {
+		in, owner = d.cfg.Sharding.Session.Ends, sessionEnd
+	}
+	if why := d.count.callbacks.Call("Sharding.Session", func() {
+		ok, err = in.Acquire(ctx, d.cfg.Name+"-session-"+op.Of.String(), owner)
+	}); why != nil {
+		ok, err = false, why
+	}
+}
+
+// await ends the calls that are under way, and waits until they have returned, or patience is over: when the node has
+// ended its user may close what is behind the store.
+func (s *sessions) await(patience time.Duration, log *slog.Logger) {
+	if !s.on {
+		return
+	}
+	s.end()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for mine := range cap(s.room) {
+		select {
+		case s.room <- struct{}{}:
+		case <-late.C:
+			log.Warn("calls of the store of sessions do not return", "calls", cap(s.room)-mine)
+			return
+		}
+	}
+}
+
+// logSession logs what happens to the session of this node, and to those that it ends.
+func logSession(e *node.SessionEvent, d *Driver) {
+	lasted := e.For.Round(time.Millisecond)
+	switch e.Kind {
+	case node.SessionBegan:
+		d.log.Info("the session lease is held", "after", lasted)
+	case node.SessionFailing:
+		d.log.Warn("the session lease could not be renewed", "why", e.Why)
+	case node.SessionRanOut:
+		d.log.Error("the session lease has run out: this node handles nothing until it is held again", "why", e.Why)
+	case node.SessionBack:
+		d.log.Warn("the session lease is held again, and nobody had ended it: this node goes on", "after", lasted)
+	case node.SessionEnded:
+		d.log.Error("another member has ended the session lease: this node ends", "after", lasted)
+	case node.SessionGaveUp:
+		d.log.Error("this node was without a session lease for too long, and ends", "after", lasted, "why", e.Why)
+	case node.SessionSwapped:
+		d.log.Warn("the session lease of a lost member is ended: its shards are free", "member", e.Of)
+	case node.SessionNotYet:
+		d.log.Warn("the session lease of a lost member could not be ended yet", "member", e.Of, "why", e.Why)
+	}
+}
+
+// stats is where the session of this node stands. Any goroutine.
+func (s *sessions) stats(start time.Time, now time.Duration) (out stats.Session) {
+	at := s.shown.Load()
+	if at == nil {
+		return out
+	}
+	out = stats.Session{On: true, Held: at.Held, Since: start.Add(at.Since), Why: at.Why, Renewed: at.Renewed,
+		Failed: at.Failed, RanOut: at.RanOut, Ended: at.Swapped}
+	if at.Held {
+		out.Left = max(at.Until-now, 0)
+	}
+	return out
 }

@@ -102,7 +102,11 @@ func exactly(d *Driver) time.Duration {
 // lookForSleep is called by the ticker, at each turn of the control goroutine, and where a timer is set: the first to
 // run after a sleep closes the gate.
 func (d *Driver) lookForSleep() {
-	if d.sleeps.look(d.exec.Gate.Limit()) {
+	limit := d.exec.Gate.Limit()
+	if d.control.session.on {
+		limit = sleptLeast // a store does not wait for a machine that stood still
+	}
+	if d.sleeps.look(limit) {
 		d.exec.Gate.Gap()
 		d.inbox.post(func() {}) // the next step tells the node
 	}

@@ -87,6 +87,7 @@ func (d *Driver) Stats() Stats {
 	if c := d.counts.Load(); c != nil {
 		s.Courier, s.Members, s.Sharding = c.Courier, c.Members, c.Sharding
 		s.Suspension = d.health.suspension(c.Suspensions)
+		s.Suspension.Session = d.control.session.stats(d.start, d.now())
 		s.Watches.Told = c.Watches.ByCause()
 	}
 	for _, r := range d.regions.Load().list {
