@@ -264,7 +264,10 @@ func TestOutboxIsBounded(t *testing.T) {
 	require.ErrorIs(t, err, durable.ErrOutboxFull)
 	_, err = e.Ask(within(t), "anna", &move{Transfer: 1, To: "ben", Note: strings.Repeat("x", durable.MaxOutboxBytes)})
 	require.ErrorIs(t, err, durable.ErrTooLarge)
-	_, err = e.Ask(within(t), "anna", &move{Transfer: 1, To: "ben", Note: strings.Repeat("x", 60<<10), Times: 5})
+	err = kith.ErrMailboxFull
+	for errors.Is(err, kith.ErrMailboxFull) { // the bytes of the one before count until its handler has returned
+		_, err = e.Ask(within(t), "anna", &move{Transfer: 1, To: "ben", Note: strings.Repeat("x", 60<<10), Times: 5})
+	}
 	require.ErrorIs(t, err, durable.ErrOutboxFull)
 	_, err = e.Ask(within(t), "anna", &move{Transfer: 1, To: strings.Repeat("x", 2000)})
 	require.ErrorIs(t, err, kith.ErrBadPayload)
