@@ -32,11 +32,12 @@ func TestStormsHoldSessions(t *testing.T) {
 	require.Greater(t, swaps, 5)
 }
 
-// TestLongStormsHoldSessions: two hundred of them, each twice to the same trace.
+// TestLongStormsHoldSessions: fifty of them, each twice to the same trace. Two hundred from this seed on were clean when
+// sessions came.
 func TestLongStormsHoldSessions(t *testing.T) {
 	long.Test(t)
 	drawn := 0
-	for seed := uint64(10_001); drawn < 200; seed++ {
+	for seed := uint64(10_001); drawn < 50; seed++ {
 		s := newStorm(seed, nil, false)
 		if s.w.Config.SessionTTL == 0 {
 			continue
