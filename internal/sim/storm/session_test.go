@@ -32,8 +32,8 @@ func TestStormsHoldSessions(t *testing.T) {
 	require.Greater(t, swaps, 5)
 }
 
-// TestLongStormsHoldSessions: fifty of them, each twice to the same trace. Two hundred from this seed on were clean when
-// sessions came.
+// TestLongStormsHoldSessions: fifty of them, each twice to the same trace. Two hundred from this seed on were clean
+// when sessions came.
 func TestLongStormsHoldSessions(t *testing.T) {
 	long.Test(t)
 	drawn := 0
