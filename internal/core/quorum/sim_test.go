@@ -631,7 +631,7 @@ func TestSimulation(t *testing.T) { seeds(t, 20, 2) }
 // TestLongSimulation is the same over hundreds of seeds, each twice (DYN-1, DYN-3, DYN-4).
 func TestLongSimulation(t *testing.T) {
 	long.Test(t)
-	seeds(t, 300, 300)
+	seeds(t, 80, 300)
 }
 
 // TestMistakesAreFound plants mistakes in what replicas say, and in how their disks are kept: each breaks the law that
