@@ -94,9 +94,14 @@ func (g *Gate) Notice(now time.Duration) {
 // session may be ended and its shards may live elsewhere.
 func (g *Gate) look() {
 	if g.leased.Load() {
-		g.Notice(g.clock.Now())
+		g.compare()
 	}
 }
+
+// compare looks at the clock. It is kept out of what its callers inline.
+//
+//go:noinline
+func (g *Gate) compare() { g.Notice(g.clock.Now()) }
 
 // shut closes the gate.
 func (g *Gate) shut(why plane.Gate) {
@@ -147,6 +152,13 @@ func (g *Gate) wait(e *entity.Entity) {
 
 // goOn is asked between two calls into handlers: it waits while the gate is closed.
 func (g *Gate) goOn(e *entity.Entity) {
+	if g.leased.Load() || g.bits.Load() != 0 {
+		g.rest(e)
+	}
+}
+
+// rest is the slow part of goOn.
+func (g *Gate) rest(e *entity.Entity) {
 	if g.look(); g.bits.Load() != 0 {
 		g.wait(e)
 	}
