@@ -330,7 +330,7 @@ func (u *uplink) kill(why error) {
 // leftover drops and returns what waits behind the connection that broke, if the peer was given up and no connection
 // follows. The lock is held.
 func (u *uplink) leftover(next *renewal) []byte {
-	if u.away == 0 || next != nil {
+	if next != nil || u.t.cfg.Now() >= u.away { // also of a peer that was given up long ago, and lived
 		return nil
 	}
 	return u.q.drop()

@@ -74,7 +74,7 @@ func (k *keeps) send(p *world.Process) {
 	}
 }
 
-// drawSessions has the nodes of some storms hold session leases. The store keeps the end of one for so short a time
+// drawSessions draws storms in which nodes hold session leases. The store keeps the end of a lease for so short a time
 // that outages end nodes too.
 func drawSessions(cfg *setup.Config, s *storm) {
 	if rng, ok := s.draw(OffSessions, 4); ok {

@@ -17,7 +17,7 @@ type wires struct {
 
 	mu    sync.Mutex
 	first int                 // of the side that is cut off; as many as there are: none
-	conns map[net.Conn][2]int // who dialled whom
+	conns map[net.Conn][2]int // the numbers of the dialler and of the process it dialled
 }
 
 // lay makes as many proxies.
