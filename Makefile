@@ -30,16 +30,22 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: DEV = $(if $(DURATION),--duration=$(DURATION)) $(ARGS)
-run: SHOWN = $(if $(filter --durable,$(ARGS)),$(BIN)/bank $(filter-out --durable,$(DEV)),$(BIN)/kith dev $(DEV))
-run: $(if $(filter --durable,$(ARGS)),build-bank,build) ## run nodes with demo entities, one joins and one leaves; DURATION=20s ends it, else Ctrl-C; ARGS=--durable: examples/bank
+run: BANK = $(patsubst --durable=%,--store=%,$(filter-out --durable,$(DEV)))
+run: SHOWN = $(if $(findstring --durable,$(ARGS)),$(BIN)/bank $(BANK),$(BIN)/kith dev $(DEV))
+run: $(if $(findstring --durable,$(ARGS)),build-bank,build) ## run nodes with demo entities, one joins and one leaves; DURATION=20s ends it, else Ctrl-C; ARGS=--durable or --durable=quorum: examples/bank
 	@# On a terminal the node is a job of its own, so that Ctrl-C reaches it alone and make reports its exit code.
 	@if [ -t 0 ]; then set -m; $(SHOWN); else exec $(SHOWN); fi
 
-# The example is a module of its own, since it links SQLite.
+# The example is a module of its own, since it links SQLite and Pebble.
 .PHONY: build-bank test-bank test-dispatch
 build-bank: ## build bin/bank, the example of durable entities
 	@mkdir -p $(BIN)
 	@cd examples/bank && $(GO) build -o ../../$(BIN)/bank .
+
+.PHONY: build-leases
+build-leases: ## build bin/lab-leases: nodes of lab failover and lab chaos with sessions in etcd; links its client
+	@mkdir -p $(BIN)
+	@cd lease/kith && $(GO) build -o ../../$(BIN)/lab-leases ./lab
 
 test-bank: ## vet and test examples/bank, a module of its own; needs its modules, from the network or the cache
 	@cd examples/bank && $(GO) vet ./... && $(GO) test -count=1 -timeout $(LIMIT) ./...
@@ -139,7 +145,7 @@ scale-out: build ## nodes join 3 real processes under 20,000 messages a second: 
 rolling: build ## restart NODES=5 real processes in turn, ROUNDS=20 times, under 20,000 tells and asks a second: nothing lost
 	@$(BIN)/lab rolling --nodes=$(NODES) --rounds=$(ROUNDS) $(ARGS)
 
-partitions: build ## instances of partitions on NODES=5 real processes: moves, a join, a leave, a kill under traffic; ARGS="--moves=100"
+partitions: build ## instances of partitions on NODES=5 real processes: moves, a join, a leave, a kill, a cut under traffic; ARGS="--moves=100"
 	@$(BIN)/lab partitions --nodes=$(NODES) $(ARGS)
 
 planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
@@ -193,6 +199,16 @@ durable: ## durable entities on five real processes under faults for MINUTES=3, 
 	@cd test/durable && $(GO) build -o ../../$(BIN)/durable .
 	@$(BIN)/durable --engine=$(ENGINE) --minutes=$(MINUTES) $(if $(SEED),--seed=$(SEED)) $(ARGS)
 
+.PHONY: data test-data
+data: MINUTES = 3
+data: ## stores of package quorum on five real processes with disks, under faults for MINUTES=3, drawn by SEED: nothing lost
+	@mkdir -p $(BIN)
+	@cd test/data && $(GO) build -o ../../$(BIN)/data .
+	@$(BIN)/data --minutes=$(MINUTES) $(if $(SEED),--seed=$(SEED)) $(ARGS)
+
+test-data: ## vet and test the module of make data, with a short run of it; needs its modules, from the network or the cache
+	@cd test/data && $(GO) vet ./... && $(GO) test -count=1 -timeout $(LIMIT) ./...
+
 .PHONY: clients
 clients: ## what HTTP clients see while real processes are restarted, killed, stopped and cut off; needs PostgreSQL
 	@mkdir -p $(BIN)
@@ -202,6 +218,10 @@ clients: ## what HTTP clients see while real processes are restarted, killed, st
 .PHONY: test-durable
 test-durable: ## vet and test the module of make durable, with a short run of it; needs its modules, from the network or the cache
 	@cd test/durable && $(GO) vet ./... && $(GO) test -count=1 -timeout $(LIMIT) ./...
+
+.PHONY: test-quorum
+test-quorum: ## vet and test the engine of package quorum on disk, a module of its own
+	@cd quorum/pebble && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 .PHONY: test-stores
 test-stores: ## vet and test the stores of durable entities, leases, and sqlfence, against real engines; installs PostgreSQL, etcd and MariaDB if it may

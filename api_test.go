@@ -30,7 +30,7 @@ const module = "github.com/kith-io/kith"
 var promised = strings.Fields(`kith cluster peer route stats shutdown discovery discovery/discoverytest bootstrap admin
 	metrics latency sim fd fd/fdtest lease shard/strategy shard/strategytest sbr/leasetest replicated
 	replicated/replicatedtest topic store store/storetest partition durable durable/durabletest delivery
-	sqlfence service gateway`)
+	sqlfence service gateway quorum quorum/disk quorum/disk/disktest`)
 
 // stillHidden are types of internal packages that exported names lead to. The list may only shrink.
 var stillHidden = []string{

@@ -206,11 +206,11 @@ type PoolRef struct {
 // Register makes the pool known on a node: members with the role have workers, every node that declared it can send to
 // them. Errors: ErrBadConfig with all faults of p; those of Node.Register.
 func (p Pool) Register(n *Node) (*PoolRef, error) {
-	t, err := p.entityType()
+	t, perNode, err := p.Crew()
 	if err != nil {
 		return nil, err
 	}
-	r := driver.NewPool(t, p.workers())
+	r := driver.NewPool(t, perNode)
 	if err := r.Register(n.d); err != nil {
 		return nil, err
 	}
@@ -224,10 +224,10 @@ func (p Pool) workers() int {
 	return p.PerNode
 }
 
-// entityType is the type with the workers as its entities: each node gets some of its shards, and has the workers in
-// these.
-func (p Pool) entityType() (EntityType, error) {
-	t := EntityType{Name: p.Name, Role: p.Role, Shards: DefaultMaxNodes, Mode: p.Mode, MailboxBytes: p.MailboxBytes,
+// Crew returns the type with the workers as its entities, of which each node gets some shards, and has its workers in
+// these, and how many workers that are: package sim takes it. The error has all faults.
+func (p Pool) Crew() (t EntityType, perNode int, err error) {
+	t = EntityType{Name: p.Name, Role: p.Role, Shards: DefaultMaxNodes, Mode: p.Mode, MailboxBytes: p.MailboxBytes,
 		IdleAfter: poolIdle, Strategy: strategy.LeastShards{Absolute: MaxPoolNodes, Percent: 100}}
 	var errs []error
 	if w := p.workers(); w < 1 || w > MaxPerNode {
@@ -243,7 +243,7 @@ func (p Pool) entityType() (EntityType, error) {
 	if p.New != nil {
 		t.New = func(string, Fence) Handler { return p.New() }
 	}
-	return t, faults("pool", t, errors.Join(errs...))
+	return t, p.workers(), faults("pool", t, errors.Join(errs...))
 }
 
 // With returns the pool for messages that go with headers; see Region.With.

@@ -133,11 +133,12 @@ var (
 	ErrSettingsDiffer  = shard.ErrSettingsDiffer       // others have the type with other settings; methods of a Region too
 )
 
-// Errors of commands to a node: Down, SetMetadata, PrepareForFullShutdown, Drain.
+// Errors of commands to a node: Down, SetMetadata, PrepareForFullShutdown, Refound, Drain.
 var (
 	ErrNotMember      = membership.ErrNotMember     // this node is no member yet, or no more
 	ErrUnknownMember  = membership.ErrUnknownMember // Down of an address at which no member is
 	ErrNobodyUp       = membership.ErrNobodyUp      // PrepareForFullShutdown while no member is Up
+	ErrNoRefound      = membership.ErrNoRefound     // Refound without a tenure, or while a quorum of the seats is held
 	ErrNobodyTakes    = shard.ErrNobodyTakes        // Drain where no other member could take the shards
 	ErrDrainCancelled = driver.ErrDrainCancelled    // Drain that Undrain took back
 	ErrLeaving        = shard.ErrLeaving            // Drain or Undrain of a node that leaves

@@ -22,7 +22,7 @@
 //	Patience
 //	Resolver.Strategy, Resolver.QuorumSize, Resolver.KeepAlone, Resolver.StableAfter, Resolver.UnstableAfter,
 //	Resolver.LeaseDelay, Resolver.Role, Resolver.LeaseName
-//	Sharding.TakeoverTime, Sharding.ProcessDeathIsProof, Sharding.Session
+//	Sharding.TakeoverTime, Sharding.ProcessDeathIsProof, Sharding.Session, Sharding.Tenure
 //	Membership.Detector, Membership.HeartbeatInterval, Membership.AcceptablePause, Membership.Threshold,
 //	Membership.MinStdDeviation, Membership.MaxSamples, Membership.Settings
 //

@@ -23,7 +23,7 @@ import (
 // and the directory, and what only simulations set.
 var notTuned = strings.Fields(`Roles AppVersion MinBirth JoinTimeout
 	MayMiss StopsAfter Records RecordRole
-	Intern NoLockProof`)
+	Intern NoLockProof Electorate`)
 
 // fill sets a field to a value that is not zero and that no other of its kind has, where its kind is plain.
 func fill(name string, i int, field reflect.Value) {
@@ -133,7 +133,8 @@ func TestConfigReachesTheDriver(t *testing.T) {
 	all := Config{Logger: slog.New(slog.DiscardHandler), Phases: []Phase{{Name: "a"}}, Lease: noLease{},
 		Patience: PatienceNoisy,
 		Sharding: Sharding{TakeoverTime: 1, ProcessDeathIsProof: true, NoLockProof: true,
-			Session: Session{Service: noLease{}, Ends: noLease{}}, ParkBytes: 2, ParkTime: 3,
+			Session: Session{Service: noLease{}, Ends: noLease{}},
+			Tenure:  Tenure{Voters: 3, Grant: 4, Role: "r"}, ParkBytes: 2, ParkTime: 3,
 			RebalanceInterval: 4, MaxMoves: 5, MarkTime: 6, DrainTime: 7, MaxHandOver: 8},
 		FlightRecord: FlightRecord{Bytes: 9, Directory: "there"},
 		Undelivered:  func(Undelivered) {}, Incident: func(Incident) {}, Latency: func(Measure, string, time.Duration) {}}
@@ -157,7 +158,7 @@ func TestConfigReachesTheDriver(t *testing.T) {
 					require.Equal(t, s.Ends, to.FieldByName("Ends").Interface())
 					continue
 				}
-				require.Equal(t, f.Field(j).Interface(), to.Interface(), f.Type().Field(j).Name)
+				require.Equal(t, f.Field(j).Interface(), to.Convert(f.Field(j).Type()).Interface(), f.Type().Field(j).Name)
 			}
 		case FlightRecord:
 			require.Equal(t, f.Interface(), got.Convert(f.Type()).Interface(), name)

@@ -155,6 +155,14 @@ func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
 	return n.d.PrepareForFullShutdown(ctx)
 }
 
+// Refound is a person's word that all members which are Down, or were removed, have ended, as this node knows them: an
+// electorate that has lost a quorum of its seats for good (Sharding.Tenure) gets other holders, and what the lost owned
+// begins elsewhere. If one of them lives two nodes may own an entity. It returns when the word is in the state of the
+// cluster. Errors: ErrNoRefound, ErrNotMember.
+func (n *Node) Refound(ctx context.Context) error {
+	return n.d.Refound(ctx)
+}
+
 // SetMetadata sets one key of the small map that the cluster's state carries to every member; nil deletes it. View
 // shows it; the last writer wins. Bounds: 64 keys for the life of the cluster, 64 bytes a key, 1 KiB a value. Errors:
 // ErrBadMetadata, ErrMetadataFull, ErrNotMember.

@@ -47,17 +47,18 @@ func (s *NodeSender) with() *driver.Headers {
 	return &driver.Headers{B: s.headers}
 }
 
-// Tell is Region.Tell to a type by its name. ErrNotRegistered: this node has not registered it.
+// Tell is Region.Tell to a type by its name. Any worker of a Pool gets what has no id. ErrNotRegistered: this node has
+// not registered it.
 func (s *NodeSender) Tell(typ, id string, payload []byte) error {
 	r, err := s.region(typ)
 	if err != nil {
 		return err
 	}
-	return r.TellWith(s.with(), id, payload)
+	return driver.TellNamed(s.with(), r, id, payload)
 }
 
-// Ask is Region.Ask to a type by its name, until the context of From ends or d is over. ErrNotRegistered: this node has
-// not registered it.
+// Ask is Region.Ask to a type by its name, until the context of From ends or d is over. Any worker of a Pool answers
+// what has no id. ErrNotRegistered: this node has not registered it.
 func (s *NodeSender) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
 	r, err := s.region(typ)
 	if err != nil {
@@ -65,5 +66,5 @@ func (s *NodeSender) Ask(d time.Duration, typ, id string, payload []byte) ([]byt
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, d)
 	defer cancel()
-	return r.AskWith(ctx, s.with(), id, payload)
+	return driver.AskNamed(ctx, r, s.with(), id, payload)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/runtime/driver"
 )
 
@@ -33,6 +34,10 @@ type Sharding struct {
 	// Session has this node hold a session lease: it handles messages only while it holds one, and a lost node's shards
 	// live elsewhere as soon as its lease has run out. Set it on all nodes or none; docs/failover.md.
 	Session Session
+	// Tenure has this node handle messages only while a quorum of other members vouches for it, and a lost node's shards
+	// live elsewhere as soon as such a quorum vouches for it no more, without any store. The same on all nodes, and not
+	// together with Session; docs/failover.md.
+	Tenure Tenure
 	// ParkBytes bounds, per type, what waits for the homes of shards to become known; zero means 16 MiB.
 	ParkBytes int
 	// ParkTime is how long a message may wait so. Zero means that it follows from the takeover time of the present number
@@ -90,10 +95,47 @@ type SessionService interface {
 	TTL() time.Duration
 }
 
+// Tenure is the electorate that vouches for owners (Sharding.Tenure), and for how long its word counts. The zero value:
+// there is none. It must be the same on all nodes.
+//
+// The leader gives numbered seats to members. Each node asks their holders five times in a Grant, and handles messages
+// while more than half of the seats have granted; without them it suspends itself, and goes on when they grant again.
+// Each holder keeps its word for a little longer than a Grant. When more than half of them say that they vouch for a
+// member no more, and that their word has run out, that member handles nothing: its shards are free. No time frees them
+// without that. The resolver counts the seats: where a quorum of the holders is lost at once the other members end, as
+// they cannot tell that from a cut.
+type Tenure struct {
+	// Voters is how many seats there are: 3, 5 or 7. With 5 any two holders may be lost. Zero: no tenure.
+	Voters int
+	// Grant is for how long a grant counts, from when it was asked for: 500 ms to 1 min; zero means 2.5 s. A lost node's
+	// shards wait for a little longer. A node that stands still for longer than that handles nothing until it is vouched
+	// for again, and is ended where others have missed it meanwhile.
+	Grant time.Duration
+	// Role is that of the members that may hold a seat; empty: any member may.
+	Role string
+	// Refound says how it is known that lost holders have ended, where members that live hold half of the seats or fewer
+	// and the others are known to be gone for good: their seats go to other members only then. The zero value is
+	// RefoundByOperator.
+	Refound Refound
+}
+
+// Refound is how it is known that lost holders of seats have ended (Tenure.Refound).
+type Refound = cluster.Refound
+
+// The ways. No word is needed for one that was proven dead.
+const (
+	// RefoundByOperator: a person says so, by Node.Refound. Safe if that is true.
+	RefoundByOperator = cluster.RefoundByOperator
+	// RefoundByTakeover: it is assumed a takeover time after the last of them was seen Down. Two nodes may own an entity
+	// if a resolver was wrong about one that lives.
+	RefoundByTakeover = cluster.RefoundByTakeover
+)
+
 // driver is s as the driver takes it.
 func (s Sharding) driver() driver.Sharding {
 	return driver.Sharding{TakeoverTime: s.TakeoverTime, ProcessDeathIsProof: s.ProcessDeathIsProof,
 		NoLockProof: s.NoLockProof, Session: driver.Session{Service: s.Session.Service, Ends: s.Session.Ends},
-		ParkBytes: s.ParkBytes, ParkTime: s.ParkTime, RebalanceInterval: s.RebalanceInterval, MaxMoves: s.MaxMoves,
-		MarkTime: s.MarkTime, DrainTime: s.DrainTime, MaxHandOver: s.MaxHandOver}
+		Tenure: driver.Tenure(s.Tenure), ParkBytes: s.ParkBytes, ParkTime: s.ParkTime,
+		RebalanceInterval: s.RebalanceInterval, MaxMoves: s.MaxMoves, MarkTime: s.MarkTime, DrainTime: s.DrainTime,
+		MaxHandOver: s.MaxHandOver}
 }

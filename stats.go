@@ -40,6 +40,7 @@ type Stats struct {
 	Sharding           ShardingStats   // moves of shards, and control messages that were not followed
 	Replicated         ReplicatedStats // replicated values (package replicated)
 	Watches            WatchStats      // entities that watch one another (docs/watches.md)
+	Values             []ValuesStats   // stores of values on the disks of N members (package quorum)
 }
 
 // The parts of Stats (packages stats, membership and shard), and what is measured for Config.Latency.
@@ -60,6 +61,10 @@ type (
 	SuspensionStats = stats.Suspension
 	// SessionStats concerns the session lease of a node (SuspensionStats.Session).
 	SessionStats = stats.Session
+	// TenureStats concerns the tenure of a node (SuspensionStats.Tenure).
+	TenureStats = stats.Tenure
+	// TenureSeat is one seat of its electorate.
+	TenureSeat = stats.Seat
 	// PeerStats concerns one peer: its links and its round trip.
 	PeerStats = stats.Peer
 	// LinkStats concerns one data connection to a peer.
@@ -73,6 +78,8 @@ type (
 	ShardingStats = shard.Counters
 	// ReplicatedStats concerns replicated values.
 	ReplicatedStats = stats.Replicated
+	// ValuesStats concerns one store of package quorum on this node.
+	ValuesStats = stats.Values
 	// WatchStats concerns watches of entities.
 	WatchStats = stats.Watches
 	// Measure says what a duration given to Config.Latency is.

@@ -47,7 +47,7 @@ type Message[M, R any] struct {
 // Sender is from where a message leaves. In a handler, and in a daemon, it is the *Context, or what its With returns,
 // which adds headers; anywhere else what From returns; in package sim what Cluster.Node and Entity.Sender return.
 type Sender interface {
-	// Tell sends to the entity id of a type, as Context.Tell does.
+	// Tell sends to the entity id of a type, or with no id to any worker of a Pool, as Context.Tell does.
 	Tell(typ, id string, payload []byte) error
 	// Ask asks it and waits at most d, as Context.Ask does.
 	Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error)

@@ -50,7 +50,7 @@ func failed(w http.ResponseWriter, err error) {
 	case errors.Is(err, kith.ErrBadConfig):
 		status = http.StatusBadRequest
 	case errors.Is(err, kith.ErrNotMember), errors.Is(err, kith.ErrNobodyUp), errors.Is(err, kith.ErrNobodyTakes),
-		errors.Is(err, kith.ErrDrainCancelled), errors.Is(err, kith.ErrLeaving):
+		errors.Is(err, kith.ErrDrainCancelled), errors.Is(err, kith.ErrLeaving), errors.Is(err, kith.ErrNoRefound):
 		status = http.StatusConflict
 	}
 	fail(w, status, err.Error())

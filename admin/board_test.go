@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/peer"
 )
 
 // fake is a source that counts, and answers as it is set.
@@ -343,4 +344,19 @@ func TestDashboardConfig(t *testing.T) {
 	}
 	_, err = StartDashboard(DashboardConfig{})
 	require.ErrorIs(t, err, ErrBadConfig)
+}
+
+// TestTenureIsTold: which member holds which seat, and for how long it vouches for the node that answers (AVL-5).
+func TestTenureIsTold(t *testing.T) {
+	require.Nil(t, tenureOf(kith.TenureStats{}))
+	holder := kith.ID{Addr: peer.MustAddr("10.0.0.1:7355"), Inc: 7}
+	s := kith.TenureStats{On: true, Held: true, Left: time.Second,
+		Seats: []kith.TenureSeat{{Holder: holder, Left: 2 * time.Second}, {}, {Holder: holder}}}
+	text, err := json.Marshal(tenureOf(s))
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"left_s":1,"seats":[{"holder":"`+holder.String()+`","left_s":2},{"left_s":0},`)
+	require.Equal(t, "its tenure is held, 1s are left; 1 of 3 seats vouch for this node, 1 are empty: seat 1, "+
+		holder.String()+", vouches; seat 3, "+holder.String()+", does not vouch", s.String())
+	s.Held, s.Why, s.Seats = false, "no seat has a holder yet", nil
+	require.Equal(t, "it has no tenure: no seat has a holder yet", s.String())
 }

@@ -20,7 +20,39 @@ type members struct {
 	Up        int      `json:"up"`
 	PausedBy  string   `json:"rebalancing_paused_by,omitempty"` // which node paused the balance
 	Outages   []outage `json:"outages,omitempty"`
+	Tenure    *tenure  `json:"tenure,omitempty"`
 	Members   []member `json:"members"`
+}
+
+// tenure is whether this node may handle messages, and which members vouch for it.
+type tenure struct {
+	Held  bool      `json:"held"`
+	Since time.Time `json:"since"`
+	Left  float64   `json:"left_s"` // for which it is held without another grant
+	Seats []seat    `json:"seats"`
+	Text  string    `json:"text"` // all of it in a sentence
+}
+
+// seat is one seat of the electorate.
+type seat struct {
+	Holder string  `json:"holder,omitempty"` // none: it is empty
+	Left   float64 `json:"left_s"`           // for which it vouches for this node; 0: it does not
+}
+
+// tenureOf returns it; nil where there are none.
+func tenureOf(t kith.TenureStats) *tenure {
+	if !t.On {
+		return nil
+	}
+	out := &tenure{Held: t.Held, Since: t.Since, Left: t.Left.Seconds(), Seats: []seat{}, Text: t.String()}
+	for _, s := range t.Seats {
+		x := seat{Left: s.Left.Seconds()}
+		if !s.Holder.IsZero() {
+			x.Holder = s.Holder.String()
+		}
+		out.Seats = append(out.Seats, x)
+	}
+	return out
 }
 
 // outage is a member that does not answer, or that was lost and has shards that wait.
@@ -92,6 +124,7 @@ func memberOf(v *kith.View, m *kith.Member) member {
 func (a *api) members(w http.ResponseWriter, _ *http.Request) {
 	all := membersOf(a.node.View())
 	all.Outages = outagesOf(a.node.Health().Outages)
+	all.Tenure = tenureOf(a.node.Stats().Suspension.Tenure)
 	say(w, http.StatusOK, all)
 }
 
@@ -193,6 +226,14 @@ func (a *api) prepare(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	say(w, http.StatusOK, done{"the cluster prepares for its full shutdown"})
+}
+
+func (a *api) refound(w http.ResponseWriter, q *http.Request) {
+	if err := a.node.Refound(q.Context()); err != nil {
+		failed(w, err)
+		return
+	}
+	say(w, http.StatusOK, done{"the seats of the lost go to other members"})
 }
 
 // partitions is the answer of GET /v1/partitions.

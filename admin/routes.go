@@ -57,6 +57,7 @@ var routes = []route{
 	{"POST", "/v1/types/{name}/tell", true, costWaits, (*views).tell, []string{"id"}},
 	{"POST", "/v1/members/{addr}/down", true, costWaits, (*views).down, nil},
 	{"POST", "/v1/prepare-full-shutdown", true, costWaits, (*views).prepare, nil},
+	{"POST", "/v1/refound", true, costWaits, (*views).refound, nil},
 }
 
 // Handler returns what Start serves, for a program that has a server of its own. cfg is used but for Listen, TLS and

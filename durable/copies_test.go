@@ -26,7 +26,8 @@ func receives(t *testing.T, m store.Store) func(n note, body string) (outcome, s
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = node.Close() })
 	require.Eventually(t, func() bool { // the cluster that forms next is a later one
-		return uint64(time.Now().UnixMilli()) > node.View().Birth>>20
+		formed := node.View().Birth >> 20 // milliseconds; 0: it has not formed yet
+		return formed > 0 && uint64(time.Now().UnixMilli()) > formed
 	}, time.Minute, time.Millisecond)
 	e, err := Register(node, Type[string, string, string]{Name: "had", Store: m, Shards: 1, SeenFor: time.Hour,
 		Handle: func(tx *Tx[string], s *string) (string, error) {

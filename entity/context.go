@@ -103,8 +103,9 @@ func (c *Context) Headers() []byte {
 	return c.headers
 }
 
-// Tell sends a message to the entity id of type typ, or of this entity's own type when typ is empty. Accepted or a
-// typed error, as Region.Tell says; it never blocks and never runs the receiver before it returns.
+// Tell sends a message to the entity id of type typ, or of this entity's own type when typ is empty; to any worker when
+// id is empty and typ is a pool. Accepted or a typed error, as Region.Tell says; it never blocks and never runs the
+// receiver before it returns.
 func (c *Context) Tell(typ, id string, payload []byte) error {
 	if kept(c) { // as Headed.Tell, which is one call more
 		return whose(c)
@@ -117,7 +118,8 @@ func (c *Context) Tell(typ, id string, payload []byte) error {
 
 // Ask sends a message to the entity id of type typ, or of this entity's own type when typ is empty, and waits at most d
 // for the answer, which belongs to the caller. Only Blocking handlers may ask: others get ErrWouldBlock, and so does an
-// entity that asks itself, because it has one call at a time.
+// entity that asks itself, because it has one call at a time. An empty id is that of any worker of a pool, but not of
+// its own.
 func (c *Context) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
 	if kept(c) {
 		return nil, whose(c)

@@ -95,6 +95,11 @@ func failure(err error, naming func(err error) *kith.Error) *Failure {
 	return &Failure{"failed", "", "the handler failed", ran, http.StatusInternalServerError}
 }
 
+// WriteError answers a request to an HTTP handler of your own, of which an ask failed, as a Gateway does: with the
+// status that err has, Retry-After, RanHeader, and a Failure as the body. docs/gateway.md lists the statuses. err is
+// not nil, and nothing was written to w before.
+func WriteError(w http.ResponseWriter, err error) { failure(err, nil).write(w) }
+
 // write answers with a failure.
 func (f *Failure) write(w http.ResponseWriter) {
 	h := w.Header()

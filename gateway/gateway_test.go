@@ -490,6 +490,13 @@ func TestStatuses(t *testing.T) {
 		kith.KindInternal: 500} {
 		require.Equal(t, want, failure(kith.NewError("x", kind, "text"), nil).status, kind)
 	}
+	w := httptest.NewRecorder()
+	WriteError(w, fmt.Errorf("trip: %w", kith.NewError("no-driver", kith.KindUnavailable, "no driver is free")))
+	require.Equal(t, 503, w.Code)
+	require.Equal(t, "1", w.Header().Get("Retry-After"))
+	require.Equal(t, "true", w.Header().Get(RanHeader))
+	require.JSONEq(t, `{"error":"no-driver","kind":"unavailable","text":"no driver is free","may_have_run":true}`,
+		w.Body.String())
 }
 
 // TestDocument: it describes the calls that there are, and no others.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/fd"
+	"github.com/kith-io/kith/internal/core/tenure"
 )
 
 // Config holds the settings of one membership machine. The zero value of every field means its default, so the zero
@@ -103,6 +104,9 @@ type Config struct {
 	// NoLockProof has this member believe no joiner that the process before it at its address is dead (JoinCommand.Dead).
 	NoLockProof bool
 
+	// Electorate is the seats of a tenure (none). It must be the same on all members.
+	Electorate Electorate
+
 	// LeaderInterval is how often leader duties are looked at besides at every change (1 s).
 	LeaderInterval time.Duration
 	// ReaperInterval is how often accusations are looked at for peers that are heard again (1 s). Silence is noticed at
@@ -133,6 +137,13 @@ type Config struct {
 	MaxSamples int
 	// MonitoredBy is how many neighbours on the ring watch each node (5, FD-2).
 	MonitoredBy int
+}
+
+// Electorate is so many seats, 3, 5 or 7, which the leader gives to Up members with Role; to any when it is empty. The
+// zero value is: no seats.
+type Electorate struct {
+	Voters int
+	Role   string
 }
 
 // DefaultExitTimeout is the default of Config.ExitTimeout.
@@ -234,6 +245,13 @@ func (c Config) Validate() error {
 
 // validateMember checks the settings of this member and of what it lets in.
 func (c *Config) validateMember(fault func(format string, a ...any)) {
+	e := c.Electorate
+	if err := (tenure.Config{Voters: e.Voters, Grant: tenure.MinGrant}).Validate(); e.Voters != 0 && err != nil {
+		fault("Electorate: %w", err)
+	}
+	if e.Role != "" && e.Voters == 0 || len(e.Role) > MaxRoleSize {
+		fault("Electorate: role %q, must have at most %d bytes, and some seats", e.Role, MaxRoleSize)
+	}
 	if len(c.Roles) > MaxRoles {
 		fault("%d roles, at most %d", len(c.Roles), MaxRoles)
 	}

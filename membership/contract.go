@@ -5,6 +5,7 @@ package membership
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/base/enum"
@@ -17,6 +18,8 @@ var (
 	ErrUnknownMember = errors.New("membership: unknown member")
 	// ErrNotMember is returned by a command that only a member can carry out.
 	ErrNotMember = errors.New("membership: this node is not a member")
+	// ErrNoRefound is returned by a RefoundCommand where there is no electorate, or members hold a quorum of its seats.
+	ErrNoRefound = errors.New("membership: there is no electorate to be founded anew")
 	// ErrJoining is returned by a JoinCommand when the node has joined, or is about to.
 	ErrJoining = errors.New("membership: already joined or joining")
 	// ErrJoined is returned by a SeedsCommand when the node is in a cluster already.
@@ -85,6 +88,11 @@ type DownCommand struct {
 // those of which that is known, are ignored; the machine copies IDs.
 type ProveCommand struct{ IDs []peer.ID }
 
+// RefoundCommand is an operator's word, or an assumption, that the processes of all members that are Down or were
+// removed in this node's state have ended. They are marked as proven dead, and the leader founds an electorate that has
+// lost a quorum for good anew. ErrNoRefound and ErrNotMember say that nothing has changed.
+type RefoundCommand struct{}
+
 // DownAllCommand marks several members Down in one change, for a resolver that decides about many. In several changes a
 // leader that is about to go could act in between, on a membership that no resolver decided. The machine ignores IDs
 // that are no members or Down already, and copies IDs.
@@ -108,6 +116,7 @@ func (IsolatedCommand) command() {}
 func (DownCommand) command()     {}
 func (DownAllCommand) command()  {}
 func (ProveCommand) command()    {}
+func (RefoundCommand) command()  {}
 
 // Effects is what one or more verbs ask the runtime to do. Drain fills it; slices and bodies are valid until the next
 // verb.
@@ -221,6 +230,70 @@ type Stats struct {
 	LinksLost                  uint64        // links to members that broke and were refused when dialled again
 	LateSteps                  uint64        // steps of this node that came late: it had stood still
 	LateTime                   time.Duration // by how much in all; taken out of the silence of its peers
+}
+
+// Seats is a list of the holders of an electorate's seats, of no number before the first one. It is not to be changed.
+type Seats struct {
+	Number  uint32
+	Writer  peer.ID   // the leader that wrote it
+	Holders []peer.ID // by seat; zero where it is empty
+}
+
+// Seats returns the list of seats in this node's state, and appends those that the state lists as members and not Down
+// to in, and those that it lists as Down or removed to lost, each sorted; none before this node is admitted.
+func (m *Machine) Seats(in, lost []peer.ID) (Seats, []peer.ID, []peer.ID) {
+	if m.st == nil {
+		return Seats{}, in, lost
+	}
+	for i := range m.st.Members {
+		if o := &m.st.Members[i]; o.Status == Down {
+			lost = append(lost, o.ID)
+		} else {
+			in = append(in, o.ID)
+		}
+	}
+	for i := range m.st.Tombs {
+		lost = append(lost, m.st.Tombs[i].ID)
+	}
+	slices.SortFunc(lost, peer.ID.Compare)
+	return Seats(m.st.Seats), in, lost
+}
+
+// SeatsLost reports whether no quorum of the seats is held by members that are not Down in this node's state, and
+// appends to ids those that have to end before the electorate is founded, or founded anew: see RefoundCommand.
+func SeatsLost(m *Machine, ids []peer.ID) (lost bool, unproven []peer.ID) {
+	if m.st == nil || m.cfg.Electorate.Voters == 0 {
+		return false, ids
+	}
+	held := 0
+	for _, h := range m.st.Seats.Holders {
+		if st := m.st.Status(h); st != Down && st != Removed {
+			held++
+		}
+	}
+	if 2*held > m.cfg.Electorate.Voters {
+		return false, ids
+	}
+	return true, m.st.Unproven(ids)
+}
+
+// EndedOf returns those of ids with a process that is dead as this node's state has it: it is proven, or another one
+// was let in at its address. It takes empty identities, and those that nobody knows, for alive.
+func EndedOf(m *Machine, ids []peer.ID) (ended peer.Set) {
+	for _, id := range ids {
+		if m.st == nil || id.IsZero() {
+			continue
+		}
+		o, _ := m.st.Tomb(id)
+		cause := o.Cause
+		if i := m.st.Index(id); i >= 0 {
+			cause = m.st.Members[i].Cause
+		}
+		if cause == CauseProvenDead || cause == CauseReplaced {
+			ended.Add(id)
+		}
+	}
+	return ended
 }
 
 // Stats returns the counters so far.

@@ -30,6 +30,7 @@ type leading struct {
 	unnamed    time.Duration // when members are let in that it does not name; 0: none waits
 
 	planned   gossip.Digest             // the version with a partition table as it should be
+	seated    gossip.Digest             // the version with a list of seats as it should be
 	completed []cluster.PartitionChange // that this node has handed over, while the table has them
 	gaveUp    bool                      // this node leaves and has waited long enough: it says so of all it hosts
 }
@@ -80,9 +81,12 @@ func (l *leading) duties() {
 		next = l.weakenWhenStuck()
 	}
 	if next == nil {
-		if next = l.pruneClock(); next != nil {
-			l.install(next, true)
-		}
+		next = l.reseat()
+	}
+	if next == nil {
+		next = l.pruneClock()
+	}
+	if next == nil {
 		return
 	}
 	l.install(next, true)
@@ -91,6 +95,18 @@ func (l *leading) duties() {
 			l.beliefs.tellRemoved(r.ID)
 		}
 	}
+}
+
+// reseat returns the next version, in which this leader has changed the list of seats, nil for none. All that are not
+// Down have to have seen the state: an owner that still goes by the list before the last one could be proven ended by
+// the next.
+func (l *leading) reseat() *members.State {
+	if l.cfg.Electorate.Voters == 0 || l.seated == l.st.Digest || !members.Converged(l.st, l.self, l.exited) ||
+		!l.st.SeenByAll(l.exited) {
+		return nil
+	}
+	l.seated = l.st.Digest
+	return members.Reseat(l.st, l.self, l.cfg.Electorate.Voters, l.cfg.Electorate.Role)
 }
 
 // down marks a member Down and notifies it at once.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/base/long"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -111,7 +112,7 @@ func lifeSeeds() uint64 {
 	if n, err := strconv.Atoi(os.Getenv("MEMBERSHIP_SEEDS")); err == nil {
 		return uint64(n)
 	}
-	return 8
+	return long.Fewer(8)
 }
 
 func TestRandomLives(t *testing.T) {

@@ -207,6 +207,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.downAll(c.IDs, c.Cause)
 	case ProveCommand:
 		err = m.prove(c.IDs)
+	case RefoundCommand:
+		err = m.refound()
 	case SetMetadataCommand:
 		err = m.setMetadata(c)
 	case DefineCommand, UndefineCommand, MoveInstanceCommand, CompleteCommand:

@@ -71,6 +71,15 @@ func (m *Machine) prove(ids []peer.ID) error {
 	return nil
 }
 
+// refound carries out a RefoundCommand.
+func (m *Machine) refound() error {
+	lost, unproven := SeatsLost(m, nil)
+	if m.phase == member && !lost {
+		return ErrNoRefound
+	}
+	return m.prove(unproven)
+}
+
 // noteDeaths hands on members that are proven dead in the next state and were not in the present one.
 func (c *core) noteDeaths(next *members.State) {
 	fresh := func(id peer.ID) bool { return c.st == nil || !c.st.ProvenDead(id) }

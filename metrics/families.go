@@ -50,6 +50,16 @@ func (s *snapshot) twins(sides bool) (n int) {
 	return n
 }
 
+// seats counts the seats of a tenure with a holder, or with this node as that.
+func (s *snapshot) seats(own bool) (n int) {
+	for _, seat := range s.stats.Suspension.Tenure.Seats {
+		if seat.Holder == s.id || !own && !seat.Holder.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
 // put takes one value with its labels, in the order of the family's.
 type put func(v float64, labels ...string)
 
@@ -69,6 +79,15 @@ const (
 // one makes a family without labels.
 func one(name, help string, kind prometheus.ValueType, read func(*snapshot) float64) family {
 	return family{name, help, kind, nil, func(s *snapshot, p put) { p(read(s)) }}
+}
+
+// values makes a family with the store of values as its label.
+func values(name, help string, kind prometheus.ValueType, read func(*kith.ValuesStats) float64) family {
+	return family{name, help, kind, []string{"store"}, func(s *snapshot, p put) {
+		for i := range s.stats.Values {
+			p(read(&s.stats.Values[i]), s.stats.Values[i].Store)
+		}
+	}}
 }
 
 func yes(b bool) float64 {
@@ -144,6 +163,22 @@ var ofNode = []family{
 		func(s *kith.Stats) uint64 { return s.Suspension.Session.RanOut }),
 	total("kith_sessions_ended_total", "Session leases of lost members that this node has ended.",
 		func(s *kith.Stats) uint64 { return s.Suspension.Session.Ended }),
+	one("kith_tenure_held", "1 while the tenure of this node is held; without one nothing is handled here.", gauge,
+		func(s *snapshot) float64 { return yes(s.stats.Suspension.Tenure.Held) }),
+	one("kith_tenure_left_seconds", "For how long it is held without another grant.", gauge,
+		func(s *snapshot) float64 { return s.stats.Suspension.Tenure.Left.Seconds() }),
+	one("kith_tenure_least_seconds", "The least that was left of it at a renewal, since it was last gained.", gauge,
+		func(s *snapshot) float64 { return s.stats.Suspension.Tenure.Least.Seconds() }),
+	one("kith_tenure_seats", "Seats with a holder, by the list that this node goes by.", gauge,
+		func(s *snapshot) float64 { return float64(s.seats(false)) }),
+	one("kith_tenure_seat", "1 while this node holds a seat, and vouches for others.", gauge,
+		func(s *snapshot) float64 { return float64(s.seats(true)) }),
+	total("kith_tenure_ran_out_total", "Times that the tenure ran out.",
+		func(s *kith.Stats) uint64 { return s.Suspension.Tenure.RanOut }),
+	total("kith_tenure_refusals_total", "Questions for a grant that a holder answered with no.",
+		func(s *kith.Stats) uint64 { return s.Suspension.Tenure.Refused }),
+	total("kith_tenures_ended_total", "Tenures of lost members that this node has proven over.",
+		func(s *kith.Stats) uint64 { return s.Suspension.Tenure.Ended }),
 	total("kith_log_dropped_total", "Log records that found no room in front of a logger that stood still.",
 		func(s *kith.Stats) uint64 { return s.LogDropped }),
 	one("kith_log_stalled_seconds", "How long the logger has been busy with one record; 0: with none.", gauge,
@@ -304,4 +339,36 @@ var ofTransport = []family{
 			r := &s.stats.Replicated
 			return float64(r.Refused + r.Strangers + r.Dropped)
 		}),
+	values("kith_values_disks", "Disks of a store of values that this node knows; 0 while it has not begun.", gauge,
+		func(v *kith.ValuesStats) float64 { return float64(v.Disks) }),
+	values("kith_values_requests", "Reads and writes of values under way.", gauge,
+		func(v *kith.ValuesStats) float64 { return float64(v.Requests) }),
+	values("kith_values_keys", "Keys on this node's disk, deletions that are remembered among them.", gauge,
+		func(v *kith.ValuesStats) float64 { return float64(v.Keys) }),
+	values("kith_values_bytes", "Bytes on this node's disk.", gauge,
+		func(v *kith.ValuesStats) float64 { return float64(v.Bytes) }),
+	values("kith_values_lacking_groups", "Groups of keys of which this node has yet to read what others hold.", gauge,
+		func(v *kith.ValuesStats) float64 { return float64(v.Lacking) }),
+	values("kith_values_hints", "Writes that wait for other replicas.", gauge,
+		func(v *kith.ValuesStats) float64 { return float64(v.Hints) }),
+	values("kith_values_repairs_total", "Entries sent to replicas that answered a read without them.", counter,
+		func(v *kith.ValuesStats) float64 { return float64(v.Repairs) }),
+	values("kith_values_exchanged_total", "Entries taken from comparisons with other replicas.", counter,
+		func(v *kith.ValuesStats) float64 { return float64(v.Exchanged) }),
+	values("kith_values_conflicts_total", "Reads that found several values.", counter,
+		func(v *kith.ValuesStats) float64 { return float64(v.Conflicted) }),
+	values("kith_values_hints_dropped_total", "Hints dropped: too many, too old, or for a disk that is gone.", counter,
+		func(v *kith.ValuesStats) float64 { return float64(v.HintsGone) }),
+	values("kith_values_shards", "Shards of fenced records on this node's disk.", gauge,
+		func(v *kith.ValuesStats) float64 { return float64(v.Shards) }),
+	values("kith_values_entries_total", "Entries of fenced records that owners on this node have had decided.", counter,
+		func(v *kith.ValuesStats) float64 { return float64(v.Entries) }),
+	values("kith_values_commits_total", "Commits of fenced records in these entries.", counter,
+		func(v *kith.ValuesStats) float64 { return float64(v.Commits) }),
+	values("kith_values_copied_total", "Shards of fenced records that this disk has copied whole.", counter,
+		func(v *kith.ValuesStats) float64 { return float64(v.Copied) }),
+	values("kith_values_failed_commits_total", "Commits that this node's disk refused.", counter,
+		func(v *kith.ValuesStats) float64 { return float64(v.Failed) }),
+	values("kith_values_damaged_total", "Entries of this node's disk that were found damaged.", counter,
+		func(v *kith.ValuesStats) float64 { return float64(v.Damaged) }),
 }

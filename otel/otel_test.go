@@ -251,6 +251,34 @@ func TestTraceOfValues(t *testing.T) {
 	require.Equal(t, trace.SpanKindProducer, spanNamed(t, out, "tell meter").SpanKind)
 }
 
+// A singleton's calls have spans as an entity's have, in each form that it may have.
+func TestTraceOfSingletons(t *testing.T) {
+	tr, out, user := traces(t)
+	var n notes
+	made := func(*kith.Context) (kith.Handler, error) { return &relay{tr, "", &n}, nil }
+	all := []kith.Singleton{
+		{Name: "new", New: func(kith.Fence) kith.Handler { return &relay{tr, "", &n} }}, {Name: "open", Open: made},
+		{Name: "meter", Typed: kith.Methods(func(*kith.Context) (*meter, error) { return &meter{tr, &n}, nil },
+			kith.On(quote, (*meter).quote))},
+	}
+	on, _ := node(t, kith.Config{})
+	for _, s := range all {
+		_, err := on.Singleton(tr.Singleton(s))
+		require.NoError(t, err)
+	}
+	ctx, root := user.Start(t.Context(), "root")
+	for _, name := range []string{"new", "open"} {
+		_, err := tr.From(ctx, on).Ask(patience, name, name, []byte("x"))
+		require.NoError(t, err)
+	}
+	_, err := quote.Ask(tr.From(ctx, on), "meter", &word{})
+	require.NoError(t, err)
+	root.End()
+	for _, s := range all {
+		require.Equal(t, root.SpanContext().TraceID(), spanNamed(t, out, "receive "+s.Name).SpanContext.TraceID())
+	}
+}
+
 // Faults in the methods of a type are reported through the tracer.
 func TestTypedFaults(t *testing.T) {
 	tr, _, _ := traces(t)

@@ -214,19 +214,39 @@ func (t *Tracer) Type(typ kith.EntityType) kith.EntityType {
 	if f := typ.New; f != nil {
 		typ.New = func(id string, fence kith.Fence) kith.Handler { return t.handler(f(id, fence)) }
 	}
-	if f := typ.Open; f != nil {
-		typ.Open = func(c *kith.Context) (kith.Handler, error) {
-			h, err := f(c)
-			if err != nil {
-				return nil, err
-			}
-			return t.handler(h), nil
-		}
-	}
-	if typ.Typed != nil {
-		typ.Typed = opener{typ.Typed, t}
-	}
+	typ.Open, typ.Typed = t.open(typ.Open), t.opener(typ.Typed)
 	return typ
+}
+
+// Singleton returns s with a handler that gives its calls spans, as Type does.
+func (t *Tracer) Singleton(s kith.Singleton) kith.Singleton {
+	if f := s.New; f != nil {
+		s.New = func(fence kith.Fence) kith.Handler { return t.handler(f(fence)) }
+	}
+	s.Open, s.Typed = t.open(s.Open), t.opener(s.Typed)
+	return s
+}
+
+// open returns f with handlers that have spans; nil for nil.
+func (t *Tracer) open(f func(c *kith.Context) (kith.Handler, error)) func(c *kith.Context) (kith.Handler, error) {
+	if f == nil {
+		return nil
+	}
+	return func(c *kith.Context) (kith.Handler, error) {
+		h, err := f(c)
+		if err != nil {
+			return nil, err
+		}
+		return t.handler(h), nil
+	}
+}
+
+// opener is the same of values.
+func (t *Tracer) opener(o kith.Opener) kith.Opener {
+	if o == nil {
+		return nil
+	}
+	return opener{o, t}
 }
 
 // opener makes handlers with spans.
@@ -236,13 +256,7 @@ type opener struct {
 }
 
 // Open makes one.
-func (o opener) Open(c *kith.Context) (kith.Handler, error) {
-	h, err := o.Opener.Open(c)
-	if err != nil {
-		return nil, err
-	}
-	return o.t.handler(h), nil
-}
+func (o opener) Open(c *kith.Context) (kith.Handler, error) { return o.t.open(o.Opener.Open)(c) }
 
 func (t *Tracer) handler(h kith.Handler) kith.Handler {
 	if h == nil {

@@ -48,7 +48,11 @@ func Survives(failures int) Count { return table.Survives(failures) }
 // Share is that many percent of the nodes, 1 to 100, rounded up.
 func Share(percent int) Count { return table.Share(percent) }
 
-// Scaled is one instance for each load that one carries, as Config.Hint has it: at least least and at most most.
+// Scaled is one instance for each load that one carries: at least least and at most most, 1 to 32. The load is
+// Config.Hint, in a unit of your own. Without a Hint it is how many messages a second all instances handle: the node
+// of the first asks the others each ten seconds, and defines the partition anew when another number carries the load in
+// two looks one after the other. The number falls when the rest has a fifth of room left. State.Hint is the load that
+// it follows.
 func Scaled(least, most, load int) Count { return table.Scaled(least, most, load) }
 
 // Errors of what defines a partition; match them with errors.Is.
@@ -96,7 +100,7 @@ type Config struct {
 	// Role limits the nodes that host instances to members with it; empty means all. A member that may host an instance
 	// has to open the partition.
 	Role string
-	// Hint is the load that is expected, in the unit of Scaled.
+	// Hint is the load that is expected, in the unit of Scaled; 0: it is measured.
 	Hint int
 	// New makes the instance of a slot, 0 to 31, when it begins on this node. The fence grows from instance to instance of
 	// a slot. Of hand-offs that buffer (Ordered) it is that of an owner, and no other instance lives under a later one.

@@ -19,10 +19,14 @@ const NewBuffers = cluster.NewBuffers
 const seenTime = time.Second
 
 // wish returns what this node wants the partition to be: false where it takes the rules of one above, and none is
-// defined.
-func (p *Partition) wish(rows table.Table) (Definition, bool) {
+// defined. A load that is measured is that of the table.
+func (p *Partition) wish(rows table.Table, r *row) (Definition, bool) {
 	if !p.cfg.inherits() {
-		return p.cfg.definition(), true
+		d := p.cfg.definition()
+		if p.cfg.measures() && r.ok && !r.Deleted && r.Count.Kind == cluster.CountScaled {
+			d.Hint = r.Hint
+		}
+		return d, true
 	}
 	above := rows.Of(table.Above(p.path))
 	if above == nil {
@@ -36,14 +40,14 @@ func (p *Partition) wish(rows table.Table) (Definition, bool) {
 // define defines the partition once this node is Up, and follows what others make of it. It reports whether there is
 // nothing left to do.
 func (p *Partition) define(ctx context.Context, rows table.Table, r *row) bool {
-	want, ok := p.wish(rows)
+	want, ok := p.wish(rows, r)
 	if !ok {
 		p.fail(fmt.Errorf("%w: %q", ErrNoRules, p.path))
 		return true // a change of the table wakes
 	}
 	live := r.ok && !r.Deleted
 	switch {
-	case p.said != nil && !p.stood && time.Since(p.since) < seenTime && !(live && r.PartitionDefinition == want):
+	case p.said != nil && !p.stood && p.hub.node.Now().Sub(p.since) < seenTime && !(live && r.PartitionDefinition == want):
 		return false // the table is that of before
 	case p.said != nil && !live:
 		p.fail(fmt.Errorf("%w: %q", ErrUndefined, p.path))
@@ -70,7 +74,7 @@ func (p *Partition) define(ctx context.Context, rows table.Table, r *row) bool {
 		p.hub.log.Warn("another node has defined this partition differently: the definition of this node stands now",
 			"event", "partition-differs", "path", p.path, "by", r.DefinedBy, "error", differing(want, r).Error())
 	}
-	p.said, p.stood, p.since = &want, false, time.Now()
+	p.said, p.stood, p.since = &want, false, p.hub.node.Now()
 	p.err.Store(nil)
 	return false
 }

@@ -4,6 +4,7 @@
 package partition
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,28 +14,26 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/runtime/driver"
+	"github.com/kith-io/kith/internal/runtime/footing"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard/strategy"
+	"github.com/kith-io/kith/wire"
 )
 
 // earType is the type of all ears.
 const earType = "kith.partitions"
 
-// maxNodes is the number of its shards: of nodes that host instances. Tests have fewer: a node that leaves gives its
-// share of them back, which takes long on a machine that is busy.
-var maxNodes uint32 = 1024
-
 // earsOf is the type of ears of a node.
 func earsOf(h *hub) entity.Type {
+	hosts := h.node.Hosts()
 	by := func(id string) route.ShardID {
 		if shard, _, _, ok := parseEar(id); ok {
 			return shard
 		}
 		return route.NoShard
 	}
-	return entity.Type{Name: earType, Shards: maxNodes, ShardBy: entity.ShardBy{Name: "node", Of: by},
-		Strategy: strategy.LeastShards{Absolute: int(maxNodes), Percent: 100},
+	return entity.Type{Name: earType, Shards: hosts, ShardBy: entity.ShardBy{Name: "node", Of: by},
+		Strategy: strategy.LeastShards{Absolute: int(hosts), Percent: 100},
 		New: func(id string, _ route.Fence) entity.Handler {
 			_, slot, path, _ := parseEar(id)
 			return &ear{h, slot, path}
@@ -75,6 +74,8 @@ func (e *ear) Receive(c *entity.Context, payload []byte) error {
 		return p.receive(c, e.slot, &f, payload)
 	case f.kind == isInit:
 		return p.prepare(c, e.slot, &f)
+	case f.kind == isGauge:
+		return c.Reply(wire.AppendU64(nil, p.count.all(p.room.Load())))
 	case f.kind == isEnd:
 		p.finish(c, e.slot, f.at)
 	case f.kind == isBack:
@@ -114,25 +115,34 @@ func (e *ear) Stop(c *entity.Context) {
 // receive deals with a message.
 func (p *Partition) receive(c *entity.Context, slot int, f *frame, payload []byte) error {
 	for range maxHops { // an instance may end meanwhile
-		row := p.row.Load()
+		row := p.row.by(f.at, p.hub, p.path)
 		switch {
 		case p.held.gone(row):
 			return refuse(p.hub, c, p.path, slot, f, noInstance, payload)
 		case row.InForce.New == cluster.NewBuffers && row.Epoch > 0 && !f.at.above(stampOf(&row.State)):
 			return p.forward(c, slot, f, target(&row.State, slot), payload)
+		case p.room.Load().has(slot): // the hand-off is another one now, and this instance is about to end
+			return p.forwardBy(c, slot, f, p.room.Load().lane, strconv.Itoa(slot), payload)
 		}
 		what, to, why := judge(&row.State, p.hub.self, slot, f.at, p.held.isOver(&row.State, slot))
 		switch what {
 		case refuses:
 			return refuse(p.hub, c, p.path, slot, f, why, payload)
 		case goes:
+			if ch, pending := row.Change(slot); pending && ch.From == p.hub.self {
+				p.held.asks(slot, changeOf(&ch)) // the new node makes its instance for it
+			}
 			return p.forward(c, slot, f, to, payload)
 		}
 		at := stampOf(&row.State)
 		if f.at.above(at) {
 			at = f.at
 		}
-		switch err := p.instance(slot, at).receive(c, payload); {
+		i := p.instance(row, slot, at, rankOf(&row.State, p.hub.self, slot, f.at))
+		if i == nil {
+			continue
+		}
+		switch err := i.receive(c, payload); {
 		case errors.Is(err, errOver):
 			continue
 		case errors.Is(err, ErrNotMade):
@@ -146,34 +156,48 @@ func (p *Partition) receive(c *entity.Context, slot int, f *frame, payload []byt
 	return refuse(p.hub, c, p.path, slot, f, noInstance, payload)
 }
 
-// forward sends a message on.
+// forward sends a message on to the node of the instance.
 func (p *Partition) forward(c *entity.Context, slot int, f *frame, to kith.ID, payload []byte) error {
+	lane, id, ok := onward(p, to, slot)
+	switch {
+	case f.hops >= maxHops, to == p.hub.self && lane == p.hub.pool:
+		return refuse(p.hub, c, p.path, slot, f, astray, payload)
+	case !ok && !c.Asked() && p.wait(slot, p.hop(f), payload):
+		return nil
+	case !ok:
+		return refuse(p.hub, c, p.path, slot, f, unreachable, payload)
+	}
+	return p.forwardBy(c, slot, f, lane, id, payload)
+}
+
+// hop is the frame of a message that is sent on.
+func (p *Partition) hop(f *frame) *frame {
 	next := *f
 	next.hops++
 	next.at = stampOf(&p.row.Load().State)
 	if f.at.above(next.at) {
 		next.at = f.at
 	}
-	region, id, ok := onward(p, to, slot)
-	switch {
-	case f.hops >= maxHops, to == p.hub.self && region == p.hub.pool.Region():
+	return &next
+}
+
+// forwardBy sends a message on by a lane.
+func (p *Partition) forwardBy(c *entity.Context, slot int, f *frame, lane footing.Lane, id string,
+	payload []byte) error {
+	if f.hops >= maxHops {
 		return refuse(p.hub, c, p.path, slot, f, astray, payload)
-	case !ok && !c.Asked() && p.wait(slot, &next, payload):
-		return nil
-	case !ok:
-		return refuse(p.hub, c, p.path, slot, f, unreachable, payload)
 	}
 	p.count.forwarded.Add(1)
-	h := &driver.Headers{B: appendFrame(nil, &next)}
+	h := appendFrame(nil, p.hop(f))
 	if !c.Asked() {
-		if region.TellWith(h, id, payload) != nil {
+		if lane.Tell(h, id, payload) != nil {
 			return refuse(p.hub, c, p.path, slot, f, unreachable, payload)
 		}
 		return nil
 	}
 	limit := p.hub.askTimeout
 	if by, ok := c.Context().Deadline(); ok {
-		limit = time.Until(by)
+		limit = by.Sub(p.hub.node.Wall())
 	}
 	token := c.Detach()
 	answer := func(b []byte, err error) {
@@ -183,24 +207,24 @@ func (p *Partition) forward(c *entity.Context, slot int, f *frame, to kith.ID, p
 		}
 		_ = token.Reply(b)
 	}
-	if err := region.AskFuncWith(limit, h, id, payload, answer); err != nil {
+	if err := lane.AskFunc(limit, h, id, payload, answer); err != nil {
 		answer(nil, fmt.Errorf("%w: %w", err, ErrUnreachable))
 	}
 	return nil
 }
 
 // onward is the way on to the instance of a slot: by the ear of its node, or by the room where hand-offs buffer.
-func onward(p *Partition, to kith.ID, slot int) (region *driver.Region, id string, ok bool) {
+func onward(p *Partition, to kith.ID, slot int) (lane footing.Lane, id string, ok bool) {
 	r := p.row.Load()
 	if r.InForce.New != cluster.NewBuffers {
 		id, ok = p.hub.ear(to, slot, p.path)
-		return p.hub.pool.Region(), id, ok
+		return p.hub.pool, id, ok
 	}
 	room := p.room.Load()
 	if room == nil || to.IsZero() {
 		return nil, "", false
 	}
-	return room.region(), strconv.Itoa(slot), true
+	return room.lane, strconv.Itoa(slot), true
 }
 
 // refuse refuses a message: an asker gets the reason, the sender of a tell gets the message back.
@@ -223,44 +247,75 @@ func giveBack(h *hub, p *Partition, path string, slot int, f *frame, why reason,
 		p.returned(slot, &back, payload)
 		return
 	}
-	id, ok := h.ear(f.from, slot, path)
-	if !ok || h.pool.Region().TellWith(&driver.Headers{B: appendFrame(nil, &back)}, id, payload) != nil {
+	if !tellBack(h, path, slot, f.from, &back, payload) && (p == nil || !p.giveBackLater(slot, f.from, &back, payload)) {
 		h.unreported.Add(1)
 	}
+}
+
+// tellBack sends a message that is refused to a node, and reports whether there was a way, and room.
+func tellBack(h *hub, path string, slot int, to kith.ID, back *frame, payload []byte) bool {
+	id, ok := h.ear(to, slot, path)
+	return ok && h.pool.Tell(appendFrame(nil, back), id, payload) == nil
+}
+
+// giveBackLater keeps a message that is refused until there is a way to the node of its sender, and room: what an
+// instance refuses in a burst may fill the link. It reports whether there was room to keep it.
+func (p *Partition) giveBackLater(slot int, to kith.ID, back *frame, payload []byte) bool {
+	return p.later(payload, func(payload []byte, nth int) (over bool) {
+		switch {
+		case tellBack(p.hub, p.path, slot, to, back, payload):
+			return true
+		case nth < backTries && p.hub.node.Err() == nil:
+			return false
+		}
+		p.hub.unreported.Add(1)
+		return true
+	})
 }
 
 // What waits for a way to another node: so many messages of a partition, each for so long before it is tried again.
 const (
 	maxWaiting = 1024
 	waitTime   = 50 * time.Millisecond
+	backTries  = 200 // of what goes back to its sender
 )
 
-// wait keeps a message that is to be sent on, and has no way yet: the other node has just joined, and not all have
-// heard which shard is there. It reports whether there was room.
-func (p *Partition) wait(slot int, f *frame, payload []byte) bool {
+// later does something with a copy of a payload each waitTime until it is over. It reports whether there was room.
+func (p *Partition) later(payload []byte, do func(payload []byte, nth int) (over bool)) bool {
 	if p.waiting.Add(1) > maxWaiting {
 		p.waiting.Add(-1)
 		return false
 	}
 	payload = slices.Clone(payload)
-	time.AfterFunc(waitTime, func() {
-		p.waiting.Add(-1)
-		region, id, ok := onward(p, target(&p.row.Load().State, slot), slot)
-		switch {
-		case ok && region.TellWith(&driver.Headers{B: appendFrame(nil, f)}, id, payload) == nil:
-			p.count.forwarded.Add(1)
-		case !ok && f.hops < maxHops && p.hub.node.Err() == nil:
-			f.hops++
-			if p.wait(slot, f, payload) {
+	spawn(p.hub.node, func() {
+		defer p.waiting.Add(-1)
+		for nth := 0; ; nth++ {
+			if p.hub.node.Wait(context.Background(), waitTime, nil); do(payload, nth) {
 				return
 			}
-			fallthrough
-		default:
-			p.count.refused.Add(1)
-			giveBack(p.hub, p, p.path, slot, f, unreachable, payload)
 		}
 	})
 	return true
+}
+
+// wait keeps a message that is to be sent on, and has no way yet: the other node has just joined, and not all have
+// heard which shard is there. It reports whether there was room.
+func (p *Partition) wait(slot int, f *frame, payload []byte) bool {
+	next := *f
+	return p.later(payload, func(payload []byte, _ int) (over bool) {
+		lane, id, ok := onward(p, target(&p.row.Load().State, slot), slot)
+		switch {
+		case ok && lane.Tell(appendFrame(nil, &next), id, payload) == nil:
+			p.count.forwarded.Add(1)
+			return true
+		case !ok && next.hops < maxHops && p.hub.node.Err() == nil:
+			next.hops++
+			return false
+		}
+		p.count.refused.Add(1)
+		giveBack(p.hub, p, p.path, slot, &next, unreachable, payload)
+		return true
+	})
 }
 
 // returned reports a message to the program that came back.
@@ -273,12 +328,16 @@ func (p *Partition) returned(slot int, f *frame, payload []byte) {
 
 // prepare makes the instance that the old node hands over, and answers that it is ready.
 func (p *Partition) prepare(c *entity.Context, slot int, f *frame) error {
-	row := p.row.Load()
+	row := p.row.by(f.at, p.hub, p.path)
 	if ch, ok := row.Change(slot); !f.at.above(stampOf(&row.State)) &&
 		!(ok && ch.To == p.hub.self && changeOf(&ch) == f.at) {
 		return fmt.Errorf("partition: %q: instance %d: %w", p.path, slot, ErrMoved) // it was given up
 	}
-	if err := p.instance(slot, f.at).begin(); err != nil {
+	i := p.instance(row, slot, f.at, f.at)
+	if i == nil {
+		return fmt.Errorf("partition: %q: instance %d: %w", p.path, slot, ErrMoved) // it is asked again
+	}
+	if err := i.begin(); err != nil {
 		return fmt.Errorf("partition: %q: instance %d: %w", p.path, slot, err)
 	}
 	return c.Reply(nil)
@@ -287,9 +346,10 @@ func (p *Partition) prepare(c *entity.Context, slot int, f *frame) error {
 // finish ends an instance: a message from this node to itself, for Stop wants a Context.
 func (p *Partition) finish(c *entity.Context, slot int, at stamp) {
 	i := p.held.lives(slot)
-	if i == nil || i.at != at || !p.held.drop(i) {
+	if i == nil || i.at != at {
 		return
 	}
 	i.stop(c, true)
+	p.held.drop(i) // behind its end: the new one may begin now
 	p.hub.ping()
 }

@@ -40,9 +40,9 @@ func TestLateMessagesMakeNoInstance(t *testing.T) {
 		require.NoError(t, p.Undefine(within(t)))
 		require.Eventually(t, func() bool { return !p.row.Load().ok }, time.Minute, time.Millisecond)
 		o.none(t)
-		region, headers, id, err := p.way(before, 0)
+		lane, headers, id, err := p.way(before, 0)
 		require.NoError(t, err)
-		_, err = region.AskWith(within(t), headers, id, numbered(1, 2))
+		_, err = lane.Ask(within(t), headers, id, numbered(1, 2))
 		require.ErrorIs(t, err, ErrNoInstance)
 		o.none(t)
 	}
@@ -74,9 +74,9 @@ func TestAnotherKindOfHandoff(t *testing.T) {
 				_, err := p.AskAt(within(t), 0, numbered(1, 1))
 				return err == nil
 			}, 20*time.Second, time.Millisecond)
-			region, headers, id, err := p.way(before, 0)
+			lane, headers, id, err := p.way(before, 0)
 			require.NoError(t, err)
-			a, err := region.AskWith(within(t), headers, id, numbered(1, 2))
+			a, err := lane.Ask(within(t), headers, id, numbered(1, 2))
 			require.NoError(t, err)
 			require.Equal(t, "0", string(a))
 			o.b.mu.Lock()

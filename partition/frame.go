@@ -28,7 +28,8 @@ const (
 	isEnd     kind = 3 // a node ends its instance
 	isBack    kind = 4 // a message that was refused, to the node of its sender
 	isBegin   kind = 5 // a node begins its instance, of hand-offs that buffer
-	kinds     kind = 6
+	isGauge   kind = 6 // the node of the first instance asks what the instances of another have handled
+	kinds     kind = 7
 )
 
 // reason is why a message is refused. Numbers stand on the wire.

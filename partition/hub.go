@@ -7,14 +7,8 @@ import (
 	"time"
 
 	table "github.com/kith-io/kith/internal/core/partition"
+	"github.com/kith-io/kith/internal/runtime/footing"
 )
-
-// follow makes the hub look when members change.
-func (h *hub) follow(ctx context.Context) {
-	for range h.node.Events(ctx) {
-		h.ping()
-	}
-}
 
 // run does what there is to do until the node ends.
 func (h *hub) run(ctx context.Context) {
@@ -25,20 +19,13 @@ func (h *hub) run(ctx context.Context) {
 			wait = min(wait, p.step(ctx, rows))
 		}
 		h.strangers(ctx, rows)
-		if h.node.Health().Draining {
+		if h.node.Draining() {
 			h.evacuate(ctx)
 			wait = min(wait, lookBusy)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-h.door.Changed():
-		case <-h.wake:
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if h.node.Wait(ctx, wait, h.wake); ctx.Err() != nil || h.node.Err() != nil {
 			return
 		}
-		timer.Stop()
 	}
 }
 
@@ -52,3 +39,6 @@ func (h *hub) strangers(ctx context.Context, rows table.Table) {
 		}
 	}
 }
+
+// spawn runs f beside its caller, which may hold locks.
+func spawn(on footing.Node, f func()) { on.Begin(f) }

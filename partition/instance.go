@@ -3,15 +3,30 @@
 package partition
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/base/ground"
 )
 
-// errOver is returned by an instance that has ended.
-var errOver = errors.New("partition: the instance has ended")
+var (
+	errOver = errors.New("partition: the instance has ended")                            // by one that has
+	errRoom = errors.New("partition: the instance of the hand-off before has not ended") // it is tried again
+)
+
+// take waits for the turn, which give gives back.
+func (i *instance) take() {
+	select {
+	case <-i.turn:
+	default:
+		i.p.hub.node.Wait(context.Background(), ground.Forever, i.turn)
+	}
+}
+
+func (i *instance) give() { i.p.hub.node.Ring(i.turn) }
 
 // make makes the handler by New, for the caller that has the turn.
 func (i *instance) make() (err error) {
@@ -31,30 +46,61 @@ func (i *instance) make() (err error) {
 
 // begin makes the handler, so that it lives before its first message.
 func (i *instance) begin() error {
-	i.turn <- struct{}{}
-	defer func() { <-i.turn }()
+	if i.p.room.Load().has(i.slot) {
+		return errRoom
+	}
+	i.take()
+	defer i.give()
 	if i.over {
 		return errOver
 	}
-	return i.make()
+	err := i.make()
+	if err != nil {
+		i.fails()
+	}
+	return err
 }
 
-// receive has the handler handle a message: errOver, ErrNotMade, or what it returns. A panic ends the handler; the next
-// message makes another one.
+// forget takes an instance without a handler out again, so that it is begun anew. One that has the turn, or that a
+// message has made meanwhile, stays.
+func (i *instance) forget() {
+	select {
+	case <-i.turn:
+	default:
+		return
+	}
+	defer i.give()
+	if i.h == nil {
+		i.over = true
+		i.p.held.drop(i)
+	}
+}
+
+// fails ends an instance that has panicked, or could not be made, for the caller that has the turn: it is begun anew by
+// the next message, or when its rest is over.
+func (i *instance) fails() {
+	i.h, i.over = nil, true
+	if i.p.held.drop(i) {
+		i.p.held.failed(i.slot, i.p.hub)
+	}
+}
+
+// receive has the handler handle a message: errOver, ErrNotMade, or what it returns. A panic ends the instance.
 func (i *instance) receive(c *kith.Context, payload []byte) error {
-	i.turn <- struct{}{}
-	defer func() { <-i.turn }()
+	i.take()
+	defer i.give()
 	if i.over {
 		return errOver
 	}
 	if err := i.make(); err != nil {
+		i.fails()
 		return err
 	}
 	returned := false
 	defer i.show(c)()
 	defer func() {
 		if !returned {
-			i.h = nil
+			i.fails()
 		}
 	}()
 	i.p.count.handled.Add(1)
@@ -72,8 +118,8 @@ func (i *instance) show(c *entity.Context) func() {
 
 // stop ends the handler, and the instance if it goes for good.
 func (i *instance) stop(c *kith.Context, good bool) {
-	i.turn <- struct{}{}
-	defer func() { <-i.turn }()
+	i.take()
+	defer i.give()
 	h := i.h
 	i.h, i.over = nil, i.over || good
 	if h == nil {

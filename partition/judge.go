@@ -4,6 +4,7 @@
 package partition
 
 import (
+	"math"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -43,7 +44,8 @@ func lasting(p *cluster.Partition, slot int) bool {
 }
 
 // judge says what a node does with a message for a slot that was sent by the table of a stamp. over means that the
-// change that is pending from here is over on this node: its new node is ready, or the instance has ended.
+// change that is pending from here is over on this node: its new node is ready, or the instance has ended. The new node
+// takes nothing that was sent before the change: the old one may be the only one that handles.
 func judge(p *cluster.Partition, self kith.ID, slot int, at stamp, over bool) (verdict, kith.ID, reason) {
 	host := kith.ID{}
 	if slot < len(p.Instances) {
@@ -60,6 +62,11 @@ func judge(p *cluster.Partition, self kith.ID, slot int, at stamp, over bool) (v
 		return early(p, c.To, self)
 	case pending && c.From == self:
 		return late(p, c.To)
+	case pending && c.To == self && !c.Complete && changeOf(&c).above(at):
+		if p.InForce.Old == cluster.OldDrops {
+			return refuses, self, moving
+		}
+		return goes, c.From, none
 	case pending && c.To == self, host == self:
 		return takes, self, none
 	case at.above(stampOf(p)): // the sender knows more: that the instance is here
@@ -90,6 +97,22 @@ func late(p *cluster.Partition, to kith.ID) (verdict, kith.ID, reason) {
 	return goes, to, none
 }
 
+// rankOf is the rank of the fence of an instance that a node makes now, for a message that was sent by the table of a
+// stamp. No other node gets it, and that of a node to which the slot goes is higher: the leader may place an instance
+// and begin its hand-off in one epoch, and this node may see the second of two tables only.
+func rankOf(p *cluster.Partition, self kith.ID, slot int, sent stamp) stamp {
+	c, pending := p.Change(slot)
+	switch {
+	case pending && c.From == self:
+		return stamp{c.Epoch - 1, math.MaxUint32}
+	case pending && c.To == self:
+		return changeOf(&c)
+	case slot < len(p.Instances) && p.Instances[slot] == self, !sent.above(stampOf(p)):
+		return stampOf(p)
+	}
+	return stamp{sent.epoch - 1, math.MaxUint32 - 1} // by that table it may be handed over already
+}
+
 // act is what a node does for the instance of a slot.
 type act uint8
 
@@ -98,6 +121,8 @@ const (
 	ends                 // it ends the instance
 	asks                 // it asks the new node to make the instance
 	completes            // it says that the change is complete
+	pulls                // it moves the shard of the instance here, of hand-offs that buffer
+	measures             // it measures the load of all instances
 )
 
 // duty is one of them.
@@ -109,9 +134,10 @@ type duty struct {
 
 // known is what a node knows of its instances of a partition, by slot.
 type known struct {
-	here map[int]stamp // that live here, and of which table they are
-	over map[int]stamp // changes that are over on this node
-	seen map[int]seen  // changes from here, and since when they are known
+	here  map[int]stamp // that live here, and of which table they are
+	over  map[int]stamp // changes that are over on this node
+	asked map[int]stamp // changes for which this node has asked the new one
+	seen  map[int]seen  // changes from here, and since when they are known
 }
 
 type seen struct {
@@ -122,6 +148,12 @@ type seen struct {
 func (k *known) isOver(c *cluster.PartitionChange) bool {
 	at, ok := k.over[c.Slot]
 	return ok && at == changeOf(c)
+}
+
+// gaveUp reports whether the instance of a slot was to go to another node, which may have made its own.
+func (k *known) gaveUp(slot int) bool {
+	at, ok := k.asked[slot]
+	return ok && !k.here[slot].above(at)
 }
 
 // duties is what a node has to do for a partition now. soon is when to look again, if nothing changes; zero: never.
@@ -151,6 +183,8 @@ func duties(p *cluster.Partition, self kith.ID, k *known, now time.Duration) (li
 		case pending && c.From == self:
 			list = append(list, handing(p, k, c, here)...)
 		case pending && c.To == self:
+		case hosts && here && k.gaveUp(slot): // the new one had a later fence, and is gone: so begin anew
+			list = append(list, duty{act: ends, slot: slot})
 		case hosts && !here:
 			list = append(list, duty{act: begins, slot: slot})
 		case here && !hosts && !k.here[slot].above(stampOf(p)):
@@ -163,14 +197,16 @@ func duties(p *cluster.Partition, self kith.ID, k *known, now time.Duration) (li
 // handing is what the old node does for an instance that goes to another one.
 func handing(p *cluster.Partition, k *known, c cluster.PartitionChange, here bool) (list []duty) {
 	over := c.Complete || k.isOver(&c)
+	drops := here && p.InForce.Old == cluster.OldDrops
 	switch {
+	case !over && drops: // the new one begins when this one has ended
 	case !over:
 		list = append(list, duty{asks, c.Slot, c})
 	case !c.Complete:
 		list = append(list, duty{completes, c.Slot, c})
 	}
 	switch {
-	case here && (over || p.InForce.Old == cluster.OldDrops):
+	case here && over, drops:
 		list = append(list, duty{ends, c.Slot, c})
 	case !here && !over && p.InForce.Old == cluster.OldKeeps:
 		list = append(list, duty{act: begins, slot: c.Slot})

@@ -26,6 +26,25 @@ func placed(h Handoff, to kith.ID, complete bool) *State {
 		Instances: []kith.ID{node(1)}, Changes: []Change{c}}
 }
 
+// No two nodes get one fence, and that of the new one is higher (PRT-4).
+func TestRanks(t *testing.T) {
+	one, two, three := node(1), node(2), node(3)
+	p := placed(Stateless, two, false) // placed on node 1 and handed over in one epoch
+	older := &State{PartitionDefinition: Definition{Path: "a"}, Epoch: 4, Writer: 9, Instances: []kith.ID{three}}
+	now := stampOf(p)
+	ranks := []stamp{
+		rankOf(older, three, 0, stamp{4, 9}), // the instance before
+		rankOf(older, one, 0, now),           // node 1 does not know the table yet, and its sender does
+		rankOf(p, one, 0, now),
+		rankOf(p, two, 0, stamp{6, 1}), // its sender knows that the hand-off was given up
+	}
+	for i, r := range ranks[1:] {
+		require.True(t, r.above(ranks[i]), "%d: %v, %v", i, r, ranks[i])
+	}
+	require.Equal(t, changeOf(&p.Changes[0]), ranks[3])
+	require.Equal(t, stampOf(older), rankOf(older, three, 0, now), "it knows that it hosts")
+}
+
 // What each option says, sentence by sentence of the early specification, "Graceful Handoff" (PRT-4).
 func TestJudge(t *testing.T) {
 	one, two, three, nobody := node(1), node(2), node(3), kith.ID{}
@@ -55,6 +74,14 @@ func TestJudge(t *testing.T) {
 		{"a sender that knows more is believed", placed(Stateless, two, false), three, stamp{6, 1}, false, takes, three,
 			none},
 		{"so is one of a later leader", placed(Stateless, two, false), three, stamp{5, 2}, false, takes, three, none},
+		{"2a: what was sent before the change goes to N1", placed(Stateless, two, false), two, stamp{4, 1}, false, goes, one,
+			none},
+		{"2b: what was sent before the change goes to N1, which may be handling", placed(Handoff{Old: cluster.OldForwards},
+			two, false), two, stamp{4, 1}, false, goes, one, none},
+		{"2b: what N1 sends on is sent by the table with the change", placed(Handoff{Old: cluster.OldForwards}, two, false),
+			two, now, false, takes, two, none},
+		{"2c: N2 makes no instance before N1 has ended its own", placed(Lossy, two, false), two, stamp{4, 1}, false,
+			refuses, two, moving},
 		{"what ends handles what comes", placed(Stateless, nobody, false), one, now, false, takes, one, none},
 		{"until it has ended", placed(Stateless, nobody, false), one, now, true, refuses, nobody, noInstance},
 		{"and is known to", placed(Stateless, nobody, true), three, now, false, refuses, nobody, noInstance},
@@ -71,7 +98,7 @@ func TestJudge(t *testing.T) {
 
 // A node makes what is its own, hands over what goes, and ends what is elsewhere (PRT-4).
 func TestDuties(t *testing.T) {
-	one, two := node(1), node(2)
+	one, two, three := node(1), node(2), node(3)
 	here := func(at stamp) map[int]stamp { return map[int]stamp{0: at} }
 	for _, c := range []struct {
 		what string
@@ -84,7 +111,8 @@ func TestDuties(t *testing.T) {
 		{"it begins what is its own", &State{Epoch: 1, Instances: []kith.ID{one}}, one, nil, false, []act{begins}},
 		{"once", &State{Epoch: 1, Instances: []kith.ID{one}}, one, here(stamp{1, 0}), false, nil},
 		{"it asks the new node", placed(Stateless, two, false), one, here(stamp{4, 1}), false, []act{asks}},
-		{"2c ends at once", placed(Lossy, two, false), one, here(stamp{4, 1}), false, []act{asks, ends}},
+		{"2c ends first", placed(Lossy, two, false), one, here(stamp{4, 1}), false, []act{ends}},
+		{"2c asks when it has ended", placed(Lossy, two, false), one, nil, false, []act{asks}},
 		{"a node that has begun anew keeps it (2a)", placed(Stateless, two, false), one, nil, false, []act{asks, begins}},
 		{"ready: it completes and shuts down", placed(Stateless, two, false), one, here(stamp{4, 1}), true,
 			[]act{completes, ends}},
@@ -95,11 +123,16 @@ func TestDuties(t *testing.T) {
 			[]act{ends}},
 		{"what a sender knew first stays", &State{Epoch: 5, Writer: 1, Instances: []kith.ID{one}}, two, here(stamp{6, 1}),
 			false, nil},
+		{"what has asked another node, which is gone, begins under a later fence", &State{Epoch: 6, Writer: 1,
+			Instances: []kith.ID{three}}, three, here(stamp{4, 1}), false, []act{ends}},
 		{"another room", &State{Epoch: 6, InForce: Ordered, Instances: []kith.ID{one}}, one, here(stamp{5, 1}), false,
 			[]act{ends}},
 		{"nothing placed yet", &State{}, one, nil, false, nil},
 	} {
-		k := &known{here: c.here, over: map[int]stamp{}, seen: map[int]seen{}}
+		k := &known{here: c.here, over: map[int]stamp{}, asked: map[int]stamp{}, seen: map[int]seen{}}
+		if c.at == three {
+			k.asked[0] = stamp{5, 1}
+		}
 		if c.over {
 			k.over[0] = changeOf(&c.p.Changes[0])
 		}

@@ -20,10 +20,12 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/base/port"
 	table "github.com/kith-io/kith/internal/core/partition"
+	"github.com/kith-io/kith/internal/runtime/driver"
+	"github.com/kith-io/kith/internal/runtime/footing"
 )
 
 func TestMain(m *testing.M) {
-	maxNodes = 64
+	maxNodes, gaugeEvery = 64, 300*time.Millisecond
 	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
 }
 
@@ -42,11 +44,10 @@ type world struct {
 }
 
 type fakeDoor struct {
-	w       *world
-	node    *kith.Node
-	sees    table.Table
-	changed chan struct{}
-	gone    bool
+	w    *world
+	node *kith.Node
+	sees table.Table
+	gone bool
 }
 
 // changes replaces the table, of which the nodes learn in any order.
@@ -73,10 +74,7 @@ func (w *world) spread() {
 			d.sees = table.Merge(d.sees, t)
 			w.plan()
 			w.mu.Unlock()
-			select {
-			case d.changed <- struct{}{}:
-			default:
-			}
+			d.ping()
 		})
 	}
 	w.plan()
@@ -106,7 +104,15 @@ func (d *fakeDoor) Table() []State {
 	defer d.w.mu.Unlock()
 	return d.sees.Live()
 }
-func (d *fakeDoor) Changed() <-chan struct{} { return d.changed }
+
+// ping makes the hub of the node look.
+func (d *fakeDoor) ping() {
+	o := hubs.opening(driver.Of(d.node))
+	if o.once.Do(func() {}); o.hub != nil { // it waits for the one that makes the hub
+		o.hub.ping()
+	}
+}
+
 func (d *fakeDoor) Define(_ context.Context, is Definition) error {
 	return d.w.changes(func(t table.Table) (table.Table, error) { return t.Define(is, d.node.ID()) })
 }
@@ -121,9 +127,10 @@ func (d *fakeDoor) Complete(_ context.Context, c Change) error {
 }
 
 // door gives a node its own.
-func (w *world) door() func(*kith.Node) door {
-	return func(n *kith.Node) door {
-		d := &fakeDoor{w: w, node: n, changed: make(chan struct{}, 1)}
+func (w *world) door() func(footing.Node) door {
+	return func(on footing.Node) door {
+		n := on.(*realNode).node
+		d := &fakeDoor{w: w, node: n}
 		w.mu.Lock()
 		d.sees = w.t
 		w.doors = append(w.doors, d)
@@ -257,7 +264,7 @@ func (b *book) sums() (got, back int) {
 func (b *book) same(t *testing.T, sent int) {
 	t.Helper()
 	require.Eventually(t, func() bool { got, back := b.sums(); return got+back >= sent }, 20*time.Second, time.Millisecond,
-		"sent %d", sent)
+		"sent %d, got %d", sent, len(b.got)+len(b.back))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	require.NoError(t, b.fault)

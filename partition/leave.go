@@ -10,7 +10,6 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
 	table "github.com/kith-io/kith/internal/core/partition"
-	"github.com/kith-io/kith/internal/runtime/driver"
 )
 
 // leave hands over what is hosted here while this node is a full member: its shards are given back afterwards, and
@@ -28,7 +27,7 @@ func (h *hub) leave(ctx context.Context) error {
 			return nil
 		}
 		h.ping()
-		if !pause(ctx, lookBusy/2) {
+		if !h.pause(ctx, lookBusy/2) {
 			return ctx.Err()
 		}
 	}
@@ -36,8 +35,8 @@ func (h *hub) leave(ctx context.Context) error {
 
 // settle waits, within bounds, until all members have seen one state.
 func (h *hub) settle(ctx context.Context) {
-	for began := time.Now(); time.Since(began) < seenByAll; {
-		if c, err := driver.Of(h.node).Convergence(ctx); err != nil || c.Converged || !pause(ctx, lookBusy/2) {
+	for began := h.node.Now(); h.node.Now().Sub(began) < seenByAll; {
+		if all, err := h.node.Converged(ctx); err != nil || all || !h.pause(ctx, lookBusy/2) {
 			return
 		}
 	}
@@ -47,15 +46,9 @@ func (h *hub) settle(ctx context.Context) {
 const seenByAll = time.Second
 
 // pause waits, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+func (h *hub) pause(ctx context.Context, d time.Duration) bool {
+	h.node.Wait(ctx, d, nil)
+	return ctx.Err() == nil
 }
 
 // evacuate asks for each instance here to be moved to the member that has the fewest. It returns how many are here that

@@ -3,10 +3,14 @@
 package partition
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
 )
 
@@ -33,9 +37,9 @@ func TestOptions(t *testing.T) {
 	}{
 		{"2a 3a 4a", Stateless, false, false, true, false},
 		{"2b 3a 4a", Handoff{Old: cluster.OldForwards}, false, false, true, false},
-		{"2c 3a 4a", Handoff{Old: cluster.OldDrops}, false, false, false, false},
+		{"2c 3a 4a", Handoff{Old: cluster.OldDrops}, false, true, false, false},
 		{"2a 3a 4b", Handoff{Late: cluster.LateDrops}, false, false, false, false},
-		{"2c 3a 4b", Lossy, false, false, false, false},
+		{"2c 3a 4b", Lossy, false, true, false, false},
 		{"2b 3b 4a", Ordered, true, true, true, true},
 		{"2a 3b 4a", Handoff{New: cluster.NewBuffers}, true, true, true, true},
 		{"2c 3b 4a", Handoff{Old: cluster.OldDrops, New: cluster.NewBuffers}, true, true, true, true},
@@ -71,4 +75,68 @@ func TestOptions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// holding is a handler with calls that end when it is let go.
+type holding struct{ began, goes chan struct{} }
+
+func (h *holding) Receive(*kith.Context, []byte) error {
+	h.began <- struct{}{}
+	<-h.goes
+	return nil
+}
+
+func (h *holding) Stop(*kith.Context) {}
+
+// The old node of 2b asks the new one when the call has ended that its own instance is in: one handles at a time
+// (PRT-4).
+func TestCallEndsFirst(t *testing.T) {
+	h := &holding{make(chan struct{}, 1), make(chan struct{})}
+	var made atomic.Int32
+	o := opensWith(t, nil, 2, Config{Path: "a/b", Instances: Exactly(1), Handoff: Handoff{Old: cluster.OldForwards},
+		New: func(int, kith.Fence) kith.Handler { made.Add(1); return h }})
+	from := o.host(o.parts[0], 0)
+	old, to := o.parts[from], o.nodes[1-from]
+	require.NoError(t, old.TellAt(0, []byte("slow")))
+	<-h.began
+	moved := make(chan error, 1)
+	go func() { moved <- old.Move(within(t), 0, to.ID()) }()
+	require.Eventually(t, func() bool {
+		old.tasks.mu.Lock()
+		defer old.tasks.mu.Unlock()
+		return old.tasks.busy[task{asks, 0}]
+	}, 2*time.Minute, time.Millisecond)
+	stale := appendFrame(nil, &frame{kind: isInit, from: old.hub.self})
+	for range 20 { // a request that the task had sent would have come before these
+		id, ok := old.hub.ear(to.ID(), 0, old.path)
+		require.True(t, ok)
+		_, err := old.hub.pool.Ask(context.Background(), stale, id, nil)
+		require.ErrorIs(t, err, ErrMoved)
+	}
+	require.EqualValues(t, 1, made.Load(), "the new node has made its instance while the old one handles")
+	close(h.goes)
+	require.NoError(t, <-moved)
+	require.EqualValues(t, 2, made.Load())
+}
+
+// TestBeginIsTriedAgain: an instance that could not begin, since its slot is being begun or its room has not ended, is
+// forgotten: it is begun anew, and does not wait for a message (PRT-4).
+func TestBeginIsTriedAgain(t *testing.T) {
+	o := opensWith(t, nil, 1, Config{Path: "a/b", Instances: Exactly(1), Handoff: Stateless})
+	p := o.parts[0]
+	require.Eventually(t, func() bool { return p.held.lives(0) != nil }, 2*time.Minute, time.Millisecond)
+	i, r := p.held.lives(0), p.row.Load()
+	goes := make(chan struct{})
+	require.Eventually(t, func() bool { // the one that began it may not be through
+		return p.tasks.start(task{begins, 0}, func() { <-goes })
+	}, 2*time.Minute, time.Millisecond)
+	i.stop(&kith.Context{}, true)
+	require.True(t, p.held.drop(i))
+	p.carryOut(context.Background(), r, duty{act: begins})
+	close(goes)
+	require.Eventually(t, func() bool {
+		o.b.mu.Lock()
+		defer o.b.mu.Unlock()
+		return o.b.alive[0] == 1
+	}, 2*time.Minute, time.Millisecond)
 }

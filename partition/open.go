@@ -6,10 +6,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/runtime/driver"
+	"github.com/kith-io/kith/internal/runtime/footing"
 )
 
 // hubs are those of the nodes of this process.
@@ -50,39 +50,38 @@ func (r *registry) forget(d *driver.Driver, o *opening) {
 }
 
 // hubOf returns the hub of a node, made if need be.
-func hubOf(node *kith.Node, of func(*kith.Node) door) (*hub, error) {
+func hubOf(node *kith.Node, of func(footing.Node) door) (*hub, error) {
 	d := driver.Of(node)
 	o := hubs.opening(d)
 	o.once.Do(func() {
-		if o.hub, o.err = newHub(node, of); o.err != nil {
+		ctx, end := context.WithCancel(context.Background())
+		if o.hub, o.err = newHub(ctx, &realNode{node: node, d: d}, of); o.err != nil {
+			end()
 			hubs.forget(d, o) // the next one tries again
 			return
 		}
-		ctx, end := context.WithCancel(context.Background())
 		go func() {
 			<-node.Done()
 			end()
 			hubs.forget(d, o)
 		}()
-		go o.hub.follow(ctx)
-		go o.hub.run(ctx)
 	})
 	return o.hub, o.err
 }
 
-func newHub(node *kith.Node, of func(*kith.Node) door) (*hub, error) {
-	d := driver.Of(node)
-	cfg := d.Config()
-	h := &hub{node: node, self: node.ID(), log: cfg.Logger, askTimeout: cfg.AskTimeout, began: time.Now(),
+// newHub returns a hub, which works until ctx or the node ends.
+func newHub(ctx context.Context, node footing.Node, of func(footing.Node) door) (h *hub, err error) {
+	h = &hub{node: node, self: node.ID(), log: node.Log(), askTimeout: node.AskTimeout(), began: node.Now(),
 		wake: make(chan struct{}, 1), open: map[string]*Partition{}}
-	h.pool = driver.NewPool(earsOf(h), 1)
-	if err := h.pool.Register(d); err != nil {
+	if h.pool, err = node.Lane(earsOf(h)); err != nil {
 		return nil, fmt.Errorf("partition: %w", err)
 	}
 	h.door = of(node)
-	if err := node.OnShutdown(kith.PhaseBeforeClusterShutdown, "hand partitions over", h.leave); err != nil {
+	if err := node.OnLeave(h.leave); err != nil {
 		return nil, fmt.Errorf("partition: %w", err)
 	}
+	spawn(node, func() { node.Follow(ctx, h.ping) })
+	spawn(node, func() { h.run(ctx) })
 	return h, nil
 }
 
@@ -94,7 +93,28 @@ func Open(node *kith.Node, cfg Config) (*Partition, error) {
 	return open(node, cfg, doorOf)
 }
 
-func open(node *kith.Node, cfg Config, of func(*kith.Node) door) (*Partition, error) {
+// On is Open on a node that is none of package kith's: one of a simulated cluster, as this module's own tests run them.
+// Errors are those of Open.
+func On(node any, cfg Config) (*Partition, error) {
+	n, ok := node.(footing.Node)
+	if !ok {
+		return nil, fmt.Errorf("%w: %T is no node", ErrBadConfig, node)
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	kept := n.Kept()
+	if *kept == nil {
+		h, err := newHub(context.Background(), n, doorOf)
+		if err != nil {
+			return nil, err
+		}
+		*kept = h
+	}
+	return openAt((*kept).(*hub), cfg)
+}
+
+func open(node *kith.Node, cfg Config, of func(footing.Node) door) (*Partition, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -105,8 +125,13 @@ func open(node *kith.Node, cfg Config, of func(*kith.Node) door) (*Partition, er
 	if err != nil {
 		return nil, err
 	}
-	p := &Partition{hub: h, path: cfg.Path, cfg: cfg, tasks: tasks{busy: map[task]bool{}},
-		held: held{here: map[int]*instance{}, known: known{over: map[int]stamp{}, seen: map[int]seen{}}}}
+	return openAt(h, cfg)
+}
+
+func openAt(h *hub, cfg Config) (*Partition, error) {
+	p := &Partition{hub: h, path: cfg.Path, cfg: cfg, tasks: tasks{on: h.node, busy: map[task]bool{}},
+		held: held{here: map[int]*instance{},
+			known: known{over: map[int]stamp{}, asked: map[int]stamp{}, seen: map[int]seen{}}}}
 	p.row.Store(&row{})
 	if err := h.add(p); err != nil {
 		return nil, err
@@ -154,12 +179,13 @@ func (p *Partition) Undefine(ctx context.Context) error { return p.hub.door.Unde
 // Stats are what a node has done with one partition.
 type Stats struct {
 	Sent      uint64 // messages and asks that were accepted here
-	Handled   uint64 // calls of instances here, of hand-offs that do not buffer
+	Handled   uint64 // calls of instances here
 	Forwarded uint64 // sent on from here, since the instance is elsewhere
 	Refused   uint64 // refused here, of any sender
 	Returned  uint64 // of this node's own that came back: Config.Refused
 	Moved     uint64 // instances that this node has handed over
 	Instances int    // here
+	Load      int    // messages a second that all instances handled, as this node measured it last: see Scaled
 }
 
 // Stats returns the counters of this partition on this node.
@@ -172,6 +198,6 @@ func (p *Partition) Stats() Stats {
 	if r := p.room.Load(); r != nil {
 		n += r.living()
 	}
-	return Stats{c.sent.Load(), c.handled.Load(), c.forwarded.Load(), c.refused.Load(), c.returned.Load(),
-		c.moved.Load(), n}
+	return Stats{c.sent.Load(), c.all(p.room.Load()), c.forwarded.Load(), c.refused.Load(), c.returned.Load(),
+		c.moved.Load(), n, int(p.gauge.load.Load())}
 }

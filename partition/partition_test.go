@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/runtime/footing"
+	"github.com/kith-io/kith/route"
 )
 
 // Messages go to one instance, to that of a key, to a slot, to all; so do asks (PRT-4).
@@ -93,6 +97,140 @@ func TestPanics(t *testing.T) {
 		require.Eventually(t, func() bool { return p.Stats().Instances == 0 && p.row.Load().Has() == 0 }, time.Minute,
 			time.Millisecond)
 	}
+}
+
+// An instance that panics, or that New does not make, is begun anew though nobody sends (PRT-4).
+func TestFailedInstancesBeginAnew(t *testing.T) {
+	for _, h := range []Handoff{Stateless, Ordered} {
+		t.Run(h.String(), func(t *testing.T) {
+			t.Parallel()
+			var made atomic.Int32
+			b := newBook()
+			o := opens(t, 1, Config{Path: "a", Instances: Exactly(1), Handoff: h,
+				New: func(slot int, f kith.Fence) kith.Handler {
+					switch made.Add(1) {
+					case 1:
+						panic("not now")
+					case 2:
+						return nil
+					}
+					return b.made(slot, f)
+				}})
+			begun := func(n int32) {
+				t.Helper()
+				require.Eventually(t, func() bool {
+					b.mu.Lock()
+					defer b.mu.Unlock()
+					return len(b.fences) == int(n) && o.parts[0].Stats().Instances == 1
+				}, 2*time.Minute, time.Millisecond)
+				require.Equal(t, n+2, made.Load())
+			}
+			begun(1)
+			_, err := o.parts[0].AskAny(within(t), nil) // which panics
+			require.ErrorIs(t, err, kith.ErrPanic)
+			begun(2)
+		})
+	}
+}
+
+// clock is a node that has nothing but a clock.
+type clock struct {
+	footing.Node
+	now time.Time
+}
+
+func (c *clock) Now() time.Time { return c.now }
+
+// heard is a lane with all its shards on one node. It keeps what kinds of messages were sent.
+type heard struct {
+	footing.Lane
+	at   kith.ID
+	said []kind
+}
+
+func (s *heard) Home(route.ShardID) (kith.ID, bool) { return s.at, true }
+
+func (s *heard) Tell(headers []byte, _ string, _ []byte) error {
+	f, err := parseFrame(headers)
+	s.said = append(s.said, f.kind)
+	return err
+}
+
+// An instance of a hand-off that buffers got no Stop call if its shard was lost, and came back, so that it seems to
+// live: it is asked to begin again and again. One that rests is not (PRT-4).
+func TestInstanceIsAskedToBegin(t *testing.T) {
+	addr, err := kith.ParseAddr("10.0.0.1:7355")
+	require.NoError(t, err)
+	self := kith.ID{Addr: addr, Inc: 1}
+	n, l := &clock{now: time.Now()}, &heard{at: self}
+	p := &Partition{hub: &hub{node: n, self: self, began: n.now.Add(-time.Hour)}}
+	r, s := &room{p: p, lane: l}, &State{Instances: []kith.ID{self}}
+	asked := func(after time.Duration, times int) {
+		t.Helper()
+		n.now = n.now.Add(after)
+		r.tend(t.Context(), s, 0)
+		require.Len(t, l.said, times)
+	}
+	asked(0, 1)
+	asked(0, 2)
+	r.lives[0].Store(true)
+	asked(0, 2)
+	asked(sureEvery, 3)
+	asked(sureEvery-1, 3)
+	asked(1, 4)
+	r.lives[0].Store(false)
+	p.held.fails(0, p.hub.uptime())
+	asked(restLeast-1, 4)
+	asked(1, 5)
+	require.Equal(t, slices.Repeat([]kind{isBegin}, 5), l.said)
+}
+
+// bad is an instance that fails whatever it is called for.
+type bad struct{ kith.Handler }
+
+func (bad) Receive(*kith.Context, []byte) error          { panic("as always") }
+func (bad) HandOver(*kith.Context) ([]byte, error)       { return nil, nil }
+func (bad) TakeUp(c *kith.Context, b []byte) (err error) { return errors.New("not that") }
+
+func (c *clock) Ring(chan struct{}) {}
+
+// An instance of a hand-off that buffers lives no more when it has panicked, or does not take its state, and its slot
+// rests: no Stop comes (PRT-4).
+func TestFailedInstanceLivesNoMore(t *testing.T) {
+	for what, fail := range map[string]func(o *ordered){
+		"panic": func(o *ordered) { require.Panics(t, func() { _ = o.Receive(&kith.Context{}, nil) }) },
+		"state": func(o *ordered) { require.Error(t, o.TakeUp(&kith.Context{}, nil)) },
+	} {
+		n := &clock{now: time.Now()}
+		p := &Partition{hub: &hub{node: n, began: n.now}}
+		p.cfg.New = func(int, kith.Fence) kith.Handler { return bad{} }
+		o := &ordered{r: &room{p: p}}
+		require.NoError(t, o.make())
+		require.Equal(t, 1, o.r.living())
+		fail(o)
+		require.Zero(t, o.r.living(), what)
+		require.Equal(t, restLeast, p.held.resting(0, 0), what)
+	}
+}
+
+// TestRests: the rest of a slot doubles with each failure, up to a bound, and begins anew when it has gone well for as
+// long (PRT-4).
+func TestRests(t *testing.T) {
+	h, now := &held{}, time.Hour
+	require.Zero(t, h.resting(0, now))
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		h.fails(0, now)
+		require.Equal(t, want*time.Second, h.resting(0, now))
+		require.Zero(t, h.resting(1, now), "another slot")
+		require.Equal(t, time.Second, h.wakes(now, time.Second))
+		require.Equal(t, time.Millisecond, h.wakes(now+want*time.Second-time.Millisecond, time.Second))
+		now += want * time.Second
+		require.Zero(t, h.resting(0, now))
+		require.Equal(t, time.Second, h.wakes(now, time.Second))
+	}
+	now += restMost
+	h.fails(0, now)
+	require.Equal(t, restLeast, h.resting(0, now))
 }
 
 // Nodes that join move nothing; one that leaves hands its instance over first; of one that is killed the instance comes

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
@@ -14,21 +13,18 @@ import (
 
 // until waits until done, or until ctx or the node has ended.
 func (p *Partition) until(ctx context.Context, done func(r *row) (bool, error)) error {
-	tick := time.NewTicker(lookBusy / 10)
-	defer tick.Stop()
-	for {
+	for node := p.hub.node; ; {
 		if over, err := done(p.row.Load()); over || err != nil {
 			return err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			if why := p.Err(); why != nil {
-				return fmt.Errorf("%w: %w", why, ctx.Err())
-			}
+		node.Wait(ctx, lookBusy/10, nil)
+		switch {
+		case node.Err() != nil:
+			return node.Err()
+		case ctx.Err() != nil && p.Err() != nil:
+			return fmt.Errorf("%w: %w", p.Err(), ctx.Err())
+		case ctx.Err() != nil:
 			return fmt.Errorf("partition: %q: %w", p.path, ctx.Err())
-		case <-p.hub.node.Done():
-			return p.hub.node.Err()
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/runtime/driver"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard/strategy"
 )
@@ -44,15 +43,13 @@ func slotShard(id string) route.ShardID {
 // newRoom makes the type known on this node.
 func newRoom(p *Partition) (*room, error) {
 	r := &room{p: p}
-	r.pool = driver.NewPool(entity.Type{Name: nameOf(p.path), Shards: cluster.MaxInstances,
+	lane, err := p.hub.node.Lane(entity.Type{Name: nameOf(p.path), Shards: cluster.MaxInstances,
 		ShardBy: entity.ShardBy{Name: "slot", Of: slotShard}, Strategy: strategy.NewExternal(cluster.MaxInstances),
 		New: func(id string, f route.Fence) entity.Handler {
 			return &ordered{r: r, slot: int(slotShard(id)), fence: f}
-		}}, 1)
-	if err := r.pool.Register(driver.Of(p.hub.node)); err != nil {
-		return nil, err
-	}
-	return r, nil
+		}})
+	r.lane = lane
+	return r, err
 }
 
 // ordered is the entity of a slot. It makes the handler when there is something for it.
@@ -65,8 +62,19 @@ type ordered struct {
 
 func (o *ordered) make() error {
 	if o.h != nil {
+		if lives := &o.r.lives[o.slot]; !lives.Load() {
+			lives.Store(true)
+		}
 		return nil
 	}
+	if i := o.r.p.held.lives(o.slot); i != nil && o.r.p.held.drop(i) { // of the hand-off before, which buffered nothing
+		i.stop(&kith.Context{}, true)
+	}
+	defer func() {
+		if o.h == nil {
+			o.fails()
+		}
+	}()
 	if o.h = o.r.p.cfg.New(o.slot, o.fence); o.h == nil {
 		return ErrNotMade
 	}
@@ -74,8 +82,26 @@ func (o *ordered) make() error {
 	return nil
 }
 
+// fails notes that the instance has panicked, could not be made, or did not take its state: no Stop comes.
+func (o *ordered) fails() {
+	o.r.lives[o.slot].Store(false)
+	o.r.p.held.failed(o.slot, o.r.p.hub)
+}
+
 // Receive implements Handler.
 func (o *ordered) Receive(c *entity.Context, payload []byte) error {
+	returned := false
+	defer func() {
+		if !returned && o.h != nil { // else make has noted it
+			o.fails()
+		}
+	}()
+	err := o.receive(c, payload)
+	returned = true
+	return err
+}
+
+func (o *ordered) receive(c *entity.Context, payload []byte) error {
 	f, p := frame{kind: isMessage}, o.r.p
 	raw := c.Headers()
 	if len(raw) > 0 { // else it is of a timer, or of another instance's Context
@@ -103,6 +129,7 @@ func (o *ordered) Receive(c *entity.Context, payload []byte) error {
 	if err := o.make(); err != nil {
 		return err
 	}
+	o.r.calls[o.slot].Add(1)
 	return plain(o.h.Receive(c, payload))
 }
 
@@ -142,15 +169,24 @@ func (o *ordered) HandOver(c *entity.Context) ([]byte, error) {
 // errNoState refuses a state for an instance that takes none.
 var errNoState = errors.New("partition: the instance is not Stateful")
 
-// TakeUp implements Stateful.
+// TakeUp implements Stateful. An instance that does not take its state is none.
 func (o *ordered) TakeUp(c *entity.Context, state []byte) error {
+	takes := false
+	defer func() {
+		if !takes && o.h != nil {
+			o.fails()
+		}
+	}()
 	if err := o.make(); err != nil {
 		return err
 	}
-	if s, is := o.h.(entity.Stateful); is {
-		return s.TakeUp(c, state)
+	s, is := o.h.(entity.Stateful)
+	if !is {
+		return errNoState
 	}
-	return errNoState
+	err := s.TakeUp(c, state)
+	takes = err == nil
+	return err
 }
 
 // wished returns the node on which the instance of a slot is to live, zero for none.
@@ -176,7 +212,7 @@ func (p *Partition) buffered(ctx context.Context, row *row) (settled bool) {
 		p.room.Store(made)
 		r = made
 	}
-	if err := r.region().Refused(); err != nil {
+	if err := r.lane.Refused(); err != nil {
 		p.fail(err)
 	}
 	settled = r.wish(ctx, &row.State)
@@ -193,7 +229,7 @@ func (r *room) clear() (settled bool) {
 	for slot := range r.lives {
 		if r.lives[slot].Load() {
 			settled = false
-			_ = r.region().TellWith(r.frame(isEnd, stamp{}), strconv.Itoa(slot), nil) // of no change; it is tried again
+			_ = r.lane.Tell(r.frame(isEnd, stamp{}), strconv.Itoa(slot), nil) // of no change; it is tried again
 		}
 	}
 	return settled
@@ -212,7 +248,7 @@ func (r *room) wish(ctx context.Context, s *State) bool {
 	if len(list) == 0 {
 		return true
 	}
-	if driver.SetHomes(ctx, r.region(), r.version+1, list) != nil {
+	if r.lane.SetHomes(ctx, r.version+1, list) != nil {
 		return false
 	}
 	r.version, r.wishes = r.version+1, now
@@ -222,8 +258,9 @@ func (r *room) wish(ctx context.Context, s *State) bool {
 // tend does what there is to do for a slot, and reports whether nothing is left.
 func (r *room) tend(ctx context.Context, s *State, slot int) bool {
 	self, want := r.p.hub.self, wished(s, slot)
-	home, known := r.region().Home(route.ShardID(slot))
+	home, known := r.lane.Home(route.ShardID(slot))
 	here := known && home == self
+	now := r.p.hub.uptime()
 	c, pending := s.Change(slot)
 	if pending && c.From == self && !c.Complete {
 		r.give(ctx, &c, home, known)
@@ -231,28 +268,44 @@ func (r *room) tend(ctx context.Context, s *State, slot int) bool {
 	}
 	switch {
 	case want == self && here && !r.lives[slot].Load():
-		_ = r.region().TellWith(r.frame(isBegin, stampOf(s)), strconv.Itoa(slot), nil) // it is tried again
+		if r.p.held.resting(slot, now) > 0 {
+			return true
+		}
+		r.begin(s, slot, now)
 		return false
+	case want == self && here && now-r.begun[slot] >= sureEvery:
+		r.begin(s, slot, now)
+		return true
 	case want == self && known && !here:
 		r.pull(ctx, slot)
 		return false
 	case want.IsZero() && here && r.lives[slot].Load():
-		_ = r.region().TellWith(r.frame(isEnd, stampOf(s)), strconv.Itoa(slot), nil)
+		_ = r.lane.Tell(r.frame(isEnd, stampOf(s)), strconv.Itoa(slot), nil)
 		return false
 	}
 	return want != self || here
 }
 
-func (r *room) frame(k kind, at stamp) *driver.Headers {
-	return &driver.Headers{B: appendFrame(nil, &frame{kind: k, at: at, from: r.p.hub.self})}
+// sureEvery is how often an instance is asked to begin that seems to live. Where the shard was lost, and came back, it
+// was ended without a word.
+const sureEvery = 10 * time.Second
+
+// begin asks the instance of a slot to begin. What is lost is said again.
+func (r *room) begin(s *State, slot int, now time.Duration) {
+	r.begun[slot] = now
+	_ = r.lane.Tell(r.frame(isBegin, stampOf(s)), strconv.Itoa(slot), nil)
+}
+
+func (r *room) frame(k kind, at stamp) []byte {
+	return appendFrame(nil, &frame{kind: k, at: at, from: r.p.hub.self})
 }
 
 // pull makes a shard move here.
 func (r *room) pull(ctx context.Context, slot int) {
-	r.p.tasks.start(task{begins, slot}, func() {
-		limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+	r.p.tasks.start(task{pulls, slot}, func() {
+		limited, cancel := r.p.hub.node.Within(ctx, 2*time.Second)
 		defer cancel()
-		if driver.Move(limited, r.region(), route.ShardID(slot), r.p.hub.self) == nil {
+		if r.lane.Move(limited, route.ShardID(slot), r.p.hub.self) == nil {
 			r.p.hub.ping()
 		}
 	})
@@ -266,7 +319,7 @@ func (r *room) give(ctx context.Context, c *Change, home kith.ID, known bool) {
 	switch {
 	case c.To.IsZero() && known && home == self && r.lives[c.Slot].Load():
 		if r.ending(c) {
-			_ = r.region().TellWith(r.frame(isEnd, changeOf(c)), strconv.Itoa(c.Slot), nil)
+			_ = r.lane.Tell(r.frame(isEnd, changeOf(c)), strconv.Itoa(c.Slot), nil)
 		}
 		return
 	case c.To.IsZero():
@@ -282,7 +335,7 @@ func (r *room) give(ctx context.Context, c *Change, home kith.ID, known bool) {
 
 // ending reports whether an instance that goes nowhere has handled what came for long enough.
 func (r *room) ending(c *Change) bool {
-	now := time.Since(r.p.hub.began)
+	now := r.p.hub.uptime()
 	r.p.held.mu.Lock()
 	defer r.p.held.mu.Unlock()
 	k := r.p.held.known.seen

@@ -6,13 +6,13 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"strconv"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/base/ground"
 	"github.com/kith-io/kith/internal/core/plane"
-	"github.com/kith-io/kith/internal/runtime/driver"
+	"github.com/kith-io/kith/internal/runtime/footing"
 	"github.com/kith-io/kith/route"
 )
 
@@ -30,9 +30,9 @@ func (p *Partition) Tell(key string, payload []byte) error {
 // TellAt is Tell to the instance of a slot.
 func (p *Partition) TellAt(slot int, payload []byte) error {
 	r := p.row.Load()
-	region, h, id, err := p.way(r, slot)
+	lane, h, id, err := p.way(r, slot)
 	if err == nil {
-		err = region.TellWith(h, id, payload)
+		err = lane.Tell(h, id, payload)
 	}
 	return p.sent(slot, err)
 }
@@ -77,9 +77,9 @@ func (p *Partition) Ask(ctx context.Context, key string, payload []byte) ([]byte
 // AskAt is Ask of the instance of a slot.
 func (p *Partition) AskAt(ctx context.Context, slot int, payload []byte) (b []byte, err error) {
 	r := p.row.Load()
-	region, h, id, err := p.way(r, slot)
+	lane, h, id, err := p.way(r, slot)
 	if err == nil {
-		b, err = region.AskWith(ctx, h, id, payload)
+		b, err = lane.Ask(ctx, h, id, payload)
 	}
 	return b, p.sent(slot, refusalOf(err))
 }
@@ -120,16 +120,20 @@ func (p *Partition) AskAll(ctx context.Context, least int, payload []byte) iter.
 			b   []byte
 			err error
 		}
-		replies := make(chan reply, len(slots))
-		row := p.row.Load()
+		replies, bell := make(chan reply, len(slots)), make(chan struct{}, 1)
+		row, node := p.row.Load(), p.hub.node
 		for _, slot := range slots {
-			go func() {
+			spawn(node, func() {
 				b, err := p.AskAt(ctx, slot, payload)
 				replies <- reply{Instance{slot, target(&row.State, slot)}, b, err}
-			}()
+				node.Ring(bell)
+			})
 		}
 		partial := &PartialError{Path: p.path, Of: len(slots), Least: least, Failed: map[int]error{}}
 		for range slots {
+			for len(replies) == 0 {
+				node.Wait(context.Background(), ground.Forever, bell)
+			}
 			a := <-replies
 			if a.err != nil {
 				partial.Failed[a.of.Slot] = a.err
@@ -182,7 +186,7 @@ func (p *Partition) sent(slot int, err error) error {
 }
 
 // way returns how a message gets to the instance of a slot.
-func (p *Partition) way(r *row, slot int) (region *driver.Region, h *driver.Headers, id string, err error) {
+func (p *Partition) way(r *row, slot int) (lane footing.Lane, h []byte, id string, err error) {
 	if !r.ok || r.Epoch == 0 {
 		return nil, nil, "", route.NotRun(ErrNotPlaced)
 	}
@@ -191,19 +195,19 @@ func (p *Partition) way(r *row, slot int) (region *driver.Region, h *driver.Head
 		return nil, nil, "", route.NotRun(ErrNoInstance)
 	}
 	f := frame{kind: isMessage, at: stampOf(&r.State), from: p.hub.self}
-	h = &driver.Headers{B: appendFrame(make([]byte, 0, 64), &f)}
+	h = appendFrame(make([]byte, 0, 64), &f)
 	if r.InForce.New == cluster.NewBuffers {
 		room := p.room.Load()
 		if room == nil {
 			return nil, nil, "", route.NotRun(ErrNotPlaced)
 		}
-		return room.region(), h, strconv.Itoa(slot), nil
+		return room.lane, h, strconv.Itoa(slot), nil
 	}
 	id, ok := p.hub.ear(to, slot, p.path)
 	if !ok {
 		return nil, nil, "", route.NotRun(fmt.Errorf("%w: %v", ErrUnreachable, to))
 	}
-	return p.hub.pool.Region(), h, id, nil
+	return p.hub.pool, h, id, nil
 }
 
 // slots returns those that have an instance which does not end; if all end, all.
@@ -288,7 +292,10 @@ func (p *Partition) offer(send func(slot int) error) error {
 			return err
 		}
 	}
-	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	for i := len(others) - 1; i > 0; i-- {
+		j := p.hub.node.Chance(int64(i + 1))
+		others[i], others[j] = others[j], others[i]
+	}
 	if len(others) > 1 && p.hub.pool.Load(target(s, others[1])) < p.hub.pool.Load(target(s, others[0])) {
 		others[0], others[1] = others[1], others[0]
 	}

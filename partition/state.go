@@ -14,7 +14,8 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/runtime/driver"
+	table "github.com/kith-io/kith/internal/core/partition"
+	"github.com/kith-io/kith/internal/runtime/footing"
 	"github.com/kith-io/kith/route"
 )
 
@@ -28,8 +29,6 @@ const (
 type door interface {
 	// Table returns the table as this node has it. It must not be changed.
 	Table() []State
-	// Changed has something when the table may have changed since.
-	Changed() <-chan struct{}
 	Define(ctx context.Context, d Definition) error
 	Undefine(ctx context.Context, path string) error
 	Move(ctx context.Context, path string, slot int, to kith.ID) error
@@ -38,10 +37,10 @@ type door interface {
 
 // hub is what the partitions of a node have in common.
 type hub struct {
-	node       *kith.Node
+	node       footing.Node
 	door       door
 	self       kith.ID
-	pool       *driver.Pool
+	pool       footing.Lane
 	log        *slog.Logger
 	askTimeout time.Duration
 	began      time.Time
@@ -81,11 +80,11 @@ func (h *hub) ear(node kith.ID, slot int, path string) (string, bool) {
 
 // ping makes the hub look soon.
 func (h *hub) ping() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
+	h.node.Ring(h.wake)
 }
+
+// uptime is how long the hub has been there.
+func (h *hub) uptime() time.Duration { return h.node.Now().Sub(h.began) }
 
 // Partition is one that is open on a node. All methods are safe for concurrent use.
 type Partition struct {
@@ -93,7 +92,7 @@ type Partition struct {
 	path string
 	cfg  Config
 
-	row  atomic.Pointer[row]   // as this node has it, never nil
+	row  current               // as this node has it, never nil
 	room atomic.Pointer[room]  // of hand-offs that buffer; nil: none was needed yet
 	err  atomic.Pointer[error] // why the definition of this node does not stand
 	// What this node has defined, whether that was seen in the table, when it was said, and the version of the definition
@@ -103,6 +102,7 @@ type Partition struct {
 	since time.Time
 	told  uint64
 
+	gauge   gauge
 	held    held
 	tasks   tasks
 	count   counts
@@ -116,12 +116,36 @@ type held struct {
 	mu    sync.Mutex
 	here  map[int]*instance
 	known known
+	rests map[int]rest // by slot, of instances that have failed here; nil: of none
 }
 
 // tasks are what is being done that takes time.
 type tasks struct {
+	on   footing.Node
 	mu   sync.Mutex
 	busy map[task]bool
+}
+
+// current is the table by which the hub goes.
+type current struct{ atomic.Pointer[row] }
+
+// by returns the table by which a message is dealt with that was sent by the table of a stamp: that of the node where
+// the hub has not looked at it yet, and the sender has.
+func (c *current) by(at stamp, h *hub, path string) *row {
+	r := c.Load()
+	if !at.above(stampOf(&r.State)) {
+		return r
+	}
+	rows := table.Table(h.door.Table())
+	i, ok := rows.Find(path)
+	if !ok || !stampOf(&rows[i]).above(stampOf(&r.State)) {
+		return r
+	}
+	if now := (&row{rows[i], true}); c.CompareAndSwap(r, now) {
+		h.ping()
+		return now
+	}
+	return c.Load()
 }
 
 // row is the partition in the table.
@@ -143,6 +167,17 @@ type counts struct {
 	sent, handled, forwarded, refused, returned, moved atomic.Uint64
 }
 
+// all is how many calls instances here have handled in all, those of hand-offs that buffer included. r may be nil.
+func (c *counts) all(r *room) uint64 {
+	n := c.handled.Load()
+	if r != nil {
+		for slot := range r.calls {
+			n += r.calls[slot].Load()
+		}
+	}
+	return n
+}
+
 // instance is the handler of a slot. What takes messages here may be two entities for a moment, when the shard moves in
 // which messages come to this node: the turn decides which calls the handler.
 type instance struct {
@@ -151,16 +186,18 @@ type instance struct {
 	name  string // that a Context shows as its ID
 	fence kith.Fence
 	at    stamp         // of the table by which it is here
-	turn  chan struct{} // has room for one call
+	turn  chan struct{} // has something while nobody calls the handler
 
 	h    kith.Handler // of the one that has the turn; nil: New has made none yet
 	over bool         // likewise
 }
 
-func newInstance(p *Partition, slot int, at stamp, birth uint64) *instance {
+func newInstance(p *Partition, slot int, at, rank stamp, birth uint64) *instance {
 	// The order of merges: the epoch of the partition, then the number of the leader that wrote it.
-	f := route.MakeFence(birth, uint32(min(at.epoch, 1<<32-1)), at.writer)
-	return &instance{p: p, slot: slot, name: strconv.Itoa(slot), fence: f, at: at, turn: make(chan struct{}, 1)}
+	f := route.MakeFence(birth, uint32(min(rank.epoch, 1<<32-1)), rank.writer)
+	i := &instance{p: p, slot: slot, name: strconv.Itoa(slot), fence: f, at: at, turn: make(chan struct{}, 1)}
+	i.turn <- struct{}{}
+	return i
 }
 
 // lives returns the instance of a slot here, nil for none.
@@ -181,14 +218,15 @@ func (h *held) drop(i *instance) bool {
 	return true
 }
 
-// instance returns the instance of a slot here, made if need be.
-func (p *Partition) instance(slot int, at stamp) *instance {
+// instance returns the instance of a slot here, made if need be: by the table of a stamp, and with a fence of a rank.
+// nil means that there is none, and that the hub goes by another table than r since: r says nothing any more.
+func (p *Partition) instance(r *row, slot int, at, rank stamp) *instance {
 	birth := p.hub.node.View().Birth
 	p.held.mu.Lock()
 	defer p.held.mu.Unlock()
 	i := p.held.here[slot]
-	if i == nil {
-		i = newInstance(p, slot, at, birth)
+	if i == nil && p.row.Load() == r {
+		i = newInstance(p, slot, at, rank, birth)
 		p.held.here[slot] = i
 	}
 	return i
@@ -205,21 +243,22 @@ func (h *held) isOver(s *State, slot int) bool {
 	return h.known.isOver(&c)
 }
 
-// start has f do a task on a goroutine of its own, unless it is being done.
-func (b *tasks) start(t task, f func()) {
+// start has f do a task on a goroutine of its own, unless it is being done. It reports whether it does.
+func (b *tasks) start(t task, f func()) (began bool) {
 	b.mu.Lock()
 	busy := b.busy[t]
 	b.busy[t] = true
 	b.mu.Unlock()
 	if busy {
-		return
+		return false
 	}
-	go func() {
+	spawn(b.on, func() {
 		f()
 		b.mu.Lock()
 		delete(b.busy, t)
 		b.mu.Unlock()
-	}()
+	})
+	return true
 }
 
 // note notes that a change of a slot is over on this node.
@@ -229,18 +268,89 @@ func (h *held) note(slot int, change stamp) {
 	h.known.over[slot] = change
 }
 
+// An instance that has failed, since it panicked or could not be made, is begun anew by the next message. Where none
+// comes its node begins it after a rest, which doubles with each failure that comes within restMost of the last one.
+const (
+	restLeast = time.Second
+	restMost  = time.Minute
+)
+
+// rest is that of a slot.
+type rest struct {
+	times int           // how often it has failed
+	until time.Duration // by the uptime
+}
+
+// fails notes that the instance of a slot has failed here.
+func (h *held) fails(slot int, now time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.rests[slot]
+	if now >= r.until+restMost {
+		r.times = 0
+	}
+	r.until = now + min(restLeast<<min(r.times, 10), restMost)
+	r.times++
+	if h.rests == nil {
+		h.rests = map[int]rest{}
+	}
+	h.rests[slot] = r
+}
+
+// resting is for how long a slot still rests; zero: it does not.
+func (h *held) resting(slot int, now time.Duration) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return max(0, h.rests[slot].until-now)
+}
+
+// wakes is when the next rest ends, at most within wait.
+func (h *held) wakes(now, wait time.Duration) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.rests { // the least: the order does not show
+		if left := r.until - now; left > 0 {
+			wait = min(wait, left)
+		}
+	}
+	return wait
+}
+
+// failed is fails now, and has the hub look.
+func (h *held) failed(slot int, of *hub) {
+	h.fails(slot, of.uptime())
+	of.ping()
+}
+
+// asks notes that the new node of a change is asked.
+func (h *held) asks(slot int, change stamp) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known.asked[slot] = change
+}
+
 // room is the type of a path on a node.
 type room struct {
 	p    *Partition
-	pool *driver.Pool // that the region is of; all its shards have homes, which all nodes know
+	lane footing.Lane
 
-	lives [cluster.MaxInstances]atomic.Bool // instances here, by slot
+	lives [cluster.MaxInstances]atomic.Bool   // instances here, by slot
+	calls [cluster.MaxInstances]atomic.Uint64 // that they have handled
 
-	wishes  [cluster.MaxInstances]kith.Addr // as they were said last; of the hub's goroutine
-	version uint64                          // likewise
+	wishes  [cluster.MaxInstances]kith.Addr     // as they were said last; of the hub's goroutine
+	version uint64                              // likewise
+	begun   [cluster.MaxInstances]time.Duration // when the instance was last asked to begin; likewise
 }
 
-func (r *room) region() *driver.Region { return r.pool.Region() }
+// has reports whether the instance of a slot is here. There may be no room. One that was abandoned, as that of a node
+// that was lost for the others, is not stopped: it counts as long as its shard has no other home.
+func (r *room) has(slot int) bool {
+	if r == nil || !r.lives[slot].Load() {
+		return false
+	}
+	home, known := r.home(slot)
+	return !known || home == r.p.hub.self
+}
 
 // living returns how many instances are here.
 func (r *room) living() (n int) {
@@ -253,7 +363,7 @@ func (r *room) living() (n int) {
 }
 
 // home returns where the instance of a slot lives as far as this node knows.
-func (r *room) home(slot int) (kith.ID, bool) { return r.region().Home(route.ShardID(slot)) }
+func (r *room) home(slot int) (kith.ID, bool) { return r.lane.Home(route.ShardID(slot)) }
 
 // fail notes why the partition is not as this node wants it.
 func (p *Partition) fail(err error) { p.err.Store(&err) }

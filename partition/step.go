@@ -4,11 +4,12 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/cluster"
 	table "github.com/kith-io/kith/internal/core/partition"
-	"github.com/kith-io/kith/internal/runtime/driver"
 )
 
 // duties is what there is to do for the instances here.
@@ -19,7 +20,7 @@ func (h *held) duties(s *State, of *hub) ([]duty, time.Duration) {
 	for slot, i := range h.here { // into another map: the order does not show
 		h.known.here[slot] = i.at
 	}
-	return duties(s, of.self, &h.known, time.Since(of.began))
+	return duties(s, of.self, &h.known, of.uptime())
 }
 
 // step does what there is to do now, and returns when to look again.
@@ -27,6 +28,9 @@ func (p *Partition) step(ctx context.Context, rows table.Table) time.Duration {
 	r := &row{}
 	if i, ok := rows.Find(p.path); ok {
 		r = &row{rows[i], true}
+	}
+	if was := p.row.Load(); r.ok && stampOf(&was.State).above(stampOf(&r.State)) {
+		return time.Millisecond // a message has shown a later table meanwhile
 	}
 	p.row.Store(r)
 	if r.Epoch > 0 {
@@ -39,11 +43,15 @@ func (p *Partition) step(ctx context.Context, rows table.Table) time.Duration {
 	if len(r.Changes) > 0 {
 		wait = lookBusy
 	}
+	wait = min(wait, measureDue(ctx, p, r))
 	list, soon := p.held.duties(&r.State, p.hub)
 	if soon > 0 {
 		wait = min(wait, soon)
 	}
 	for _, d := range list {
+		if d.act == begins && p.held.resting(d.slot, p.hub.uptime()) > 0 {
+			continue
+		}
 		wait = lookBusy
 		p.carryOut(ctx, r, d)
 	}
@@ -56,21 +64,39 @@ func (p *Partition) step(ctx context.Context, rows table.Table) time.Duration {
 	if !settled {
 		wait = lookBusy
 	}
-	return wait
+	return p.held.wakes(p.hub.uptime(), wait)
 }
 
 // carryOut does one thing for the instance of a slot. What fails is tried again.
 func (p *Partition) carryOut(ctx context.Context, r *row, d duty) {
 	switch d.act {
 	case begins:
-		p.tasks.start(task{begins, d.slot}, func() {
-			if err := p.instance(d.slot, stampOf(&r.State)).begin(); err != nil {
+		if p.room.Load().has(d.slot) {
+			return // it ends first
+		}
+		at := stampOf(&r.State)
+		i := p.instance(r, d.slot, at, rankOf(&r.State, p.hub.self, d.slot, at)) // it is here from now on
+		if i == nil {
+			return
+		}
+		begun := p.tasks.start(task{begins, d.slot}, func() {
+			err := i.begin()
+			if errors.Is(err, errRoom) {
+				i.forget()
+			} else if err != nil && !errors.Is(err, errOver) {
 				p.hub.log.Error("an instance of a partition could not be made", "event", "partition-not-made", "path", p.path,
 					"slot", d.slot, "error", err)
 			}
 		})
+		if !begun {
+			i.forget() // it is tried again
+		}
 	case asks:
-		p.tasks.start(task{asks, d.slot}, func() { p.handOver(ctx, d.change) })
+		if p.room.Load().has(d.slot) {
+			return // likewise
+		}
+		p.held.asks(d.slot, changeOf(&d.change))
+		p.tasks.start(task{asks, d.slot}, func() { p.handOver(ctx, r.InForce, d.change) })
 	case completes:
 		if p.hub.door.Complete(ctx, d.change) == nil {
 			p.held.note(d.slot, changeOf(&d.change))
@@ -83,16 +109,21 @@ func (p *Partition) carryOut(ctx context.Context, r *row, d duty) {
 	}
 }
 
-// handOver asks the new node to make the instance; once that is ready the change is over here.
-func (p *Partition) handOver(ctx context.Context, c Change) {
-	limited, cancel := context.WithTimeout(ctx, time.Second)
+// handOver asks the new node to make the instance; once that is ready the change is over here. Where this node sends on
+// what comes, the call that its own instance is in ends first: one of the two handles at a time.
+func (p *Partition) handOver(ctx context.Context, way Handoff, c Change) {
+	if i := p.held.lives(c.Slot); i != nil && way.Old == cluster.OldForwards {
+		i.take()
+		i.give()
+	}
+	limited, cancel := p.hub.node.Within(ctx, time.Second)
 	defer cancel()
 	id, ok := p.hub.ear(c.To, c.Slot, p.path)
 	if !ok {
 		return
 	}
 	f := frame{kind: isInit, at: changeOf(&c), from: p.hub.self}
-	if _, err := p.hub.pool.Region().AskWith(limited, &driver.Headers{B: appendFrame(nil, &f)}, id, nil); err != nil {
+	if _, err := p.hub.pool.Ask(limited, appendFrame(nil, &f), id, nil); err != nil {
 		return
 	}
 	p.held.note(c.Slot, changeOf(&c))
@@ -108,7 +139,7 @@ func (p *Partition) end(slot int) {
 	}
 	f := frame{kind: isEnd, at: i.at, from: p.hub.self}
 	id, ok := p.hub.ear(p.hub.self, slot, p.path)
-	if ok && p.hub.pool.Region().TellWith(&driver.Headers{B: appendFrame(nil, &f)}, id, nil) == nil {
+	if ok && p.hub.pool.Tell(appendFrame(nil, &f), id, nil) == nil {
 		return
 	}
 	if p.held.drop(i) { // nothing comes here any more

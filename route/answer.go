@@ -3,6 +3,7 @@
 package route
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -185,7 +186,7 @@ func readNamed(payload []byte) (a answered, ran bool, text []byte) {
 	if kind >= kindCount {
 		kind = KindUnknown
 	}
-	code, text := string(rest[:payload[4]]), rest[payload[4]:]
+	code, text := string(rest[:payload[4]]), sansPrefix(rest[payload[4]:])
 	a.text = string(text)
 	if code != "" {
 		a.named = &Error{code, kind, a.text}
@@ -212,11 +213,25 @@ func ReplyError(r Reason, text []byte) error {
 		return namedError(text)
 	}
 	err := r.Err()
-	if err == nil || len(text) == 0 {
+	if text = sansPrefix(text); err == nil || len(text) == 0 {
 		return err
 	}
 	return fmt.Errorf("%w: %s", err, text)
 }
+
+// sansPrefix returns the text of a handler's error without what an error of ErrHandler begins with: it is that of an
+// ask of the handler's own, and the text would say so once for each hop.
+func sansPrefix(text []byte) []byte {
+	for {
+		rest, is := bytes.CutPrefix(text, handlerPrefix)
+		if !is {
+			return text
+		}
+		text = rest
+	}
+}
+
+var handlerPrefix = []byte(ErrHandler.Error() + ": ")
 
 // SpokenWith is Spoken of an answer with its payload, which may be another one then.
 func (r Reason) SpokenWith(version uint16, payload []byte) (Reason, []byte) {

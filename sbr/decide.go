@@ -44,12 +44,12 @@ type verdict struct {
 // decide the same; only Decision.Self and Decision.Lives speak of one node.
 func (c Config) Decide(s Situation) Decision {
 	v := look(c.Role, &s)
-	d := Decision{Strategy: c.Strategy, Role: c.Role, Self: s.Self, Quorum: c.QuorumSize,
+	base, held := c.choose(v)
+	d := Decision{Strategy: c.Strategy, Role: c.Role, Self: s.Self, Quorum: c.QuorumSize, Seats: held.all, Held: held.here,
 		Cause:     membership.CauseResolver,
 		Reachable: v.count(onlyReachable), Unreachable: v.count(onlyUnreachable),
 		Lost:     v.all(func(i int) bool { return v.away(i) && downable(v.Members[i].Status) }),
 		Indirect: v.all(func(i int) bool { return v.at[i] == indirect })}
-	base := c.verdict(v)
 	d.Outcome, d.Why, d.Mark, d.later = base.outcome, base.why, base.mark, base.later
 	lost := v.lost()
 	switch {

@@ -24,6 +24,7 @@ type Decision struct {
 	// among the reachable.
 	Reachable, Unreachable int
 	Quorum                 int
+	Seats, Held            int      // how many seats there are, and on our side, where the sides count them; else 0
 	Lost                   peer.Set // unreachable members of any role
 	Indirect               peer.Set // connected only through others
 	Mark                   peer.ID  // the lowest or oldest member that decided it; zero when none did
@@ -77,6 +78,9 @@ func (d Decision) String() string {
 	fmt.Fprintf(&b, ": %d of %d members reachable", d.Reachable, d.Reachable+d.Unreachable)
 	if d.Strategy == StaticQuorum {
 		fmt.Fprintf(&b, ", the quorum is %d", d.Quorum)
+	}
+	if d.Seats > 0 {
+		fmt.Fprintf(&b, ", %d of %d seats", d.Held, d.Seats)
 	}
 	if len(d.Lost) > 0 {
 		fmt.Fprintf(&b, ", lost %s", list(d.Lost))

@@ -8,9 +8,11 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// indirectly reports whether the strategy sends members away because they are indirectly connected, and asks nobody.
-func (c *Config) indirectly() bool {
-	return c.Strategy == KeepMajority || c.Strategy == StaticQuorum || c.Strategy == KeepOldest
+// indirectly reports whether members are sent away because they are indirectly connected, and nobody is asked.
+func indirectly(m *Machine) bool {
+	c := &m.cfg
+	return c.Strategy == KeepMajority || c.Strategy == StaticQuorum || c.Strategy == KeepOldest ||
+		c.Strategy == LeaseMajority && m.founded
 }
 
 // doubted returns the members that may be gone: this node cannot say yet. They are those that are late, and those in
@@ -37,7 +39,7 @@ func (m *Machine) doubted() peer.Set {
 // they accuse, and that are above suspicion without them. lives says that this node lives in both cases. A member above
 // suspicion that is not late carries the decision out: where there is none, nobody waits for it.
 func (m *Machine) hangs() (lives, ok bool) {
-	if !m.cfg.indirectly() {
+	if !indirectly(m) {
 		return false, false
 	}
 	doubted := m.doubted()

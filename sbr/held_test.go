@@ -172,6 +172,24 @@ func TestSleptInTheOpen(t *testing.T) {
 	}
 }
 
+// TestWeaklyUpWakes: a node that is weakly up and slept through a decision goes on when nobody is accused any more. As
+// long as it does not, it answers no join (storm seed 5000126, all presets drawn: a cluster that never got started).
+func TestWeaklyUpWakes(t *testing.T) {
+	for _, own := range []string{"A", "Aw", "Al"} {
+		r := newRig(t, 'A', Config{Strategy: DownAll, Silence: 4 * time.Second})
+		r.see(own+" Bw C", "", true, "")
+		r.see(own+" Bw C", "A>C", false, "")
+		r.eff, r.now = nil, r.now+20*time.Second
+		require.NoError(t, r.m.Do(r.now, SleptCommand{}))
+		r.drain()
+		require.True(t, stands(r.eff), own)
+		r.eff = nil
+		r.see(own+" Bw C", "", false, "")
+		r.drain()
+		require.True(t, len(r.eff) > 0 && r.eff[0].Suspend != nil && !r.eff[0].Suspend.On, own)
+	}
+}
+
 // TestLateMembersAreNotCountedOn: a node that would not live without the late members stops when the takeover time asks
 // for it, and decides when they are heard, or lost, or have been silent for too long.
 func TestLateMembersAreNotCountedOn(t *testing.T) {

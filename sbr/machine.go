@@ -16,8 +16,8 @@ import (
 // ErrBadCommand is returned by Do for a command of another kind.
 var ErrBadCommand = errors.New("sbr: unknown command")
 
-// Command is an input of a resolver: one of ViewCommand, SeenCommand, LateCommand, SleptCommand, UnheardCommand,
-// LeaseResult.
+// Command is an input of a resolver: one of ViewCommand, SeatsCommand, SeenCommand, LateCommand, SleptCommand,
+// UnheardCommand, OlderCommand, LeaseResult.
 type Command interface{ command() }
 
 // ViewCommand gives the newest view.
@@ -124,6 +124,7 @@ type Machine struct {
 	waitedAt  time.Duration // lease-majority: when a node that does not ask itself gives up waiting; negative: not waiting
 
 	unrest
+	electorate
 	bounded
 	lateness
 	words
@@ -202,7 +203,10 @@ func (m *Machine) begin(now time.Duration) {
 func (m *Machine) Do(now time.Duration, cmd Command) error {
 	m.begin(now)
 	switch c := cmd.(type) {
+	case SeatsCommand:
+		m.electorate.takes(c)
 	case ViewCommand:
+		m.electorate.sees(c.View)
 		m.see(c.View)
 	case SeenCommand:
 		for _, id := range c.IDs {
@@ -292,7 +296,7 @@ func (m *Machine) open() bool {
 		return false
 	}
 	self, ok := m.view.SelfMember()
-	if !ok || !counts(self.Status) && self.Status != membership.WeaklyUp {
+	if !ok || !decides(self.Status) {
 		return false
 	}
 	for _, id := range m.accused {
@@ -359,7 +363,8 @@ func (m *Machine) Peek() Effects {
 
 func (m *Machine) situation() Situation {
 	s := Situation{Self: m.self, Members: m.view.Members, Accusations: m.view.Accusations, Contact: m.contact,
-		Aware: m.aware, Older: m.mixed(m.view)}
+		Aware: m.aware, Older: m.mixed(m.view), Seats: m.list.Holders,
+		Ended: m.list.Ended, FirstSeats: !m.founded}
 	for i := range s.Members {
 		if x := &s.Members[i]; counts(x.Status) && !m.settled.Has(x.ID) {
 			s.Fresh = append(s.Fresh, x.ID)

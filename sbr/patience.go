@@ -338,7 +338,7 @@ func (m *Machine) decideAt() time.Duration {
 // confirm that.
 func anyway(m *Machine) bool {
 	limit, ok := m.cfg.unstableFor(m.stable)
-	if !ok || m.changes == 0 || m.heldAt >= 0 || m.unsure || !m.cfg.indirectly() ||
+	if !ok || m.changes == 0 || m.heldAt >= 0 || m.unsure || !indirectly(m) ||
 		m.now < max(m.first+limit, restAt(m), m.saidAt+m.spread(), m.lookAt) {
 		return false
 	}
@@ -353,7 +353,7 @@ func anyway(m *Machine) bool {
 // downed by a decision that it does not know.
 func flapping(m *Machine) (d Decision, ok bool) {
 	_, ends := m.cfg.unstableFor(m.stable)
-	if !ends || m.changes == 0 || !m.flapped || m.unsure || !m.cfg.indirectly() {
+	if !ends || m.changes == 0 || !m.flapped || m.unsure || !indirectly(m) {
 		return Decision{}, false
 	}
 	m.flaps.settle(m.view, m.now, m.stable)

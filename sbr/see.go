@@ -226,7 +226,7 @@ func (m *Machine) heal() {
 		return
 	}
 	m.waitedAt, m.lostAt = -1, -1
-	if self, ok := m.view.SelfMember(); m.stopped && !m.bound && ok && counts(self.Status) {
+	if self, ok := m.view.SelfMember(); m.stopped && !m.bound && ok && decides(self.Status) {
 		m.stopped = false
 		m.out.Suspend = &Suspend{On: false, Why: "all members are reachable again"}
 	}

@@ -27,6 +27,13 @@ type Situation struct {
 	// Fresh holds members that came Up after the last version which this node knows all members to have seen: the other
 	// side may take them for Joining still.
 	Fresh peer.Set
+	// Seats are the holders of an electorate's seats, zero where one is empty: the sides count them in place of members.
+	// Empty: there is no electorate, or nobody has a seat yet.
+	Seats []peer.ID
+	// Ended are holders with a process that is known to be dead.
+	Ended peer.Set
+	// FirstSeats says that this is the first list of them, and that the other side may have none.
+	FirstSeats bool
 }
 
 // standing is how a member stands.
@@ -53,6 +60,9 @@ func counts(s membership.Status) bool {
 	return s == membership.Up || s == membership.Leaving || s == membership.PreparingForShutdown ||
 		s == membership.ReadyForShutdown
 }
+
+// decides reports whether a node of this status decides: one that is weakly up does, though it never counts.
+func decides(own membership.Status) bool { return counts(own) || own == membership.WeaklyUp }
 
 // joins reports whether a member of this status may be Up already as others see it.
 func joins(s membership.Status) bool { return s == membership.Joining || s == membership.WeaklyUp }

@@ -4,7 +4,6 @@ package service_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"os"
 	"strings"
@@ -35,13 +34,7 @@ func serve(ctx context.Context, node *kith.Node) error {
 	if err != nil {
 		return err
 	}
-	shop := &http.Server{Addr: "127.0.0.1:8080", Handler: front(carts)}
-	context.AfterFunc(ctx, func() { _ = shop.Shutdown(context.Background()) }) // requests under way end
-	service.Ready(ctx)
-	if err := shop.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return service.Serve(ctx, &http.Server{Addr: "127.0.0.1:8080", Handler: front(carts)})
 }
 
 // page:end

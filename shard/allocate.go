@@ -71,7 +71,7 @@ func (p *placing) regions() *strategy.View {
 			v.Regions = append(v.Regions, strategy.Region{ID: cl.id, Status: mb.Status, AppVersion: mb.AppVersion,
 				UpNumber: mb.UpNumber, Unreachable: !m.view.Reachable(cl.id), NotReady: cl.unready, Count: cl.owns.Len(),
 				Draining: cl.drains || !cl.hosts || !cl.full() || m.past.leaveNotices.Has(cl.id),
-				Load:     cl.page.Sum, Measured: min(cl.page.Count, cl.owns.Len())})
+				Load:     cl.page.Sum, Measured: min(cl.page.Count, cl.owns.Len()), Node: cl.page.Node})
 		}
 	}
 	return v

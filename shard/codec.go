@@ -159,6 +159,15 @@ func readU32(r *wire.Reader) uint32 {
 	return uint32(v)
 }
 
+func readU16(r *wire.Reader) uint16 {
+	v := r.Uvarint()
+	if r.Err() == nil && v > 1<<16-1 {
+		r.Fail(wire.ErrBadValue)
+		return 0
+	}
+	return uint16(v)
+}
+
 // readShard reads the distance from the least id that keeps a list rising.
 func readShard(r *wire.Reader, next route.ShardID) route.ShardID {
 	v := r.Uvarint()

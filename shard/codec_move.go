@@ -9,6 +9,7 @@ import (
 	"github.com/kith-io/kith/internal/core/loads"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -285,9 +286,17 @@ type shardLoads struct {
 	Window      uint32 // milliseconds
 	First, Last bool   // of these messages
 	Entries     []loads.Shard
+	// Strains says that what waits in mailboxes, and the load of the node, goes with them: KindShardStrains.
+	Strains bool
+	Node    strategy.NodeLoad
 }
 
-func (shardLoads) kind() wire.Kind { return wire.KindShardLoads }
+func (l shardLoads) kind() wire.Kind {
+	if l.Strains {
+		return wire.KindShardStrains
+	}
+	return wire.KindShardLoads
+}
 
 func (l shardLoads) shard() route.ShardID {
 	if n := len(l.Entries); n > 0 {
@@ -305,11 +314,20 @@ func (l shardLoads) append(b []byte) []byte {
 		b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(e.Load.Rate)), uint64(e.Load.HandlerTime))
 		next = e.Shard + 1
 	}
+	if !l.Strains {
+		return b
+	}
+	b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(l.Node.Processor)), uint64(l.Node.Collector))
+	b = wire.AppendUvarint(b, uint64(l.Node.Memory))
+	for _, e := range l.Entries {
+		b = wire.AppendUvarint(b, uint64(e.Load.Queued))
+	}
 	return b
 }
 
-func readShardLoads(r *wire.Reader) message {
-	l := shardLoads{head: readHead(r), Window: readU32(r), First: r.Bool(), Last: r.Bool()}
+func readShardLoads(k wire.Kind, r *wire.Reader) message {
+	l := shardLoads{head: readHead(r), Window: readU32(r), First: r.Bool(), Last: r.Bool(),
+		Strains: k == wire.KindShardStrains}
 	n := r.Count(4, maxEntries)
 	l.Entries = make([]loads.Shard, 0, n)
 	next := route.ShardID(0)
@@ -320,6 +338,13 @@ func readShardLoads(r *wire.Reader) message {
 			break
 		}
 		l.Entries, next = append(l.Entries, e), e.Shard+1
+	}
+	if !l.Strains || r.Err() != nil {
+		return l
+	}
+	l.Node = strategy.NodeLoad{Processor: readU16(r), Collector: readU16(r), Memory: readU16(r)}
+	for i := range l.Entries {
+		l.Entries[i].Load.Queued = readU32(r)
 	}
 	return l
 }

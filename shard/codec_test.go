@@ -67,8 +67,11 @@ func samples() map[string]message {
 	m["nak-shard-by"] = nak{head: at(3), Reason: nakSettings, Have: orders, Got: byCustomer}
 	m["move-wanted"] = moveWanted{head: at(3), Nonce: 77, Shard: 29, To: b}
 	m["shard-loads"] = shardLoads{at(3), 10_000, true, false, []loads.Shard{{Shard: 0, Load: strategy.Load{Rate: 300}},
-		{Shard: 29, Load: strategy.Load{Entities: 1, HandlerTime: 1<<32 - 1}}}}
-	m["shard-loads-none"] = shardLoads{at(3), 1, true, true, []loads.Shard{}}
+		{Shard: 29, Load: strategy.Load{Entities: 1, HandlerTime: 1<<32 - 1}}}, false, strategy.NodeLoad{}}
+	m["shard-loads-strains"] = shardLoads{at(3), 10_000, true, true, []loads.Shard{
+		{Shard: 0, Load: strategy.Load{Rate: 300, Queued: 70_000}}, {Shard: 29, Load: strategy.Load{Entities: 1}}},
+		true, strategy.NodeLoad{Processor: 950, Memory: 7}}
+	m["shard-loads-none"] = shardLoads{at(3), 1, true, true, []loads.Shard{}, false, strategy.NodeLoad{}}
 	m["move-answer"] = moveAnswer{head: at(3), Nonce: 77}
 	m["move-answer-no"] = moveAnswer{head: at(3), Nonce: 77, Code: 3, Detail: ": shard 29"}
 	m["homes-since"] = homes{head: at(3), Since: 300, Peers: peer.SetOf(a), Entries: []home{{list[0], 0}}}

@@ -74,6 +74,9 @@ type Config struct {
 	// Costs reports whether a peer is known to understand what a move cost (wire.KindMoveCost), and that a transfer may
 	// have to wait for room; nil: none is.
 	Costs func(peer.ID) bool
+	// Strains reports whether a peer is known to understand loads with what waits in mailboxes, and with the load of a
+	// node (wire.KindShardStrains); nil: none is.
+	Strains func(peer.ID) bool
 	// MaxTypes bounds the types that this node keeps a promise for, registered here or not: every member is asked about
 	// every type of the cluster, so it is the cluster's bound, and Register returns ErrTooManyTypes above it.
 	MaxTypes int

@@ -159,6 +159,7 @@ type WishesCommand struct {
 type LoadsCommand struct {
 	Type     route.TypeID
 	Readings []strategy.Reading
+	Node     strategy.NodeLoad
 }
 
 // MarkedCommand says that the marker of a move has come from a member, and that all has been worked into mailboxes that

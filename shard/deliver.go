@@ -44,8 +44,8 @@ func readMessage(k wire.Kind, body []byte) (message, error) {
 		l = readMoveWanted(&r)
 	case wire.KindMoveAnswer:
 		l = readMoveAnswer(&r)
-	case wire.KindShardLoads:
-		l = readShardLoads(&r)
+	case wire.KindShardLoads, wire.KindShardStrains:
+		l = readShardLoads(k, &r)
 	case wire.KindHostShards, wire.KindShardsStarted, wire.KindStopShards, wire.KindShardsStopped, wire.KindHomesGone,
 		wire.KindHomesGoneAck:
 		l = readOwnership(k, &r)
@@ -221,6 +221,7 @@ func (m *Machine) deliver(from peer.ID, l message) {
 		c.onAsk(from, l)
 	case shardLoads:
 		c.client(from).page.Take(l.Entries, l.First, l.Last, m.now-time.Duration(l.Window)*time.Millisecond)
+		c.client(from).page.Node = l.Node
 	case moveCost:
 		c.moves.cost(from, l)
 	case signal:

@@ -126,16 +126,21 @@ func (w *weighed) Rebalance(v *strategy.View) ([]strategy.Move, error) {
 	return w.LoadAware.Rebalance(v)
 }
 
+// loadMails counts the messages with loads, of both kinds.
+func loadMails(w *world) int { return w.mails[wire.KindShardLoads] + w.mails[wire.KindShardStrains] }
+
 // Loads are measured only of types with a strategy that reads them, at the pace of rounds, and shown to it only when
-// every region that has shards has sent them (SHD-6).
+// every region that has shards has sent them; with how strained its node is, where the coordinator knows that (SHD-6,
+// PRT-5).
 func TestLoadsAreToldToWhoAsks(t *testing.T) {
 	w := placedBy(t, 3, nil)
 	w.costs = func(route.ShardID) strategy.Load { return strategy.Load{Rate: 10, Entities: 2} }
 	w.pass(time.Minute)
-	require.Zero(t, w.mails[wire.KindShardLoads])
+	require.Zero(t, loadMails(w))
 
 	w = placedBy(t, 3, strategy.LoadAware{})
-	w.costs = func(s route.ShardID) strategy.Load { return strategy.Load{Rate: 10, Entities: 2} }
+	w.costs = func(s route.ShardID) strategy.Load { return strategy.Load{Rate: 10, Entities: 2, Queued: 500} }
+	w.strain = strategy.NodeLoad{Processor: 700, Collector: 30, Memory: 20}
 	for _, n := range w.nodes {
 		n.balances(10 * time.Second)
 	}
@@ -143,22 +148,34 @@ func TestLoadsAreToldToWhoAsks(t *testing.T) {
 	boss := w.nodes[0].m.types[orders.ID()].coord.moves
 	w.pass(time.Minute)
 	require.Nil(t, boss.placing.list(boss.view()).Loads, "one has not told")
-	require.InDelta(t, 5, w.mails[wire.KindShardLoads], 1, "one of two regions is the coordinator's")
+	require.InDelta(t, 5, loadMails(w), 1, "one of two regions is the coordinator's")
 	w.nodes[2].balances(10 * time.Second)
 	w.pass(time.Minute)
 	v := boss.placing.list(boss.view())
 	require.Len(t, v.Loads, 30)
-	require.Equal(t, strategy.Load{Rate: 10, Entities: 2}, v.Loads[7])
+	require.Equal(t, strategy.Load{Rate: 10, Entities: 2, Queued: 500}, v.Loads[7])
 	require.InDelta(t, w.now-20*time.Second, v.Since, float64(11*time.Second))
-	require.Equal(t, strategy.Load{Rate: 100, Entities: 20}, v.Regions[1].Load)
+	require.Equal(t, strategy.Load{Rate: 100, Entities: 20, Queued: 5000}, v.Regions[1].Load)
 	require.Equal(t, 10, v.Regions[1].Measured)
 	require.ErrorIs(t, w.nodes[1].m.Do(w.now, LoadsCommand{Type: 9}), ErrUnknownType)
 
+	require.Equal(t, w.strain, v.Regions[1].Node)
+	require.EqualValues(t, 500, v.Loads[7].Queued)
+	require.Zero(t, w.mails[wire.KindShardLoads])
+
+	w.nodes[1].m.cfg.Strains, w.nodes[2].m.cfg.Strains = nil, nil // as if the coordinator spoke version 11
+	w.pass(25 * time.Second)
+	require.Positive(t, w.mails[wire.KindShardLoads])
+	v = boss.placing.list(boss.view())
+	require.Equal(t, strategy.Load{Rate: 10, Entities: 2}, v.Loads[17])
+	require.Zero(t, v.Regions[1].Node, "none is better than one of before")
+	require.Equal(t, w.strain, v.Regions[0].Node, "of the coordinator's own node")
+
 	w.nodes[1].m.cfg.Moves = nil // as if the coordinator spoke version 4
 	w.nodes[1].replan()
-	before := w.mails[wire.KindShardLoads]
+	before := loadMails(w)
 	w.pass(35 * time.Second)
-	require.InDelta(t, before+3, w.mails[wire.KindShardLoads], 1, "of one node alone")
+	require.InDelta(t, before+3, loadMails(w), 1, "of one node alone")
 }
 
 // A member that comes has its share in one round also where loads decide, which are measured anew only a good while

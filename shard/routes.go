@@ -242,7 +242,11 @@ func tellLoads(m *Machine, c LoadsCommand) error {
 	if window == 0 || !g.joined || !speaksMoves(m, g.to) {
 		return nil
 	}
-	l := shardLoads{head: m.head(t.id, g.term), Window: uint32(min(window.Milliseconds()+1, math.MaxUint32)), First: true}
+	l := shardLoads{head: m.head(t.id, g.term), Window: uint32(min(window.Milliseconds()+1, math.MaxUint32)), First: true,
+		Strains: g.to == m.self || m.cfg.Strains != nil && m.cfg.Strains(g.to)}
+	if l.Strains {
+		l.Node = c.Node
+	}
 	for ; len(list) > maxEntries; list = list[maxEntries:] {
 		l.Entries = list[:maxEntries:maxEntries]
 		m.post(g.to, l)

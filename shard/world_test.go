@@ -49,6 +49,7 @@ type world struct {
 	ordered  func(HostOrder)
 	metadata []cluster.Metadata
 	costs    func(s route.ShardID) strategy.Load // of the shards of orders; nil: nobody answers a Measure
+	strain   strategy.NodeLoad                   // of each node
 }
 
 type testNode struct {
@@ -139,7 +140,7 @@ func (w *world) join(roles ...string) *testNode {
 	i := len(w.nodes) + 1
 	n.id = peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7000", i)), Inc: uint64(1000 + i)}
 	cfg := Config{RebalanceInterval: -1, Moves: func(peer.ID) bool { return true },
-		Costs: func(peer.ID) bool { return true }}
+		Costs: func(peer.ID) bool { return true }, Strains: func(peer.ID) bool { return true }}
 	n.m = New(n.id, cfg, rand.New(rand.NewPCG(uint64(i), 9)))
 	n.m.pace.guess = leastBytes // as if moves that hand over little were known: as many as MaxMoves begin at once
 	w.nodes = append(w.nodes, n)
@@ -308,12 +309,13 @@ func (n *testNode) collect() {
 
 // measure reads the shards of a type that live here.
 func (n *testNode) measure(t route.TypeID) {
-	c := LoadsCommand{Type: t}
+	c := LoadsCommand{Type: t, Node: n.w.strain}
 	for _, s := range all(orders) {
 		if f, lives := n.hosted[key(t, s)]; lives && n.w.costs != nil {
 			l := n.w.costs(s)
 			total := n.w.now.Seconds() * float64(l.Rate)
-			c.Readings = append(c.Readings, strategy.Reading{Shard: s, Fence: f, Entities: l.Entities, Handled: uint64(total)})
+			c.Readings = append(c.Readings, strategy.Reading{Shard: s, Fence: f, Entities: l.Entities, Handled: uint64(total),
+				Queued: l.Queued})
 		}
 	}
 	n.do(c)

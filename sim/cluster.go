@@ -223,11 +223,15 @@ func (c *Cluster) View(n int) *membership.View { return c.proc(n).View }
 // Events returns all membership events that node n has seen, over all its processes.
 func (c *Cluster) Events(n int) []membership.Event { return c.events[n] }
 
-// Tell sends a message from node on, as Region.Tell does: accepted, or a typed error. Time does not pass.
+// Tell sends a message from node on, as Region.Tell does: accepted, or a typed error. Time does not pass. Any worker of
+// a pool gets what has no id.
 func (c *Cluster) Tell(on int, typ, id string, payload []byte) error {
 	r := c.proc(on).Region(route.TypeOf(typ))
 	if r == nil {
 		return fmt.Errorf("%w: %s", route.ErrNotRegistered, typ)
+	}
+	if id == "" && r.Pooled() {
+		return world.TellAny(nil, r, payload)
 	}
 	_, err := r.Send(id, payload, 0)
 	return err
@@ -251,19 +255,30 @@ func (c *Cluster) AskGivenUp(d time.Duration, on int, typ, id string, payload []
 
 // ask asks with a time limit and gives up after a while, unless that is the same.
 func (c *Cluster) ask(d, after time.Duration, on int, typ, id string, payload []byte) (reply []byte, err error) {
-	r, over := c.proc(on).Region(route.TypeOf(typ)), false
-	if r == nil {
+	r := c.proc(on).Region(route.TypeOf(typ))
+	switch {
+	case r == nil:
 		return nil, route.ErrNotRegistered
+	case id == "" && r.Pooled():
+		return r.AskAny(d, func(left time.Duration, id string) ([]byte, error) {
+			return c.askOne(r, left, after-(d-left), id, payload)
+		})
 	}
+	return c.askOne(r, d, after, id, payload)
+}
+
+// askOne is ask of one entity.
+func (c *Cluster) askOne(r *world.Region, d, after time.Duration, id string, payload []byte) (reply []byte, err error) {
+	over := false
 	giveUp, sent := r.AskWith(nil, d, id, payload, func(b []byte, e error) { reply, err, over = b, e, true })
 	if sent != nil {
-		return nil, sent
+		return nil, route.NotRun(sent)
 	}
 	if after < d && !c.w.Until(after, func() bool { return over }) {
 		giveUp()
 	}
 	if !c.w.Until(d+time.Second, func() bool { return over }) {
-		return nil, fmt.Errorf("%w: node %d does not run", route.ErrTimeout, on)
+		return nil, fmt.Errorf("%w: node %d does not run", route.ErrTimeout, r.Process.Index)
 	}
 	return reply, err
 }

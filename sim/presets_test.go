@@ -28,6 +28,7 @@ func TestPresetsSayWhatAnOutageCosts(t *testing.T) {
 		{name: "the owner is killed (kill -9)", n: 5, fail: kill},
 		{name: "its machine dies, or is cut off", n: 5, fail: func(c *Cluster, owner int) { c.PowerOff(owner) }},
 		{name: "the coordinator is killed, which owns the entity too", n: 5, coordinator: true, fail: kill},
+		{name: "the owner is killed in a cluster of six", n: 6, fail: kill},
 		{name: "the owner is killed in a cluster of ten", n: 10, fail: kill},
 	} {
 		row := "| " + o.name + " |"

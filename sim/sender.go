@@ -49,22 +49,40 @@ func (c *Cluster) Keep(d Kept) {
 	if err != nil {
 		c.t.Fatalf("sim: %v", err)
 	}
-	c.register(t, k)
+	c.add(&world.EntityType{Type: t, Keep: k})
+}
+
+// Crewed is a declaration of workers of which any may handle a message: a kith.Pool.
+type Crewed interface {
+	// Crew returns the type of the workers, and how many a node has. The error has all faults.
+	Crew() (t entity.Type, perNode int, err error)
+}
+
+// Pool makes a pool known on all nodes, also on those that are restarted later, as Pool.Register does. Any worker gets
+// what is sent to it with no id: shrink.Ask(c.Node(0), "", &picture), here as in a handler. An id that is not empty is
+// that of one worker.
+func (c *Cluster) Pool(p Crewed) {
+	c.t.Helper()
+	t, perNode, err := p.Crew()
+	if err != nil {
+		c.t.Fatalf("sim: %v", err)
+	}
+	c.add(&world.EntityType{Type: t, PerNode: perNode})
 }
 
 // Register makes a type known on all nodes, also on those that are restarted later.
 func (c *Cluster) Register(t entity.Type) {
 	c.t.Helper()
-	c.register(t, nil)
+	c.add(&world.EntityType{Type: t})
 }
 
-func (c *Cluster) register(t entity.Type, k *entity.Keep) {
+func (c *Cluster) add(t *world.EntityType) {
 	c.t.Helper()
-	t = t.WithDefaults()
+	t.Type = t.WithDefaults()
 	if err := t.Validate(); err != nil {
 		c.t.Fatalf("sim: %v", err)
 	}
-	c.w.AddType(&world.EntityType{Type: t, Keep: k})
+	c.w.AddType(t)
 }
 
 // EntitySender sends to an Entity: it is a kith.Sender.

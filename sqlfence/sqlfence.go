@@ -300,11 +300,14 @@ func (s *Store) Within(ctx context.Context, o Owner, f func(tx *sql.Tx) error) e
 	return err
 }
 
-// Do is Within for a handler: under its own fence and context, and if it fails for whatever reason the entity is
-// passivated, so that the next message makes an instance anew, which claims and reads. Its Open calls Claim before it
-// reads.
+// Do is Within for a handler: under its own fence, within the time that the asker waits, and if it fails for whatever
+// reason the entity is passivated, so that the next message makes an instance anew, which claims and reads. Its Open
+// calls Claim before it reads. The move of the shard does not end what was begun, so f calls tx.Exec, without
+// c.Context.
 func (s *Store) Do(c *kith.Context, f func(tx *sql.Tx) error) error {
-	err := s.Within(c.Context(), Of(c), f)
+	ctx, end := steady(c)
+	defer end()
+	err := s.Within(ctx, Of(c), f)
 	if err != nil {
 		c.Passivate()
 	}

@@ -3,6 +3,7 @@
 package sqlfence
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 
@@ -22,10 +23,12 @@ type State[S any] struct {
 }
 
 // Load reads the state of the entity that c is about: EntityType.Open calls it, of a Blocking type. It claims the
-// entity's shard before it reads, as Store.Load says, by c.Context: within the time that the asker waits. An error ends
-// the message that wanted the entity, and the next one tries again.
+// entity's shard before it reads, as Store.Load says, within the time that the asker waits. An error ends the message
+// that wanted the entity, and the next one tries again.
 func Load[S any](c *kith.Context, s *Store, codec kith.Codec[S]) (*State[S], error) {
-	r, err := s.Load(c.Context(), Of(c), c.ID)
+	ctx, end := steady(c)
+	defer end()
+	r, err := s.Load(ctx, Of(c), c.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -41,25 +44,26 @@ func Load[S any](c *kith.Context, s *Store, codec kith.Codec[S]) (*State[S], err
 // Version returns how often the entity was saved since it was made, 0 if it is not stored.
 func (st *State[S]) Version() int64 { return st.version }
 
-// Save stores Value. also, if any, writes to tables of your own in the same transaction: all is committed, or nothing.
+// Save stores Value, within the time that the asker waits; the move of the shard does not end what it has begun. also,
+// if any, writes to tables of your own in the same transaction, by tx.Exec: all is committed, or nothing.
 // nil says that it is stored. After any error what the handler holds is not what is stored: the entity is passivated,
 // the next message loads it anew, and until then Save returns ErrSpoiled. So return the error, and answer no success.
 // Errors are those of Store.Save, of the codec (kith.ErrBadPayload) and of also.
 func (st *State[S]) Save(c *kith.Context, also ...func(tx *sql.Tx) error) error {
-	return st.try(c, func() error {
+	return st.try(c, func(ctx context.Context) error {
 		b, err := st.codec.Append([]byte{}, &st.Value)
 		if err != nil {
 			return fmt.Errorf("sqlfence: the state of %.64q: %w: %w", c.ID, kith.ErrBadPayload, err)
 		}
-		st.version, err = st.store.Save(c.Context(), Of(c), c.ID, st.version, b, also...)
+		st.version, err = st.store.Save(ctx, Of(c), c.ID, st.version, b, also...)
 		return err
 	})
 }
 
 // Delete takes the entity's row away and makes Value the zero S. also and errors as for Save.
 func (st *State[S]) Delete(c *kith.Context, also ...func(tx *sql.Tx) error) error {
-	return st.try(c, func() error {
-		err := st.store.Delete(c.Context(), Of(c), c.ID, st.version, also...)
+	return st.try(c, func(ctx context.Context) error {
+		err := st.store.Delete(ctx, Of(c), c.ID, st.version, also...)
 		if err == nil {
 			var none S
 			st.Value, st.version = none, 0
@@ -69,13 +73,15 @@ func (st *State[S]) Delete(c *kith.Context, also ...func(tx *sql.Tx) error) erro
 }
 
 // try runs f, unless one has failed before. It counts as failed until f has returned, so also when it panics.
-func (st *State[S]) try(c *kith.Context, f func() error) error {
+func (st *State[S]) try(c *kith.Context, f func(ctx context.Context) error) error {
 	if st.spoiled {
 		c.Passivate()
 		return ErrSpoiled
 	}
 	st.spoiled = true
-	if err := f(); err != nil {
+	ctx, end := steady(c)
+	defer end()
+	if err := f(ctx); err != nil {
 		c.Passivate()
 		return err
 	}

@@ -4,6 +4,7 @@ package stats
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith/peer"
@@ -19,6 +20,32 @@ type Suspension struct {
 	Total  time.Duration // how long all of them took, this one included
 	// Session is the session lease of the node; without one that is held it is suspended.
 	Session Session
+	// Tenure is the tenure of the node; without one that is held it is suspended.
+	Tenure Tenure
+}
+
+// Tenure is where the tenure of a node stands, and which members vouch for it (kith.Sharding.Tenure).
+type Tenure struct {
+	On    bool          // nodes have tenures
+	Held  bool          // else no message is handled here
+	Since time.Time     // it is held, or is not
+	Left  time.Duration // for which it is held without another grant
+	Least time.Duration // the least that was left when it was renewed, since it was last gained
+	Why   string        // it is not held
+	Seats []Seat        // by number, from 1 on; none before the first list
+
+	Number  uint32 // of the list of seats, which grows with each change
+	Granted uint64 // grants that counted here
+	Refused uint64 // questions that a holder answered with no
+	RanOut  uint64 // times that it ran out
+	Given   uint64 // grants that this node gave, as the holder of a seat
+	Ended   uint64 // tenures of lost members that this node has proven over
+}
+
+// Seat is one seat of a tenure's electorate, as one node knows it.
+type Seat struct {
+	Holder peer.ID       // zero: it is empty
+	Left   time.Duration // for which it vouches for the node that reports it; zero: it does not
 }
 
 // Session is where the session lease of a node stands (kith.Sharding.Session).
@@ -33,6 +60,38 @@ type Session struct {
 	Failed  uint64 // calls that were answered with an error, or too late
 	RanOut  uint64 // times that it ran out
 	Ended   uint64 // sessions of lost members that this node has ended
+}
+
+// String says in a sentence which members vouch for the node; empty without tenures.
+func (t Tenure) String() string {
+	if !t.On {
+		return ""
+	}
+	var yes, no, empty int
+	var holders []string
+	for i, s := range t.Seats {
+		what := " vouches"
+		switch {
+		case s.Holder.IsZero():
+			empty++
+			continue
+		case s.Left > 0:
+			yes++
+		default:
+			no++
+			what = " does not vouch"
+		}
+		holders = append(holders, fmt.Sprintf("seat %d, %v,%s", i+1, s.Holder, what))
+	}
+	text := fmt.Sprintf("its tenure is held, %v are left", t.Left.Round(time.Millisecond))
+	if !t.Held {
+		text = "it has no tenure: " + t.Why
+	}
+	if len(holders) == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s; %d of %d seats vouch for this node, %d are empty: %s", text, yes, yes+no+empty, empty,
+		strings.Join(holders, "; "))
 }
 
 // Outage is a member that does not answer, or that was lost and has shards that wait, as one node knows it

@@ -5,6 +5,7 @@ package topic
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/peer"
@@ -65,15 +66,18 @@ func nodeOf(key string) (kith.ID, bool) {
 
 // stream is what came from one publisher's node: the number of its last message, and which message of the topic here
 // that was.
-type stream struct{ number, at uint64 }
+type stream struct {
+	number, at uint64
+	gone       time.Time // when the node was seen to be no member any more; zero: it is one
+}
 
 // next takes note of a message, the n-th of the topic here. It returns how many of the publisher's were missed before
-// it, and which message here was the last before those.
-func (s *stream) next(number, n uint64) (missed, since uint64) {
-	since = s.at
-	if number > s.number {
-		missed, s.number = number-s.number-1, number
+// it, and which message here was the last before those; false: a later one has come, and it counts as missed already.
+func (s *stream) next(number, n uint64) (missed, since uint64, ok bool) {
+	if number <= s.number {
+		return 0, 0, false
 	}
-	s.at = n
-	return missed, since
+	missed, since = number-s.number-1, s.at
+	s.number, s.at = number, n
+	return missed, since, true
 }

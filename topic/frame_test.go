@@ -50,14 +50,21 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// What a subscriber learns that it missed: what was lost on the way since it began.
+// A subscriber learns how many were lost on the way since it began; what comes late is dropped (REP-2).
 func TestStream(t *testing.T) {
 	s := stream{}
 	for _, step := range []struct{ number, n, missed, since uint64 }{
-		{3, 1, 2, 0}, {4, 2, 0, 1}, {7, 5, 2, 2}, {6, 6, 0, 5}, {8, 7, 0, 6},
+		{3, 1, 2, 0}, {4, 2, 0, 1}, {7, 5, 2, 2}, {8, 7, 0, 5},
 	} {
-		missed, since := s.next(step.number, step.n)
+		missed, since, ok := s.next(step.number, step.n)
+		require.True(t, ok)
 		require.Equal(t, step.missed, missed, step)
 		require.Equal(t, step.since, since, step)
 	}
+	for _, late := range []uint64{8, 6, 1} { // counted as missed when a later one came, or here twice
+		_, _, ok := s.next(late, 8)
+		require.False(t, ok)
+	}
+	_, since, _ := s.next(9, 9)
+	require.EqualValues(t, 7, since, "what was late changes nothing")
 }

@@ -67,7 +67,7 @@ type subscriber struct {
 // queue is what waits for a subscriber, within its bounds. What has no room is missed and counted.
 type queue struct {
 	bounds Bounds
-	wake   chan struct{} // has room for one
+	wake   chan struct{} // has room for one; fanOut rings it
 
 	mu     sync.Mutex
 	ring   []Message
@@ -92,10 +92,6 @@ func (q *queue) put(m Message, missed uint64) bool {
 	m.Missed, q.missed = q.missed, 0
 	q.add(m)
 	q.mu.Unlock()
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
 	return true
 }
 

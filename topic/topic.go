@@ -12,7 +12,8 @@ import (
 	"sync/atomic"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/runtime/driver"
+	"github.com/kith-io/kith/internal/base/ground"
+	"github.com/kith-io/kith/internal/runtime/footing"
 	"github.com/kith-io/kith/replicated"
 )
 
@@ -40,10 +41,9 @@ func (e *PartialError) Unwrap() error { return e.Err }
 
 // shared is what the topics of a node have in common.
 type shared struct {
-	node       *kith.Node
-	self       kith.ID
-	pool       *driver.Pool
-	maxPayload int
+	node footing.Topics
+	self kith.ID
+	crew footing.Crew
 
 	mu      sync.Mutex
 	changed []*Topic // with a first subscriber that has come, or a last one that has gone
@@ -55,17 +55,14 @@ func (s *shared) tell(t *Topic) {
 	s.mu.Lock()
 	s.changed = append(s.changed, t)
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.node.Ring(s.wake)
 }
 
 // Topic is a name under which messages are published. All methods are safe for concurrent use.
 type Topic struct {
 	shared   *shared
 	name     string
-	interest *replicated.Handle[interest]
+	interest value
 	nodes    atomic.Pointer[[]kith.ID] // that have subscribers, in address order, this one included
 
 	mu      sync.Mutex
@@ -82,6 +79,17 @@ type Topic struct {
 // interest is the set of nodes that have subscribers.
 type interest = replicated.ORSet[string]
 
+// value is that set, the same on every node in the end.
+type value struct{ footing.Value }
+
+// get returns it as this node has it.
+func (v value) get() interest { return v.Load().(interest) }
+
+// change changes it on this node, and waits until all members have the change where all is true.
+func (v value) change(ctx context.Context, all bool, change func(in interest) interest) error {
+	return v.Update(ctx, all, func(v any) any { return change(v.(interest)) })
+}
+
 // Name returns the name.
 func (t *Topic) Name() string { return t.name }
 
@@ -90,8 +98,8 @@ func (t *Topic) Name() string { return t.name }
 // to each subscriber, each at most once. Errors: ErrTooLarge, after which nobody gets it; a *PartialError, after which
 // some do; why the node has ended.
 func (t *Topic) Publish(payload []byte) error {
-	if len(payload) > t.shared.maxPayload-overhead {
-		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(payload), t.shared.maxPayload-overhead)
+	if most := t.shared.node.MaxPayload() - overhead; len(payload) > most {
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(payload), most)
 	}
 	if err := t.shared.node.Err(); err != nil {
 		return err
@@ -123,7 +131,7 @@ func (t *Topic) send(to kith.ID, payload []byte) error {
 	number := t.sent[to] + 1
 	t.sent[to] = number
 	t.room = appendFrame(t.room[:0], &frame{to.Inc, number, t.name, t.shared.self, payload})
-	err := t.shared.pool.TellAt(to, t.room)
+	err := t.shared.crew.TellAt(to, t.room)
 	if err != nil {
 		t.count.unsent.Add(1)
 		return err
@@ -142,16 +150,19 @@ func (t *Topic) receive(f *frame) {
 
 // fanOut gives a message to the subscribers here. number is zero for one that was published here.
 func (t *Topic) fanOut(from kith.ID, number uint64, payload []byte) {
-	t.came++
-	missed, since := uint64(0), t.came
+	missed, since := uint64(0), t.came+1
 	if number > 0 {
 		s := t.streams[from]
 		if s == nil {
 			s = &stream{at: t.first}
 			t.streams[from] = s
 		}
-		missed, since = s.next(number, t.came)
+		var ok bool
+		if missed, since, ok = s.next(number, t.came+1); !ok {
+			return
+		}
 	}
+	t.came++
 	if len(t.subs) == 0 {
 		return
 	}
@@ -167,6 +178,7 @@ func (t *Topic) fanOut(from kith.ID, number uint64, payload []byte) {
 			continue
 		}
 		t.count.delivered.Add(1)
+		t.shared.node.Ring(s.wake)
 	}
 }
 
@@ -203,11 +215,7 @@ func (t *Topic) SubscribeWithin(ctx context.Context, b Bounds) (iter.Seq[Message
 			if over {
 				return
 			}
-			select {
-			case <-s.wake:
-			case <-ctx.Done():
-			case <-t.shared.node.Done():
-			}
+			t.shared.node.Wait(ctx, ground.Forever, s.wake) // the end of the node wakes it too
 		}
 	}, nil
 }
@@ -235,6 +243,15 @@ func (t *Topic) remove(s *subscriber) {
 	t.mu.Unlock()
 	if n == 0 {
 		t.shared.tell(t)
+	}
+}
+
+// over lets all subscribers see that the node has ended.
+func (t *Topic) over() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.subs {
+		t.shared.node.Ring(s.wake)
 	}
 }
 

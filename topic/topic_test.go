@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/base/port"
+	"github.com/kith-io/kith/internal/runtime/driver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
@@ -55,7 +57,8 @@ func opens(t *testing.T, name string, all ...*Topics) []*Topic {
 		var err error
 		list[i], err = ts.Open(name)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return len(ts.pool.Workers()) == len(all) }, time.Minute, time.Millisecond)
+		pool := ts.crew.(*driver.Pool)
+		require.Eventually(t, func() bool { return len(pool.Workers()) == len(all) }, time.Minute, time.Millisecond)
 	}
 	return list
 }
@@ -218,7 +221,7 @@ func TestTopicsOfNodesThatComeAndGo(t *testing.T) {
 	require.Eventually(t, func() bool { return topics[0].Stats().Nodes == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, b.Leave(within(t)))
 	require.Eventually(t, func() bool {
-		return topics[0].Stats().Nodes == 0 && topics[0].interest.Get().Len() == 0
+		return topics[0].Stats().Nodes == 0 && topics[0].interest.get().Len() == 0
 	}, time.Minute, time.Millisecond)
 	require.NoError(t, topics[0].Publish(nil))
 	require.ErrorIs(t, topics[1].Publish(nil), b.Err())
@@ -293,4 +296,32 @@ func TestMissedBeforeTheFirst(t *testing.T) {
 		require.Zero(t, m.Missed)
 		break
 	}
+}
+
+// What a publisher sent before it was removed may come afterwards, and is no new stream: nothing is counted as missed
+// twice. A minute later nothing is kept of it (REP-2).
+func TestLateMessagesOfARemovedPublisher(t *testing.T) {
+	a, as := begin(t)
+	_, bs := begin(t, a)
+	topics := opens(t, "news", as, bs)
+	next, stop := iter.Pull(topics[1].Subscribe(within(t)))
+	defer stop()
+	require.NoError(t, topics[1].Known(within(t)))
+	require.Eventually(t, func() bool { return topics[0].Stats().Nodes == 1 }, time.Minute, time.Millisecond)
+	for n := range 3 {
+		require.NoError(t, topics[0].Publish([]byte{byte(n)}))
+		m, ok := next()
+		require.True(t, ok)
+		require.Equal(t, []byte{byte(n)}, m.Payload)
+		require.Zero(t, m.Missed)
+		topics[1].forget(within(t), &kith.View{})
+	}
+	topics[1].mu.Lock()
+	require.Contains(t, topics[1].streams, a.ID())
+	topics[1].streams[a.ID()].gone = time.Now().Add(-2 * lateTime)
+	topics[1].mu.Unlock()
+	topics[1].forget(within(t), &kith.View{})
+	topics[1].mu.Lock()
+	defer topics[1].mu.Unlock()
+	require.Empty(t, topics[1].streams)
 }

@@ -91,6 +91,7 @@ const (
 	KindShardLoads     Kind = 92 // region to coordinator: what its shards cost, of types that ask for it; since version 5
 	KindTransferStates Kind = 93 // transfer of what has states of entities in it; since version 6
 	KindMoveCost       Kind = 94 // owner to coordinator: what a move handed over, and how long that took; since version 7
+	KindShardStrains   Kind = 95 // shard-loads, with mailboxes, and how strained the node is; since version 12
 
 	// Courier: reliable delivery of control messages between two incarnations.
 	KindSegment    Kind = 96 // one numbered message, with an acknowledgement
@@ -110,6 +111,12 @@ const (
 	// Watches.
 	KindWatchHello Kind = 144 // asks whether its receiver knows of watches, or says that its sender does; since version 9
 	KindWatches    Kind = 145 // watches that begin and end, what became of others; since version 9, in segments
+
+	// Parcels.
+	KindParcel Kind = 160 // a piece of a message to a service of the receiver, not to an entity; since version 11
+
+	// Tenure: between owners, holders of seats and seekers.
+	KindTenure Kind = 176 // a question, a grant or a word; since version 12
 )
 
 // Lane is the connection a frame travels on.
@@ -139,6 +146,7 @@ const (
 	maxAny   = MaxFrameLimit // bounded by the connection's own limit
 
 	maxReplica = 13 << 10 // a part of a value, with its names
+	maxTenure  = 1 << 10  // two identities, numbers
 )
 
 // kindInfo is one row of the table. most is the largest body in bytes, at least one, so that a row that is not there
@@ -217,6 +225,7 @@ var kinds = [256]kindInfo{
 	KindMoveWanted:     {"move-wanted", LaneControl, maxAny},
 	KindMoveAnswer:     {"move-answer", LaneControl, maxAny},
 	KindShardLoads:     {"shard-loads", LaneControl, maxAny},
+	KindShardStrains:   {"shard-strains", LaneControl, maxAny},
 	KindSegment:        {"segment", LaneControl, maxAny},
 	KindSegmentAck:     {"segment-ack", LaneControl, 25},
 	KindSurvey:         {"survey", LaneControl, 22},
@@ -229,6 +238,8 @@ var kinds = [256]kindInfo{
 	KindReplicaNext:    {"replica-next", LaneControl, 18},
 	KindWatchHello:     {"watch-hello", LaneControl, 1},
 	KindWatches:        {"watches", LaneControl, maxAny},
+	KindParcel:         {"parcel", LaneData, parcelHead + MaxParcelPiece},
+	KindTenure:         {"tenure", LaneControl, maxTenure},
 }
 
 // Known reports whether k stands in the table.
@@ -251,11 +262,14 @@ const (
 	OwnerSurvey
 	OwnerReplica
 	OwnerWatch
+	OwnerParcel
+	OwnerTenure // what holders of seats say of owners
 )
 
 var ownerNames = []string{OwnerNone: "none", OwnerConnection: "connection", OwnerData: "data",
 	OwnerMembership: "membership", OwnerShard: "shard", OwnerCourier: "courier", OwnerSurvey: "survey",
-	OwnerReplica: "replica", OwnerWatch: "watch"}
+	OwnerReplica: "replica", OwnerWatch: "watch", OwnerParcel: "parcel",
+	OwnerTenure: "tenure"}
 
 // String names the owner, such as membership.
 func (o Owner) String() string { return enum.Name(ownerNames, o, "owner") }
@@ -286,8 +300,12 @@ func (k Kind) Owner() Owner {
 		return OwnerSurvey
 	case k < 144:
 		return OwnerReplica
+	case k < 160:
+		return OwnerWatch
+	case k < 176:
+		return OwnerParcel
 	}
-	return OwnerWatch
+	return OwnerTenure
 }
 
 // MaxBody returns the largest body of a frame of kind k in bytes, 0 when k is not known; the limit of its connection

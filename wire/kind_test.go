@@ -26,6 +26,7 @@ var frozenKinds = map[Kind]string{
 	128: "replica-digest", 129: "replica-sums", 130: "replica-held", 131: "replica-deltas", 132: "replica-piece",
 	133: "replica-next",
 	144: "watch-hello", 145: "watches",
+	160: "parcel",
 }
 
 // TestKindsFrozen holds numbers, names, rooms and lanes.
@@ -59,13 +60,17 @@ func TestKindsFrozen(t *testing.T) {
 			want = OwnerShard
 		case k < 112:
 			want = OwnerCourier
+		case k >= 176:
+			want = OwnerTenure
+		case k >= 160:
+			want = OwnerParcel
 		case k >= 144:
 			want = OwnerWatch
 		case k >= 128:
 			want = OwnerReplica
 		}
 		require.Equal(t, want, k.Owner())
-		require.Equal(t, want == OwnerData && k != KindTaken, k.Lane() != LaneControl, "lane of %s", k)
+		require.Equal(t, want == OwnerData && k != KindTaken || want == OwnerParcel, k.Lane() != LaneControl, "lane of %s", k)
 		require.Equal(t, k >= KindBulkBegin && k <= KindBulkOver, k.Lane() == LaneBulk, "lane of %s", k)
 	}
 	require.GreaterOrEqual(t, len(names), len(frozenKinds))

@@ -47,6 +47,7 @@ func written() map[string][]byte {
 		"marker": frame(wire.KindMarker, wire.AppendMarker(nil, wire.Marker{Type: kind, Shard: shard, Term: 3,
 			Seq: 2})),
 		"cancel": cancel,
+		"parcel": wire.AppendParcel(nil, &wire.Parcel{Service: golden, First: true, Last: true, Piece: []byte("hi")}),
 		"credit": frame(wire.KindCredit, wire.AppendCredit(nil, wire.Credit{Lane: 1, Generation: 2,
 			Consumed: 256 << 10})),
 		"mailbox-full": frame(wire.KindFull, wire.AppendFull(nil, wire.Full{Type: kind, Shard: shard, Hash: golden,

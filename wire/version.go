@@ -11,7 +11,7 @@ import (
 // A node speaks its own version and those before, so that a cluster can be upgraded node by node. What changed from
 // one version to the next stands in docs/contributing/wire.md.
 const (
-	Version       = 10 // of this build
+	Version       = 12 // of this build
 	OldestVersion = 1  // that this build still speaks
 )
 
@@ -73,6 +73,8 @@ var kindSince = [256]uint8{
 	KindReplicaNext: 8,
 	KindWatchHello:  9, KindWatches: 9,
 	KindCancel: 10,
+	KindParcel: 11,
+	KindTenure: 12, KindShardStrains: 12,
 }
 
 // Since returns the version in which k came, zero when k is not known.

@@ -14,7 +14,7 @@ func TestSpoken(t *testing.T) {
 	v := Spoken()
 	require.True(t, v.Valid())
 	require.EqualValues(t, Version, v.Newest)
-	require.EqualValues(t, 10, Version)
+	require.EqualValues(t, 12, Version)
 	require.EqualValues(t, 1, v.Oldest)
 }
 

@@ -2,6 +2,7 @@
 
 const dashes = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 5], [4, 6], [1, 2], [6, 2, 1, 2]];
 const most = dashes.length; // lines of one chart
+const lowest = 150, highest = 420; // px of a plot
 
 export class Chart {
   #plot = null;
@@ -27,12 +28,14 @@ export class Chart {
       this.#plot.setData(data, false);
       this.#plot.setScale("x", span(model));
       this.#newest();
+      this.#fit();
       return;
     }
     this.#names = names;
     if (this.#plot) this.#plot.destroy();
     this.#plot = new uPlot(this.#options(lines, model), data, this.parent);
     this.#newest();
+    this.#fit(); // the legend is known now
   }
 
   /** #newest has the legend say the newest values while nobody points at others. */
@@ -46,9 +49,9 @@ export class Chart {
     const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
     const value = (u, v) => (v === null || v === undefined ? "–" : this.unit(v));
     return {
-      width: this.#width(), height: 190, cursor: { drag: { x: false, y: false } },
+      ...this.#size(), cursor: { drag: { x: false, y: false } },
       scales: { x: { time: true, ...span(model) }, y: { range: (u, low, high) => [0, Math.max(high || 0, 1) * 1.1] } },
-      axes: [{ ...axis, space: 60, values: (u, list) => list.map((t) => (t > now + 600 ? "" : new Date(t * 1000).toTimeString().slice(0, 8))) },
+      axes: [{ ...axis, space: 60, size: 30, values: (u, list) => list.map((t) => (t > now + 600 ? "" : new Date(t * 1000).toTimeString().slice(0, 8))) },
         { ...axis, size: 58, values: (u, list) => list.map((v) => this.unit(v)) }],
       series: [{ value: (u, t) => (t ? new Date(t * 1000).toTimeString().slice(0, 8) : "–") }, ...lines.map((l, i) => ({
         label: l.name, stroke: colour(`--line-${i % 4}`), width: 2, dash: dashes[i], points: { show: false }, value,
@@ -56,12 +59,16 @@ export class Chart {
     };
   }
 
-  #width() {
-    return Math.max(200, Math.floor(this.parent.clientWidth));
+  /** #size is what the card has room for, without the legend below the plot. */
+  #size() {
+    const legend = this.parent.querySelector(".u-legend");
+    const height = this.parent.clientHeight - (legend ? legend.offsetHeight : 25);
+    return { width: Math.max(200, Math.floor(this.parent.clientWidth)), height: Math.max(lowest, Math.min(highest, Math.floor(height))) };
   }
 
   #fit() {
-    if (this.#plot && this.#plot.width !== this.#width()) this.#plot.setSize({ width: this.#width(), height: 190 });
+    const to = this.#size();
+    if (this.#plot && (this.#plot.width !== to.width || this.#plot.height !== to.height)) this.#plot.setSize(to);
   }
 }
 

@@ -24,6 +24,7 @@ const quiet = { say: "What a node that handles nothing waits for", page: docs("t
 const unhandled = { say: "Why messages are not handled", page: docs("troubleshooting.md#messages-are-not-handled") };
 const lossy = { say: "Which counter has them, and why", page: docs("account.md#lost-and-not-reported") };
 const homeless = { say: "Why shards have no home", page: docs("troubleshooting.md#shards-are-not-where-they-should-be") };
+const notUp = { say: "Why a node does not come up", page: docs("troubleshooting.md#a-node-does-not-start-or-does-not-come-up") };
 const comeAndGo = { say: "Members that come and go", page: docs("troubleshooting.md#members-come-and-go") };
 
 const staleAfter = 3; // s: an older answer of a node is no news
@@ -278,6 +279,8 @@ export class Model {
     for (const id of again.rest()) bad(`${this.name(id)} is lost.${again(id)}`, outage);
     for (const o of this.sources) {
       if (!o.snap && o.age > staleAfter) warn(`${o.name || "The node"} has not answered: ${o.error || "no answer yet"}.`);
+      const h = o.live && o.snap.health, waits = h && ["starting", "waiting", "ready"].includes(h.state) && h.reason;
+      if (waits && lasting(`waits ${o.key}`)) warn(`${o.name || this.name(o.self)} is not ready: ${this.said(h.reason)}.`, notUp);
       if (!o.joined) continue;
       for (const t of o.snap.health.twins || []) {
         bad(t.cluster === o.snap.members.cluster

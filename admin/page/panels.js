@@ -19,9 +19,9 @@ export function banner(model) {
     if (here === 0) text = "No members yet.";
     else if (forming) text = `${up} of ${here} nodes are up, others come or go`;
     if (here > 0) text += moving ? `, ${many(moving, "shard")} on the way.` : ".";
-    items = [{ text, sign: here === 0 ? "…" : "✓" }];
+    items = [{ text, sign: up === 0 ? "…" : "✓" }];
   }
-  say(items, bad ? "bad" : model.problems.length ? "warn" : here ? "good" : "");
+  say(items, bad ? "bad" : model.problems.length ? "warn" : up ? "good" : "");
   document.title = (bad ? "✕ " : model.problems.length ? "! " : "") + "kith";
 }
 

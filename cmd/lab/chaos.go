@@ -5,11 +5,13 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/lab/chaos"
+	"github.com/kith-io/kith/internal/lab/leasestore"
 )
 
 // chaosCmd is the flags of lab chaos.
@@ -26,7 +28,22 @@ type chaosCmd struct {
 	Entities int      `default:"10" help:"Entities of each mode, 1 to 1000."`
 	Moves    bool     `help:"${chaos_moves_help}"`
 	Plan     int      `default:"0" help:"Print so many rounds of the seed, at most 10000, and run nothing."`
+	Session  string   `enum:"drawn,off,file,etcd" default:"drawn" help:"${chaos_session_help}"`
 	Progress bool     `help:"Show progress although stderr is not a terminal."`
+}
+
+// sessionsOf returns where nodes hold sessions in a run of a seed: files in one of four, unless it is said.
+func (c *chaosCmd) sessionsOf(seed uint64) (s chaos.Sessions) {
+	store := leasestore.Kind(c.Session)
+	switch c.Session {
+	case "drawn":
+		if store = leasestore.Files; seed%4 != 0 || len(c.Only) > 0 || c.Moves {
+			return s
+		}
+	case "off":
+		return s
+	}
+	return chaos.Sessions{Store: store, TTL: 5 * time.Second, Outage: 10 * time.Minute}
 }
 
 // Validate is called by the parser.
@@ -43,6 +60,8 @@ func (c *chaosCmd) Validate() error {
 	if err != nil {
 		errs = append(errs, err)
 	}
+	errs.Must(c.sessionsOf(0).Store != "" || !slices.ContainsFunc(kinds, chaos.Kind.OfStore),
+		"--only: faults of a store are for --session=file and --session=etcd")
 	errs.Must(err != nil || !c.Moves || len(chaos.EveryMove(1, max(3, min(c.Nodes, 16)), kinds...)) > 0,
 		"--only: with --moves there are kill, pause, cut and reset")
 	return errs.Err()
@@ -71,17 +90,27 @@ func (c *chaosCmd) Run(e *env.Env) error {
 			}
 			return nil
 		}
-		for rounds := chaos.NewRounds(c.Seed, c.Nodes, kinds...); c.Plan > 0; c.Plan-- {
+		rounds := chaos.NewRounds(c.Seed, c.Nodes, kinds...)
+		if c.sessionsOf(c.Seed).Store != "" && len(kinds) == 0 {
+			rounds.WithStore()
+		}
+		for ; c.Plan > 0; c.Plan-- {
 			r := rounds.Next()
 			fmt.Fprintf(e.Stdout, "round %d: %s\n", r.Number, r)
 		}
 		return nil
 	}
+	sessions := c.sessionsOf(c.Seed)
+	child, err := leaseChild(e.Self("chaos-child", false), sessions)
+	if err != nil {
+		return err
+	}
 	r, err := chaos.Run(ctx, chaos.Config{Nodes: c.Nodes, Seed: c.Seed, Rounds: c.Rounds, Net: c.Net, Kinds: kinds,
 		Moves: c.Moves, For: time.Duration(c.Minutes * float64(time.Minute)),
 		Dir:      filepath.Join(c.Out, fmt.Sprintf("chaos-%d", c.Seed)),
 		Load:     chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: c.Tells, Asks: c.Asks},
-		Child:    e.Self("chaos-child", false),
+		Child:    child,
+		Sessions: sessions,
 		Progress: cli.NewProgress(e.Stderr, c.Progress)})
 	return env.Report(e, "chaos", r, err)
 }

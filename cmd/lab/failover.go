@@ -3,13 +3,16 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/lab/chaos"
+	"github.com/kith-io/kith/internal/lab/leasestore"
 )
 
 // trialFlags are those of the commands that measure cases, each time in a cluster of its own.
@@ -45,15 +48,59 @@ func (c *trialFlags) trial(e *env.Env, folder string) chaos.Trial {
 		Child: e.Self("chaos-child", false), Progress: cli.NewProgress(e.Stderr, c.Progress)}
 }
 
+// sessionFlags say where nodes hold sessions.
+type sessionFlags struct {
+	Lease         leasestore.Kind `default:"file" help:"${sessionlease_help}"`
+	SessionTTL    time.Duration   `name:"session-ttl" default:"5s" help:"How long a session lasts, 1s to 1m."`
+	SessionOutage time.Duration   `default:"10m" help:"For how long a node may be without one: 8 sessions to 20h."`
+}
+
+// sessions returns what they say, where nodes hold sessions.
+func (f *sessionFlags) sessions(on bool) (s chaos.Sessions, err error) {
+	if !on {
+		return s, nil
+	}
+	var errs cli.Faults
+	errs.Must(slices.Contains(leasestore.Kinds, f.Lease), "--lease must be one of %v", leasestore.Kinds)
+	errs.Must(f.SessionTTL >= time.Second && f.SessionTTL <= time.Minute, "--session-ttl must be 1s to 1m")
+	errs.Must(f.SessionOutage >= 8*f.SessionTTL && f.SessionOutage <= 20*time.Hour,
+		"--session-outage must be 8 sessions to 20h")
+	return chaos.Sessions{Store: f.Lease, TTL: f.SessionTTL, Outage: f.SessionOutage}, errs.Err()
+}
+
+// The modes in which nodes hold sessions, or have tenures.
+const (
+	modeSession = "session"
+	modeTenure  = "tenure"
+)
+
+// grants are those of tenures.
+const grants = 2500 * time.Millisecond
+
 // failoverCmd is the flags of lab failover.
 type failoverCmd struct {
 	Cases []string `help:"${cases_help}"`
+	Mode  string   `enum:"takeover,session,tenure" default:"takeover" help:"${mode_help}"`
+	Seats int      `default:"5" help:"With --mode=tenure: the seats, 3, 5 or 7; case both loses two at once."`
+	sessionFlags
 	trialFlags
+}
+
+// proofs returns what proves that a lost owner has ended.
+func (c *failoverCmd) proofs() (s chaos.Sessions, err error) {
+	if c.Mode == modeTenure {
+		s.Tenure = kith.Tenure{Voters: c.Seats, Grant: grants}
+		return s, kith.Config{Sharding: kith.Sharding{Tenure: s.Tenure}}.Validate()
+	}
+	return c.sessions(c.Mode == modeSession)
 }
 
 // Validate is called by the parser.
 func (c *failoverCmd) Validate() error {
-	_, err := chaos.ParseCases(c.Cases)
+	s, err := c.proofs()
+	if err == nil {
+		_, err = chaos.ParseCases(c.Cases, s)
+	}
 	return c.faults(err)
 }
 
@@ -61,10 +108,33 @@ func (c *failoverCmd) Validate() error {
 func (c *failoverCmd) Run(e *env.Env) error {
 	ctx, stop := cli.Interruptible()
 	defer stop()
-	cases, err := chaos.ParseCases(c.Cases)
+	s, err := c.proofs()
 	if err != nil {
 		return err
 	}
-	r, err := chaos.Failover(ctx, chaos.FailoverConfig{Cases: cases, Trial: c.trial(e, "failover")})
+	cases, err := chaos.ParseCases(c.Cases, s)
+	if err != nil {
+		return err
+	}
+	trial := c.trial(e, "failover")
+	trial.Sessions = s
+	if trial.Child, err = leaseChild(trial.Child, s); err != nil {
+		return err
+	}
+	r, err := chaos.Failover(ctx, chaos.FailoverConfig{Cases: cases, Trial: trial})
 	return env.Report(e, "failover", r, err)
+}
+
+// leaseChild returns how a node process is started that knows the store: this program knows files, and bin/lab-leases,
+// which links the clients of stores, knows all.
+func leaseChild(self cli.Options, s chaos.Sessions) (cli.Options, error) {
+	if s.Store != leasestore.Etcd {
+		return self, nil
+	}
+	path, err := besides("lab-leases")
+	if err != nil {
+		return self, fmt.Errorf("%w: make build-leases", err)
+	}
+	self.Path, self.Args = path, nil
+	return self, nil
 }

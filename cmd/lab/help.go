@@ -48,7 +48,14 @@ var texts = kong.Vars{
 	"only_help": "Only these faults, with commas in between; all: " + listed(chaos.Named()),
 	"chaos_moves_help": "In place of drawn rounds: a shard of slow entities moves in each, and a fault (kill, pause, " +
 		"cut, reset: see --only) hits each participant in each phase once.",
-	"cases_help":     "Only these cases, with commas in between; all: " + listed(chaos.Cases) + ".",
+	"cases_help": "Only these cases, with commas in between: " + listed(chaos.NamedCases()) + ". None: all up to " +
+		string(chaos.Cases[len(chaos.Cases)-1]) + "; with --mode=session those that it is about.",
+	"chaos_session_help": "Where nodes hold session leases: file, etcd (a server of this run's own, for which " +
+		"bin/lab-leases is needed), off, or drawn: files in one seed of four.",
+	"mode_help": "What frees a lost owner's shards: takeover, session: nodes hold session leases, or tenure: a quorum " +
+		"of the seats vouches for them.",
+	"sessionlease_help": "Where nodes hold sessions: file, or etcd: a server of this run's own, for which " +
+		"bin/lab-leases is needed (make build-leases).",
 	"partition_help": "Cut real node processes in two under traffic; measure when each side stops, decides, takes over.",
 	"partcases_help": "Only these cases, with commas in between; all: " + listed(chaos.PartitionCases) + ".",
 	"partstable_help": "How long nothing may change before the resolver decides, 1s to 1m; 0: the default, 5.5s up to " +

@@ -223,7 +223,7 @@ func TestScaleLine(t *testing.T) {
 // TestResolverProofLine: the last line has the promised fields, and a proof of three nodes succeeds (MEM-10).
 func TestResolverProofLine(t *testing.T) {
 	m, _, _ := envtest.Line[map[string]any](t, program, "resolver", "resolver-proof", "--nodes=3")
-	for name, want := range map[string]float64{"nodes": 3, "states": 64, "strategies": 7, "double_survivors": 0,
+	for name, want := range map[string]float64{"nodes": 3, "states": 64, "strategies": 10, "double_survivors": 0,
 		"all_down_unexpected": 0} {
 		require.InDelta(t, want, m[name], 0, name)
 	}
@@ -266,6 +266,9 @@ func TestModelLine(t *testing.T) {
 	code, out, _ = program(t, "model", "--break=gives-up")
 	require.Equal(t, env.ExitFailed, code)
 	require.Contains(t, out, "     TWO OWNERS: a member has taken its shards, and it handles\nsession {")
+	code, out, _ = program(t, "model", "--break=quorum-of-words")
+	require.Equal(t, env.ExitFailed, code)
+	require.Contains(t, out, "n3 under 1.1 may both handle\ntenure {")
 	for _, wrong := range []string{"--run=nothing", "--break=nothing", "--workers=0", "--states=0"} {
 		code, _, _ = program(t, "model", wrong)
 		require.Equal(t, env.ExitUsage, code, wrong)

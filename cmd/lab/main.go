@@ -5,6 +5,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,23 +70,32 @@ func execute(args []string, e *env.Env) int {
 	return env.Execute(args, e, &children{}, parser, func() []any { return nil })
 }
 
-var errNoProgram = errors.New("the program kith is needed, beside this one or in PATH: make build")
+var errNoProgram = errors.New("another program is needed, beside this one or in PATH")
 
-// kithProgram returns the path of the node binary: some commands run nodes and ask them as an operator does.
-var kithProgram = func() (string, error) {
+// besides returns the path of a program.
+func besides(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
-	beside := filepath.Join(filepath.Dir(self), "kith")
+	beside := filepath.Join(filepath.Dir(self), name)
 	if _, err := os.Stat(beside); err == nil {
 		return beside, nil
 	}
-	found, err := exec.LookPath("kith")
+	found, err := exec.LookPath(name)
 	if err != nil {
-		return "", errNoProgram
+		return "", fmt.Errorf("%w: %s", errNoProgram, name)
 	}
 	return found, nil
+}
+
+// kithProgram returns the path of the node binary: some commands run nodes and ask them as an operator does.
+var kithProgram = func() (string, error) {
+	path, err := besides("kith")
+	if err != nil {
+		return "", fmt.Errorf("%w: make build", err)
+	}
+	return path, nil
 }
 
 // kithEnv is what the environment of that program gets; tests need it.

@@ -1,5 +1,6 @@
 // lab model: every order of events in a small cluster with shards that move, between durable entities that send to one
-// another, on the disks of a quorum and with session leases, and what each rule of these is there for.
+// another, on the disks of a quorum, with session leases, with tenure and with instances of a partition, and what each
+// rule of these is there for.
 
 package main
 
@@ -14,9 +15,11 @@ import (
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/sim/model"
+	"github.com/kith-io/kith/internal/sim/model/instances"
 	"github.com/kith-io/kith/internal/sim/model/once"
 	"github.com/kith-io/kith/internal/sim/model/quorum"
 	"github.com/kith-io/kith/internal/sim/model/session"
+	"github.com/kith-io/kith/internal/sim/model/tenure"
 )
 
 // modelCmd is the flags of lab model.
@@ -67,7 +70,8 @@ func (c *modelCmd) Run(e *env.Env) error {
 		return nil
 	}
 	violations, missed := c.wish().once(e)
-	for _, others := range []func(*env.Env) (violations, missed int){c.wish().quorum, c.wish().session} {
+	w := c.wish()
+	for _, others := range []func(*env.Env) (violations, missed int){w.quorum, w.session, w.tenure, w.instances} {
 		more, unneeded := others(e)
 		violations, missed = violations+more, missed+unneeded
 	}
@@ -142,6 +146,12 @@ func (c *modelCmd) list(e *env.Env) {
 		fmt.Fprintln(e.Stdout, "run ", r.Name)
 	}
 	for _, r := range session.Runs() {
+		fmt.Fprintln(e.Stdout, "run ", r.Name)
+	}
+	for _, r := range tenure.Runs(true) {
+		fmt.Fprintln(e.Stdout, "run ", r.Name)
+	}
+	for _, r := range instances.Runs(true) {
 		fmt.Fprintln(e.Stdout, "run ", r.Name)
 	}
 	for _, r := range allRules() {

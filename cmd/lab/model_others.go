@@ -11,9 +11,12 @@ import (
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/sim/model"
+	"github.com/kith-io/kith/internal/sim/model/explore"
+	"github.com/kith-io/kith/internal/sim/model/instances"
 	"github.com/kith-io/kith/internal/sim/model/once"
 	"github.com/kith-io/kith/internal/sim/model/quorum"
 	"github.com/kith-io/kith/internal/sim/model/session"
+	"github.com/kith-io/kith/internal/sim/model/tenure"
 )
 
 // wish is which runs are to be made, and how.
@@ -25,7 +28,7 @@ type wish struct {
 
 // allRules returns the names of the rules of all models.
 func allRules() []string {
-	return slices.Concat(model.Rules(), once.Rules(), quorum.Rules(), session.Rules())
+	return slices.Concat(model.Rules(), once.Rules(), quorum.Rules(), session.Rules(), tenure.Rules(), instances.Rules())
 }
 
 // ofOthers reports whether the rule that is switched off is one of these models.
@@ -35,7 +38,8 @@ func (c wish) ofOthers() bool {
 
 // others returns how many runs of these models have names that begin as wanted.
 func (c wish) others() int {
-	return len(c.onceModel().wanted(c)) + len(c.quorumModel().wanted(c)) + len(c.sessionModel().wanted(c))
+	return len(c.onceModel().wanted(c)) + len(c.quorumModel().wanted(c)) + len(c.sessionModel().wanted(c)) +
+		len(c.tenureModel().wanted(c)) + len(c.instancesModel().wanted(c))
 }
 
 // other is a model beside that of hand-off.
@@ -66,6 +70,20 @@ func (c wish) sessionModel() other[session.Config] {
 		func(r session.Config) bool { return r.Broken == rule }, func(r *session.Config) { r.Broken = rule }}
 }
 
+func (c wish) tenureModel() other[tenure.Config] {
+	rule, ours := tenure.RuleOf(c.broken)
+	return other[tenure.Config]{tenure.Runs(!c.small), tenure.Needs(),
+		func(r tenure.Config) string { return r.Name }, ours,
+		func(r tenure.Config) bool { return r.Broken == rule }, func(r *tenure.Config) { r.Broken = rule }}
+}
+
+func (c wish) instancesModel() other[instances.Config] {
+	rule, ours := instances.RuleOf(c.broken)
+	return other[instances.Config]{instances.Runs(!c.small), instances.Needs(),
+		func(r instances.Config) string { return r.Name }, ours,
+		func(r instances.Config) bool { return r.Broken == rule }, func(r *instances.Config) { r.Broken = rule }}
+}
+
 // wanted returns the runs with names that begin as wanted.
 func (o other[C]) wanted(c wish) []C {
 	return slices.DeleteFunc(o.runs, func(r C) bool { return !strings.HasPrefix(o.name(r), c.only) })
@@ -89,77 +107,71 @@ func (o other[C]) choose(c wish) (runs, needs []C) {
 	return runs, o.needs
 }
 
-// once makes the runs of the model of messages between durable entities, and prints its line above that of hand-off.
-func (c wish) once(e *env.Env) (violations, missed int) {
-	runs, needs := c.onceModel().choose(c)
+// prove makes the runs of a model that are wanted, and prints its line above that of hand-off.
+func prove[C any](c wish, e *env.Env, name string, o other[C], all func(runs, needs []C) explore.Result) (violations,
+	missed int) {
+	runs, needs := o.choose(c)
 	if len(runs) == 0 {
 		return 0, 0
 	}
-	r := once.Prove(runs, needs, c.states, c.workers)
+	r := all(runs, needs)
 	if !c.json {
-		c.tell(e, r.Found, r.Failed, r.Missed)
+		c.tell(e, r)
 		for i := range r.Failed {
 			r.Failed[i].Steps = nil // they stand above
 		}
-		_ = cli.Line(e.Stdout, "once", r)
+		_ = cli.Line(e.Stdout, name, r)
 	}
 	return r.Violations, len(r.Missed)
 }
 
-// quorum makes the runs of the model of fenced records on the disks of N members, and prints its line.
+// once makes the runs of the model of messages between durable entities.
+func (c wish) once(e *env.Env) (violations, missed int) {
+	return prove(c, e, "once", c.onceModel(), func(runs, needs []once.Config) explore.Result {
+		return once.Prove(runs, needs, c.states, c.workers)
+	})
+}
+
+// quorum makes the runs of the model of fenced records on the disks of N members.
 func (c wish) quorum(e *env.Env) (violations, missed int) {
-	runs, needs := c.quorumModel().choose(c)
-	if len(runs) == 0 {
-		return 0, 0
-	}
-	r := quorum.Prove(runs, needs, c.states, c.workers)
-	if !c.json {
-		c.tell(e, asOnce(r.Found), asOnce(r.Failed), r.Missed)
-		for i := range r.Failed {
-			r.Failed[i].Steps = nil
-		}
-		_ = cli.Line(e.Stdout, "quorum", r)
-	}
-	return r.Violations, len(r.Missed)
+	return prove(c, e, "quorum", c.quorumModel(), func(runs, needs []quorum.Config) explore.Result {
+		return quorum.Prove(runs, needs, c.states, c.workers)
+	})
 }
 
-// session makes the runs of the model of session leases, and prints its line.
+// session makes the runs of the model of session leases.
 func (c wish) session(e *env.Env) (violations, missed int) {
-	runs, needs := c.sessionModel().choose(c)
-	if len(runs) == 0 {
-		return 0, 0
-	}
-	r := session.Prove(runs, needs, c.states)
-	if !c.json {
-		c.tell(e, asOnce(r.Found), asOnce(r.Failed), r.Missed)
-		for i := range r.Failed {
-			r.Failed[i].Steps = nil
-		}
-		_ = cli.Line(e.Stdout, "session", r)
-	}
-	return r.Violations, len(r.Missed)
+	return prove(c, e, "session", c.sessionModel(), func(runs, needs []session.Config) explore.Result {
+		return session.Prove(runs, needs, c.states)
+	})
 }
 
-// asOnce returns what one model found in the words of another, which are the same.
-func asOnce[F quorum.Found | session.Found](all []F) (found []once.Found) {
-	for _, f := range all {
-		found = append(found, once.Found(f))
-	}
-	return found
+// tenure makes the runs of the model of tenure.
+func (c wish) tenure(e *env.Env) (violations, missed int) {
+	return prove(c, e, "tenure", c.tenureModel(), func(runs, needs []tenure.Config) explore.Result {
+		return tenure.Prove(runs, needs, c.states, c.workers)
+	})
+}
+
+// instances makes the runs of the model of a partition's hand-offs.
+func (c wish) instances(e *env.Env) (violations, missed int) {
+	return prove(c, e, "instances", c.instancesModel(), func(runs, needs []instances.Config) explore.Result {
+		return instances.Prove(runs, needs, c.states, c.workers)
+	})
 }
 
 // tell prints a line for each run, the steps that lead to each violation, and the rules that nothing needs.
-func (c wish) tell(e *env.Env, all, failed []once.Found, missed []string) {
+func (c wish) tell(e *env.Env, r explore.Result) {
 	t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "run\tstates\tdepth\tfound\n")
-	for _, f := range all {
+	for _, f := range r.Found {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%s\n", f.Name, f.States, f.Depth, found(f.Violation, f.Complete))
 	}
 	_ = t.Flush()
-	for _, f := range failed {
+	for _, f := range r.Failed {
 		steps(e, f.Name, f.Violation, f.Steps)
 	}
-	for _, rule := range missed {
+	for _, rule := range r.Missed {
 		fmt.Fprintf(e.Stdout, "without %s nothing was found\n", rule)
 	}
 }

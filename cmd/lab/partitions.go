@@ -15,6 +15,8 @@ type partitionsCmd struct {
 	Moves     int     `default:"10" help:"Moves by hand of each partition, 0 to 1000."`
 	Rate      float64 `default:"200" help:"Messages per second of each process to each instance."`
 	Kill      bool    `default:"true" negatable:"" help:"Kill a process that hosts, at the end, and wait for its instances."`
+	Cut       bool    `default:"true" negatable:"" help:"Cut a process that hosts off from the others, behind that."`
+	Net       string  `default:"auto" help:"How: auto, netns (network namespaces) or proxy (on loopback)."`
 	Progress  bool    `help:"Show progress although stderr is not a terminal."`
 	Verbose   bool    `short:"v" help:"Show the logs of the node processes on stderr."`
 }
@@ -26,7 +28,8 @@ func (c *partitionsCmd) Validate() error {
 }
 
 func (c *partitionsCmd) config() instances.Config {
-	return instances.Config{Nodes: c.Nodes, Instances: c.Instances, Moves: c.Moves, Rate: c.Rate, Kill: c.Kill}
+	return instances.Config{Nodes: c.Nodes, Instances: c.Instances, Moves: c.Moves, Rate: c.Rate, Kill: c.Kill, Cut: c.Cut,
+		Net: c.Net}
 }
 
 // Run prints the last line.

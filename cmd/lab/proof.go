@@ -32,7 +32,7 @@ var errProof = errors.New("the proof failed")
 // Run runs the proof; a double survivor, or no survivor where there must be one, makes it fail.
 func (c *proofCmd) Run(e *env.Env) error {
 	begin := time.Now()
-	r := proof.Run(c.Nodes, proof.Strategies(c.Nodes))
+	r := proof.Run(c.Nodes, proof.Cases(c.Nodes))
 	r.WallSeconds = time.Since(begin).Seconds()
 	if !c.JSON {
 		t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)

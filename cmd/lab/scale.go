@@ -18,16 +18,17 @@ import (
 
 // scaleCmd is the flags of lab scale.
 type scaleCmd struct {
-	Nodes      int      `default:"1000" help:"Members of the simulated cluster, 2 to 10000."`
-	Seed       uint64   `default:"1" help:"Everything random comes from it: one seed, one result."`
-	Parts      []string `help:"${parts_help}"`
-	Crashes    int      `default:"0" help:"${crashes_help}"`
-	Build      bool     `help:"${build_help}"`
-	Hours      float64  `default:"1" help:"${hours_help}"`
-	Rounds     int      `default:"10" help:"${rounds_help}"`
-	Paths      int      `default:"0" help:"Partitions of three instances that are defined first, 0 to 1024."`
-	Progress   bool     `help:"Show progress although stderr is not a terminal."`
-	CPUProfile string   `name:"cpuprofile" type:"path" help:"Write a profile of the processor's time to this file."`
+	Nodes      int           `default:"1000" help:"Members of the simulated cluster, 2 to 10000."`
+	Seed       uint64        `default:"1" help:"Everything random comes from it: one seed, one result."`
+	Parts      []string      `help:"${parts_help}"`
+	Crashes    int           `default:"0" help:"${crashes_help}"`
+	Build      bool          `help:"${build_help}"`
+	Hours      float64       `default:"1" help:"${hours_help}"`
+	Rounds     int           `default:"10" help:"${rounds_help}"`
+	Paths      int           `default:"0" help:"Partitions of three instances that are defined first, 0 to 1024."`
+	Quiet      time.Duration `default:"0s" help:"How long the part quiet measures, at most 1h; 0: a minute, ten above 3000 nodes."`
+	Progress   bool          `help:"Show progress although stderr is not a terminal."`
+	CPUProfile string        `name:"cpuprofile" type:"path" help:"Write a profile of the processor's time to this file."`
 }
 
 // Validate is called by the parser.
@@ -37,6 +38,7 @@ func (c *scaleCmd) Validate() error {
 	errs.Must(c.Crashes >= 0 && c.Crashes <= 100_000, "--crashes must be 0 to 100000")
 	errs.Must(c.Hours > 0 && c.Hours <= 1000, "--hours must be more than 0 and at most 1000")
 	errs.Must(c.Paths >= 0 && c.Paths <= 1024, "--paths must be 0 to 1024")
+	errs.Must(c.Quiet >= 0 && c.Quiet <= time.Hour, "--quiet must be 0 to 1h")
 	errs.Must(c.Rounds >= 1 && c.Rounds <= 100_000, "--rounds must be 1 to 100000")
 	for _, p := range c.Parts {
 		errs.Must(slices.Contains(scale.Parts(), p), "--parts: no part %q, there are %s", p, strings.Join(scale.Parts(), ","))
@@ -60,7 +62,7 @@ func (c *scaleCmd) Run(e *env.Env) error {
 	progress := cli.NewProgress(e.Stderr, c.Progress)
 	shown := time.Time{}
 	result, err := scale.Run(scale.Config{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes,
-		Hours: c.Hours, Rounds: c.Rounds, Build: c.Build, Paths: c.Paths,
+		Hours: c.Hours, Rounds: c.Rounds, Build: c.Build, Paths: c.Paths, Quiet: c.Quiet,
 		Progress: func(line string) {
 			if time.Since(shown) >= stormEvery {
 				shown = time.Now()

@@ -48,7 +48,7 @@ func TestScaleShardsWithProcesses(t *testing.T) {
 // what is ordered stays so (PRT-4).
 func TestPartitionsWithProcesses(t *testing.T) {
 	r, _, errs := envtest.Line[instances.Result](t, program, "partitions", "partitions", "--nodes=3", "--instances=1",
-		"--moves=2", "--no-kill", "--progress")
+		"--moves=2", "--no-kill", "--no-cut", "--net=proxy", "--progress")
 	for path, a := range r.Handoffs { // each on its own: the order does not show
 		require.Positive(t, a.Handled, path)
 		require.GreaterOrEqual(t, a.Lives, 4, path)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
+	"github.com/kith-io/kith/internal/lab/hosting"
 	"github.com/kith-io/kith/internal/sim/storm"
 )
 
@@ -89,8 +90,12 @@ func (c *stormCmd) Run(e *env.Env) error { return c.report(e, c.storms(e, false)
 func (c *stormCmd) storms(e *env.Env, heavy bool) storm.Result {
 	shows, stop, end := c.begins(e)
 	defer end()
-	return storm.Run(storm.Config{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
-		Without: c.Without, Heavy: heavy, Stop: stop, Progress: shows})
+	cfg := storm.Config{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
+		Without: c.Without, Heavy: heavy, Stop: stop, Progress: shows}
+	if !heavy {
+		cfg.Instances = hosting.Bring
+	}
+	return storm.Run(cfg)
 }
 
 // begins prepares for seeds, and returns a function that takes how far they are, what is closed by an interrupt, and

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/durable"
+	"github.com/kith-io/kith/internal/sim/virtual"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/sim"
 )
@@ -42,14 +43,14 @@ func (k *Kit) Store() *Store { return k.store }
 
 // Within returns a context that ends when d of virtual time has passed, for asks of a test.
 func (k *Kit) Within(d time.Duration) context.Context {
-	return &timed{context.Background(), k.w, k.w.Now + d}
+	return &virtual.Timed{Context: context.Background(), World: k.w, At: k.w.Now + d}
 }
 
 // node returns what a process has of the durable types.
 func (k *Kit) node(p *world.Process) *node {
 	n := k.nodes[p]
 	if n == nil {
-		n = &node{kit: k, p: p, bells: map[<-chan struct{}][]*waiter{}}
+		n = &node{Ground: virtual.On(p, k.rand), kit: k, p: p}
 		k.nodes[p] = n
 		for _, open := range k.types {
 			open(n)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -23,13 +24,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestDemo: three processes, one of which dies while money moves: each account has what it should have.
+// TestDemo: three processes, one of which dies while money moves: each account has what it should have, on a file and on
+// the processes' own disks.
 func TestDemo(t *testing.T) {
-	t.Parallel()
-	out := new(bytes.Buffer)
-	require.NoError(t, demo(t.Context(), out, 2*time.Second), "%s", out)
-	require.Contains(t, out.String(), "kill -9")
-	require.Contains(t, out.String(), "each account has what it should have; the sum is 100000\n")
+	for _, kind := range []string{"sqlite", "quorum"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			out := new(bytes.Buffer)
+			require.NoError(t, demo(t.Context(), out, 2*time.Second, kind), "%s", out)
+			require.Contains(t, out.String(), "kill -9")
+			require.Contains(t, out.String(), "each account has what it should have; the sum is 100000\n")
+		})
+	}
 }
 
 // TestDemoFindsWhatIsWrong: the demo does not say so of a service that makes money.
@@ -39,7 +45,7 @@ func TestDemoFindsWhatIsWrong(t *testing.T) {
 		fmt.Fprint(w, `{"balance":1000000}`)
 	}))
 	t.Cleanup(s.Close)
-	p, err := start(t.TempDir())
+	p, err := start("--db=" + filepath.Join(t.TempDir(), "db"))
 	require.NoError(t, err)
 	t.Cleanup(p.leave)
 	err = move(t.Context(), new(bytes.Buffer), []string{s.Listener.Addr().String()}, time.Millisecond, p.cmd.Process)
@@ -53,7 +59,7 @@ func TestAllDie(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for i := range 3 {
-		p, err := start(dir)
+		p, err := start("--db=" + filepath.Join(dir, "db"))
 		require.NoError(t, err)
 		for id, want := range map[string]int64{"anna": 70, "ben": 30} {
 			key := fmt.Sprint("read ", i)

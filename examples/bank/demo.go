@@ -27,9 +27,9 @@ type process struct {
 	node, door string
 }
 
-// start starts one, and returns when it serves. It leaves when the demo ends, however that ends.
-func start(dir string, seeds ...string) (p process, err error) {
-	p.cmd = exec.Command(os.Args[0], append([]string{"node", "--tied", "--db", filepath.Join(dir, "db")}, seeds...)...)
+// start starts one. What it is asked waits until it is ready. It leaves when the demo ends, however that ends.
+func start(keep string, args ...string) (p process, err error) {
+	p.cmd = exec.Command(os.Args[0], append([]string{"node", "--tied", keep}, args...)...)
 	p.stdin, err = p.cmd.StdinPipe()
 	out, failed := p.cmd.StdoutPipe()
 	if err := errors.Join(err, failed, p.cmd.Start()); err != nil {
@@ -70,7 +70,7 @@ func ask(ctx context.Context, doors []string, key, id string, o order) (account,
 }
 
 // demo shows the service. Its error says so when money is missing, or there is too much.
-func demo(ctx context.Context, out io.Writer, d time.Duration) error {
+func demo(ctx context.Context, out io.Writer, d time.Duration, kind string) error {
 	dir, err := os.MkdirTemp("", "bank-")
 	if err != nil {
 		return err
@@ -79,7 +79,11 @@ func demo(ctx context.Context, out io.Writer, d time.Duration) error {
 	var seeds, doors []string
 	var p process
 	for i := range 3 {
-		if p, err = start(dir, seeds...); err != nil {
+		keep := "--db=" + filepath.Join(dir, "db")
+		if kind == "quorum" {
+			keep = "--disk=" + filepath.Join(dir, fmt.Sprint("disk", i))
+		}
+		if p, err = start(keep, seeds...); err != nil {
 			return fmt.Errorf("process %d: %w", i+1, err)
 		}
 		defer p.leave()

@@ -38,8 +38,7 @@ type (
 // saveDriver stores a driver, and where the next matcher finds it, in one transaction.
 func saveDriver(d *driver, c *kith.Context) error {
 	return d.Save(c, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(c.Context(), "insert into drivers (id, zone, trip) values (?, ?, ?) on conflict (id) "+
-			"do update set zone = excluded.zone, trip = excluded.trip", c.ID, d.Value.Zone, d.Value.Trip)
+		_, err := tx.Exec("replace into drivers values (?, ?, ?)", c.ID, d.Value.Zone, d.Value.Trip)
 		return err
 	})
 }
@@ -149,10 +148,9 @@ func tripFinish(t *trip, c *kith.Context, _ *None) (Trip, error) {
 	if t.Value.State != "riding" {
 		return Trip{}, errNoTrip
 	}
-	if _, err := alight.Ask(c, t.Value.Rider, &Book{c.ID}); err != nil {
-		return Trip{}, err
-	}
-	if _, err := leave.Ask(c, t.Value.Driver, &Book{c.ID}); err != nil {
+	_, err := alight.Ask(c, t.Value.Rider, &Book{c.ID})
+	_, err2 := leave.Ask(c, t.Value.Driver, &Book{c.ID})
+	if err := errors.Join(err, err2); err != nil {
 		return Trip{}, err
 	}
 	t.Value.State = "done"
@@ -229,13 +227,13 @@ func surge(_ context.Context, c *kith.Context, index int) error {
 
 // types, match and prices are what the cluster runs, on nodes and in the simulator.
 func (m city) types() []kith.EntityType {
-	const idle = 10 * time.Minute
+	const shards, idle = 64, 10 * time.Minute // few shards: each that moves is claimed anew, one write after the other
 	return []kith.EntityType{
-		{Name: "driver", IdleAfter: idle, Typed: kith.Methods(load[atWork](m.store),
+		{Name: "driver", Shards: shards, IdleAfter: idle, Typed: kith.Methods(load[atWork](m.store),
 			kith.On(online, driverOnline), kith.On(take, driverTake), kith.On(leave, driverLeave))},
-		{Name: "rider", IdleAfter: idle, Typed: kith.Methods(load[Book](m.store),
+		{Name: "rider", Shards: shards, IdleAfter: idle, Typed: kith.Methods(load[Book](m.store),
 			kith.On(board, riderBoard), kith.On(alight, riderAlight))},
-		{Name: "trip", IdleAfter: idle, Typed: kith.Methods(load[Trip](m.store),
+		{Name: "trip", Shards: shards, IdleAfter: idle, Typed: kith.Methods(load[Trip](m.store),
 			kith.On(request, tripRequest), kith.On(finish, tripFinish))},
 		{Name: "zone", Shards: 8, Typed: kith.Methods(newZone, kith.On(rate, (*zone).rate),
 			kith.On(setRate, (*zone).set), kith.HandOver(nil, (*zone).handOver, (*zone).takeUp))},

@@ -8,11 +8,17 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/sim"
@@ -113,12 +119,11 @@ func TestMatcherIsLost(t *testing.T) {
 	require.Len(t, drivers, 6, "each driver has one trip")
 }
 
-// Three nodes share a database and serve HTTP; one leaves.
-func TestOverHTTP(t *testing.T) {
+// three starts nodes that share a database, and returns what puts a request to one of them.
+func three(t *testing.T) (nodes []*kith.Node, put func(on int, path string) int) {
 	m := inMemory(t)
-	var nodes []*kith.Node
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
+	t.Cleanup(cancel)
 	for range 3 {
 		cfg := kith.Config{Name: "dispatch"}
 		if len(nodes) > 0 {
@@ -133,11 +138,41 @@ func TestOverHTTP(t *testing.T) {
 	for _, n := range nodes {
 		require.NoError(t, n.Ready(ctx))
 	}
-	put := func(on int, path string) int {
+	return nodes, func(on int, path string) int {
 		w := httptest.NewRecorder()
 		front(nodes[on]).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPut, path, nil))
 		return w.Code
 	}
+}
+
+// A ride is one trace, from the request through the trip to the rider, the zone, the matcher and the driver, wherever
+// they live.
+func TestRideIsOneTrace(t *testing.T) {
+	out := tracetest.NewInMemoryExporter()
+	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSyncer(out)))
+	_, put := three(t)
+	require.Equal(t, 200, put(0, "/drivers/dora?zone=north"))
+	out.Reset()
+	require.Equal(t, 200, put(1, "/trips/t1?zone=north&rider=rosa"))
+	under := map[string]string{} // the name of a span, and that of its parent
+	names, spans := map[any]string{}, out.GetSpans()
+	for _, s := range spans {
+		names[s.SpanContext.SpanID()] = s.Name
+	}
+	request := slices.IndexFunc(spans, func(s tracetest.SpanStub) bool { return s.Name == "PUT /trips/{id}" })
+	for _, s := range spans {
+		if s.SpanContext.TraceID() == spans[request].SpanContext.TraceID() {
+			under[s.Name] = names[s.Parent.SpanID()]
+		}
+	}
+	require.Equal(t, map[string]string{"PUT /trips/{id}": "", "ask trip": "PUT /trips/{id}", "receive trip": "ask trip",
+		"receive rider": "receive trip", "receive zone": "receive trip", "receive matcher": "receive trip",
+		"receive driver": "receive trip"}, under)
+}
+
+// Three nodes share a database and serve HTTP; one leaves.
+func TestOverHTTP(t *testing.T) {
+	nodes, put := three(t)
 	require.Equal(t, 400, put(0, "/drivers/dora?zone=sea"))
 	for i := range 4 {
 		require.Equal(t, 200, put(i%3, fmt.Sprintf("/drivers/d%d?zone=north", i)))
@@ -146,11 +181,26 @@ func TestOverHTTP(t *testing.T) {
 	require.Equal(t, 503, put(0, "/trips/t9?zone=north&rider=r9"))
 	require.Equal(t, 409, put(0, "/drivers/d1?zone=north"))
 	require.Equal(t, 404, put(0, "/trips/none/finish"))
-	err := nodes[2].Leave(ctx)
+	err := nodes[2].Leave(t.Context())
 	var lost *kith.LostStatesError
 	require.True(t, err == nil || errors.As(err, &lost), "%v", err)
 	for i := range 4 {
 		require.Equal(t, 200, put(i%2, fmt.Sprintf("/trips/t%d/finish", i)))
 		require.Equal(t, 200, put(i%2, fmt.Sprintf("/trips/u%d?zone=north&rider=r%d", i, i)))
 	}
+}
+
+// The program has at most 350 lines beside blank ones and comments, as docs/dispatch.md says.
+func TestProgramIsShort(t *testing.T) {
+	lines := 0
+	for _, file := range []string{"main.go", "messages.go", "city.go"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+				lines++
+			}
+		}
+	}
+	require.LessOrEqual(t, lines, 350)
 }

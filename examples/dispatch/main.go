@@ -2,7 +2,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -12,15 +11,23 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/trace"
 	_ "modernc.org/sqlite"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/discovery"
+	"github.com/kith-io/kith/gateway"
+	otelkith "github.com/kith-io/kith/otel"
 	"github.com/kith-io/kith/service"
 	"github.com/kith-io/kith/sqlfence"
 )
+
+var tracer = otelkith.New(otelkith.Config{})
 
 // city is what the entities of a process share.
 type city struct {
@@ -38,40 +45,33 @@ func open(ctx context.Context, file string) (city, error) {
 	return city{db, store}, errors.Join(err, err2)
 }
 
-// declare makes a node run the city.
+// declare makes a node run the city. A request's trace goes on through all entities.
 func (m city) declare(n *kith.Node) error {
-	for _, t := range m.types() {
-		if _, err := n.Register(t); err != nil {
-			return err
-		}
-	}
-	_, err := n.Singleton(m.match())
+	_, err := n.Singleton(tracer.Singleton(m.match()))
 	_, err2 := n.Daemons(prices())
+	for _, t := range m.types() {
+		_, err3 := n.Register(tracer.Type(t))
+		err = errors.Join(err, err3)
+	}
 	return errors.Join(err, err2)
 }
 
 // front is what clients see: PUT requests, each of which may be repeated.
 func front(n *kith.Node) http.Handler {
 	mux := http.NewServeMux()
+	ride := func(r *http.Request) *Ride { return &Ride{r.FormValue("rider"), r.FormValue("zone")} }
 	serve(mux, "PUT /drivers/{id}", n, online, func(r *http.Request) *Online { return &Online{r.FormValue("zone")} })
-	serve(mux, "PUT /trips/{id}", n, request, func(r *http.Request) *Ride {
-		return &Ride{r.FormValue("rider"), r.FormValue("zone")}
-	})
+	serve(mux, "PUT /trips/{id}", n, request, ride)
 	serve(mux, "PUT /trips/{id}/finish", n, finish, func(*http.Request) *None { return &None{} })
-	return mux
+	return otelhttp.NewHandler(mux, "dispatch")
 }
-
-// statuses are what an error means to a client; all others are 503.
-var statuses = map[kith.ErrorKind]int{kith.KindInvalid: 400, kith.KindNotFound: 404, kith.KindConflict: 409}
 
 // serve asks the entity of the path.
 func serve[M, R any](mux *http.ServeMux, path string, n *kith.Node, m kith.Message[M, R], of func(*http.Request) *M) {
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		v, err := m.Ask(kith.From(r.Context(), n), r.PathValue("id"), of(r))
+		v, err := m.Ask(tracer.From(r.Context(), n), r.PathValue("id"), of(r))
 		if err != nil {
-			e := &kith.Error{}
-			errors.As(err, &e)
-			http.Error(w, err.Error(), cmp.Or(statuses[e.Kind], http.StatusServiceUnavailable))
+			gateway.WriteError(w, err)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(v) // else the client is gone
@@ -90,11 +90,8 @@ func main() {
 	peers := flag.String("peers", "", "file with the contact addresses of all processes; empty: this one is alone")
 	file := flag.String("db", "dispatch.db", "the SQLite file, one for all processes of this machine")
 	door := flag.String("http", "127.0.0.1:8080", "address for clients")
+	to := flag.String("traces", "", "URL of what takes traces by OTLP, as http://127.0.0.1:4318; empty: nothing")
 	flag.Parse()
-	m, err := open(context.Background(), *file)
-	if err != nil {
-		log.Fatal(err)
-	}
 	if *peers != "" {
 		find, err := discovery.File(*peers)
 		if err != nil {
@@ -103,15 +100,19 @@ func main() {
 		cfg.Bootstrap = &bootstrap.Config{Discovery: find, Listen: *contact}
 	}
 	service.Main(cfg, func(ctx context.Context, n *kith.Node) error {
-		if err := m.declare(n); err != nil {
+		if *to != "" {
+			out, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(*to))
+			if err != nil {
+				return err
+			}
+			spans := trace.NewTracerProvider(trace.WithBatcher(out))
+			defer spans.Shutdown(context.WithoutCancel(ctx))
+			otel.SetTracerProvider(spans)
+		}
+		m, err := open(ctx, *file)
+		if err = errors.Join(err, m.declare(n)); err != nil {
 			return err
 		}
-		s := &http.Server{Addr: *door, Handler: front(n), ReadHeaderTimeout: 5 * time.Second}
-		context.AfterFunc(ctx, func() { _ = s.Shutdown(context.Background()) }) // requests under way end
-		service.Ready(ctx)
-		if err := s.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
+		return service.Serve(ctx, &http.Server{Addr: *door, Handler: front(n), ReadHeaderTimeout: 5 * time.Second})
 	})
 }

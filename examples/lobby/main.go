@@ -87,7 +87,7 @@ func answer(w http.ResponseWriter, seen Seen, err error) {
 	case err == nil:
 		_ = json.NewEncoder(w).Encode(seen) // the client may have gone
 	case errors.Is(err, errFull):
-		http.Error(w, err.Error(), http.StatusConflict)
+		http.Error(w, errFull.Error(), http.StatusConflict)
 	case !kith.MayHaveRun(err):
 		http.Error(w, err.Error(), http.StatusServiceUnavailable) // nothing was done: try again
 	default:
@@ -114,15 +114,10 @@ func serve(ctx context.Context, node *kith.Node) error {
 	if err := node.Ready(ctx); err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", *door)
-	if err != nil {
-		return err
+	s := &http.Server{Addr: *door, Handler: front(node), ReadHeaderTimeout: 5 * time.Second}
+	s.BaseContext = func(ln net.Listener) context.Context { // it listens
+		log.Printf("rooms on http://%s, I am %s", ln.Addr(), node.Addr())
+		return context.Background()
 	}
-	s := &http.Server{Handler: front(node), ReadHeaderTimeout: 5 * time.Second}
-	context.AfterFunc(ctx, func() { _ = s.Shutdown(context.Background()) }) // requests under way end
-	log.Printf("rooms on http://%s, I am %s", ln.Addr(), node.Addr())
-	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return service.Serve(ctx, s) // requests under way end
 }

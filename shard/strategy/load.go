@@ -12,7 +12,7 @@ import (
 
 // Weights say how much the figures of a load count against each other. Each figure is first made a part of the sum over
 // all shards, so that the weights have no unit. Up to MaxWeight each.
-type Weights struct{ Entities, Rate, HandlerTime int }
+type Weights struct{ Entities, Rate, HandlerTime, Queued int }
 
 // MaxWeight is the largest weight.
 const MaxWeight = 100
@@ -30,8 +30,12 @@ const DefaultTolerance = 10
 //
 // A shard without a home goes to the region with the least load among those of the newest version; shards that were not
 // measured count as the mean of those that were. Without figures it is the region with the fewest shards.
+//
+// A region on a node that is strained (NodeLoad.Strained), while half of them or fewer are, is given nothing: the
+// others share the rest, and it gives what it has above its part. What waits in mailboxes has no weight by itself,
+// since it is read at one moment: give it one where your queues are long for minutes.
 type LoadAware struct {
-	Weights   Weights // none means one each
+	Weights   Weights // none means one each, and none for Queued
 	Tolerance int     // percent; 0 means DefaultTolerance
 	Limit     int     // moves of one round at most; 0 means View.Room
 }
@@ -41,20 +45,20 @@ const scale = 1_000_000_000
 
 // weighing makes one number of the figures of a load.
 type weighing struct {
-	weights [3]uint64
-	totals  [3]uint64
+	weights [4]uint64
+	totals  [4]uint64
 }
 
-func (l Load) figures() [3]uint64 {
-	return [3]uint64{uint64(l.Entities), uint64(l.Rate), uint64(l.HandlerTime)}
+func (l Load) figures() [4]uint64 {
+	return [4]uint64{uint64(l.Entities), uint64(l.Rate), uint64(l.HandlerTime), uint64(l.Queued)}
 }
 
 func (a LoadAware) weighing() (w weighing) {
 	given := a.Weights
 	if given == (Weights{}) {
-		given = Weights{1, 1, 1}
+		given = Weights{1, 1, 1, 0}
 	}
-	for i, n := range []int{given.Entities, given.Rate, given.HandlerTime} {
+	for i, n := range []int{given.Entities, given.Rate, given.HandlerTime, given.Queued} {
 		w.weights[i] = uint64(min(max(n, 0), MaxWeight))
 	}
 	return w
@@ -74,6 +78,22 @@ func (w *weighing) of(l Load) (sum uint64) {
 		}
 	}
 	return sum
+}
+
+// strainedOf returns what says 1 of a region on a node that is strained, else 0: always 0 while most of them are.
+func strainedOf(regions []*Region) func(*Region) int {
+	n := 0
+	for _, r := range regions {
+		if r.Node.Strained() {
+			n++
+		}
+	}
+	return func(r *Region) int {
+		if 2*n <= len(regions) && r.Node.Strained() {
+			return 1
+		}
+		return 0
+	}
 }
 
 // ReadsLoads has loads measured.
@@ -97,12 +117,14 @@ func (a LoadAware) Allocate(v *View, s route.ShardID) (peer.ID, error) {
 	expected := func(r *Region) uint64 { return w.of(r.Load) + mean*uint64(max(0, r.total()-r.Measured)) }
 	var c versions
 	var best *Region
+	strained := strainedOf(eligible(v))
 	for i := range v.Regions {
 		r := &v.Regions[i]
 		if !r.Eligible() {
 			continue
 		}
-		if best == nil || cmp.Or(c.compare(best.AppVersion, r.AppVersion), cmp.Compare(expected(r), expected(best)),
+		if best == nil || cmp.Or(c.compare(best.AppVersion, r.AppVersion),
+			cmp.Compare(strained(r), strained(best)), cmp.Compare(expected(r), expected(best)),
 			c.suits(r, best)) < 0 {
 			best = r
 		}
@@ -132,9 +154,9 @@ func (a LoadAware) plan(v *View) *plan {
 			w.add(v.Loads[s])
 		}
 	}
-	p := &plan{}
+	p, strained := &plan{}, strainedOf(regions)
 	for _, r := range regions {
-		st := &site{id: r.ID}
+		st := &site{id: r.ID, strained: strained(r) > 0}
 		for _, s := range r.Shards {
 			one := weight{s, w.of(v.Loads[s])}
 			st.load += one.load

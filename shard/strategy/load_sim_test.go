@@ -247,7 +247,7 @@ func noisy(rng *rand.Rand, v *View, shard, region float64) *View {
 		for _, s := range c.Regions[i].Shards {
 			measured := func(n uint32) uint32 { return uint32(float64(n) * all * (1 + shard*(2*rng.Float64()-1))) }
 			l := v.Loads[s]
-			c.Loads[s] = Load{measured(l.Entities), measured(l.Rate), measured(l.HandlerTime)}
+			c.Loads[s] = Load{measured(l.Entities), measured(l.Rate), measured(l.HandlerTime), l.Queued}
 		}
 	}
 	return c
@@ -288,4 +288,55 @@ func TestLoadAwareDoesNotOscillate(t *testing.T) {
 	require.LessOrEqual(t, offs[len(offs)-1], 0.1+0.02, "the noise of a region is beyond the tolerance")
 	require.LessOrEqual(t, late*100, moved)
 	require.LessOrEqual(t, back*100, moved)
+}
+
+// A region on a strained node is given nothing, and the others share the rest evenly; while most nodes are strained it
+// is as if none were (PRT-5).
+func TestLoadAwareSparesTheStrained(t *testing.T) {
+	gave, spared := 0, 0
+	for seed := range uint64(cases(500)) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		v := skew(rng, 0.3)
+		v.Limit = 1000
+		for i := range v.Regions {
+			if n := uint16(rng.IntN(StrainedProcessor)); rng.IntN(4) > 0 {
+				v.Regions[i].Node = NodeLoad{Processor: n, Collector: n / 4, Memory: n}
+				continue
+			}
+			v.Regions[i].Node = []NodeLoad{{Processor: StrainedProcessor}, {Collector: StrainedCollector},
+				{Memory: StrainedMemory}}[rng.IntN(3)]
+		}
+		strained, plain := peer.Set{}, v.Clone()
+		for i := range plain.Regions {
+			if plain.Regions[i].Node.Strained() {
+				strained.Add(plain.Regions[i].ID)
+			}
+			plain.Regions[i].Node = NodeLoad{}
+		}
+		moves, err := Check(LoadAware{}).Rebalance(v)
+		require.NoError(t, err)
+		if 2*len(strained) > len(v.Regions) {
+			others, err := LoadAware{}.Rebalance(plain)
+			require.NoError(t, err)
+			require.Equal(t, others, moves, "seed %d", seed)
+			continue
+		}
+		for _, m := range moves {
+			require.False(t, strained.Has(m.To), "seed %d: %v", seed, m)
+			if strained.Has(m.From) {
+				gave++
+			}
+			require.True(t, v.Apply(m))
+		}
+		rest := v.Clone()
+		rest.Regions = slices.DeleteFunc(rest.Regions, func(r Region) bool { return strained.Has(r.ID) })
+		if len(rest.Regions) > 0 && len(strained) > 0 {
+			spared++
+			more, err := LoadAware{Tolerance: 12}.Rebalance(rest)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(more), 1, "seed %d: the others are even", seed)
+		}
+	}
+	require.Positive(t, gave)
+	require.Positive(t, spared)
 }

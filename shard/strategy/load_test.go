@@ -125,9 +125,9 @@ func TestLoadAwareWeights(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, moves)
 
-	huge := Load{math.MaxUint32, math.MaxUint32, math.MaxUint32}
+	huge := Load{math.MaxUint32, math.MaxUint32, math.MaxUint32, math.MaxUint32}
 	v.Loads = []Load{huge, huge, huge, {}}
-	heavy := LoadAware{Weights: Weights{1 << 40, 1 << 40, -1}}
+	heavy := LoadAware{Weights: Weights{1 << 40, 1 << 40, -1, 0}}
 	moves, err = heavy.Rebalance(v)
 	require.NoError(t, err)
 	require.Empty(t, moves, "three that are alike, at two regions")
@@ -170,4 +170,35 @@ func TestLoadAwareAllocates(t *testing.T) {
 	to, err = LoadAware{}.Allocate(sized(3, 1, 2), 9)
 	require.NoError(t, err)
 	require.Equal(t, node(1), to, "nothing is measured: the fewest shards")
+}
+
+// A shard without a home goes to a node that is not strained, though it has more; to any where most are. What waits in
+// mailboxes has no weight by itself (PRT-5).
+func TestLoadAwareAndNodes(t *testing.T) {
+	v := loaded([]uint32{10}, []uint32{50}, []uint32{90})
+	for i := range v.Regions {
+		v.Regions[i].Load, v.Regions[i].Measured = v.Loads[i], 1
+	}
+	home := func(want int) {
+		t.Helper()
+		id, err := LoadAware{}.Allocate(v, 3)
+		require.NoError(t, err)
+		require.Equal(t, node(want), id)
+	}
+	home(0)
+	v.Regions[0].Node.Collector = StrainedCollector
+	home(1)
+	v.Regions[1].Node.Processor = StrainedProcessor // most are: as if none were
+	home(0)
+
+	v = loaded([]uint32{10, 10}, []uint32{10, 10})
+	for i := range v.Loads {
+		v.Loads[i].Queued = uint32(i) * 1 << 20
+	}
+	moves, err := LoadAware{}.Rebalance(v)
+	require.NoError(t, err)
+	require.Empty(t, moves)
+	moves, err = LoadAware{Weights: Weights{Queued: 1}}.Rebalance(v)
+	require.NoError(t, err)
+	require.NotEmpty(t, moves)
 }

@@ -17,7 +17,9 @@ type site struct {
 	target uint64
 	shards []weight // those that may move, the lightest first
 	active bool     // was beyond the tolerance, and is not well within it yet
-	shared bool     // the list is another plan's, too
+	// strained says that it is given nothing, full that it has less than its part for that.
+	strained, full bool
+	shared         bool // the list is another plan's, too
 }
 
 // weight is a shard in a plan.
@@ -167,6 +169,9 @@ func (p *plan) otherwise(best []Move) []Move {
 		for k := hot - 1; k >= max(0, hot-firsts); k-- {
 			for to := len(p.sites) - 1; to > i && to >= len(p.sites)-choices && tries > 0; to-- {
 				tries--
+				if p.sites[to].strained {
+					continue
+				}
 				c := p.clone()
 				c.move(c.sites[i], c.sites[to], k)
 				if moves := c.towards(last, len(best)); len(moves) < len(best) && c.even() {
@@ -179,11 +184,20 @@ func (p *plan) otherwise(best []Move) []Move {
 }
 
 // aim sets the targets: the mean, and for a region with a shard that has more than the mean that shard alone, which
-// takes both out of the mean.
+// takes both out of the mean. A strained region with less than the mean stays as it is, and is left out too.
 func (p *plan) aim() {
 	total, left := uint64(0), uint64(len(p.sites))
 	for _, st := range p.sites {
 		total += st.load
+	}
+	for again := true; again; {
+		again = false
+		for _, st := range p.sites {
+			if st.strained && !st.full && left > 1 && st.load*left < total {
+				st.full, again = true, true
+				total, left = total-st.load, left-1
+			}
+		}
 	}
 	for taken := make([]int, len(p.sites)); left > 1; left-- {
 		hot, at := p.heaviest(taken)
@@ -200,6 +214,9 @@ func (p *plan) aim() {
 		st.target = p.mean
 		if n := len(st.shards); n > 0 {
 			st.target = max(p.mean, st.shards[n-1].load)
+		}
+		if st.full {
+			st.target = st.load
 		}
 	}
 }
@@ -220,7 +237,7 @@ func (p *plan) spread(room int) {
 			}
 			var to *site
 			for _, st := range p.sites {
-				if st.target == p.mean && st != from && (to == nil || st.load < to.load) {
+				if st.target == p.mean && st != from && !st.strained && (to == nil || st.load < to.load) {
 					to = st
 				}
 			}
@@ -256,14 +273,14 @@ func (p *plan) step(room int) bool {
 	slices.SortStableFunc(p.sites, func(a, b *site) int { return cmp.Compare(b.excess(), a.excess()) })
 	for i, from := range p.sites {
 		for _, to := range slices.Backward(p.sites[i+1:]) {
-			if !from.active && !to.active || from.excess() <= 0 || to.excess() >= 0 {
+			if !from.active && !to.active || from.excess() <= 0 || to.excess() >= 0 || to.strained {
 				continue
 			}
 			if at := p.fitting(from, to); at >= 0 {
 				p.move(from, to, at)
 				return true
 			}
-			if room > 1 && (from.over(p.tolerance) || to.under(p.tolerance)) && p.swap(from, to) {
+			if room > 1 && !from.strained && (from.over(p.tolerance) || to.under(p.tolerance)) && p.swap(from, to) {
 				return true
 			}
 		}

@@ -46,6 +46,28 @@ type Load struct {
 	// HandlerTime is how long its handlers ran, in microseconds a second: what they waited for included, not processor
 	// time. Calls of Worker and Inline handlers are sampled, one in 64 on average, rarer where they are fast.
 	HandlerTime uint32
+	// Queued is what waited in the mailboxes of its entities when it was read: bytes, with entity.RecordOverhead for each
+	// message.
+	Queued uint32
+}
+
+// NodeLoad is how short a node is of what all its shards share, in thousandths; zero where it does not say so.
+type NodeLoad struct {
+	Processor uint16 // time of the process, of that of all processors it may use
+	Collector uint16 // time of the garbage collector, of the same
+	Memory    uint16 // of the memory limit that the Go runtime was given; zero without one
+}
+
+// From so much on a node is strained, in thousandths.
+const (
+	StrainedProcessor = 900
+	StrainedCollector = 250
+	StrainedMemory    = 900
+)
+
+// Strained reports whether the node had better be given nothing more.
+func (n NodeLoad) Strained() bool {
+	return n.Processor >= StrainedProcessor || n.Collector >= StrainedCollector || n.Memory >= StrainedMemory
 }
 
 // Reading is what a runtime reads of a shard that lives on its node: totals since it lives there under this fence.
@@ -55,21 +77,23 @@ type Reading struct {
 	Entities    uint32        // in memory now
 	Handled     uint64        // messages
 	HandlerTime time.Duration // that its handlers ran; zero where it is not measured
+	Queued      uint32        // as Load has it, now
 }
 
 // Region is one region of the type, hosting or not, as the coordinator sees it.
 type Region struct {
 	ID          peer.ID
 	Status      cluster.Status
-	AppVersion  string // see cluster.CompareVersions
-	UpNumber    uint32 // of its member: the lower, the older
-	Unreachable bool   // some member marks it unreachable
-	NotReady    bool   // its application has declared that it takes no shards for now
-	Draining    bool   // it gives its shards back
-	Count       int    // shards that live there, those included that start, stop or move away
-	Coming      int    // shards that move there, which count beside them where a home is looked for
-	Load        Load   // sum over those of its shards that have been measured, each figure at most the largest number
-	Measured    int    // how many these are
+	AppVersion  string   // see cluster.CompareVersions
+	UpNumber    uint32   // of its member: the lower, the older
+	Unreachable bool     // some member marks it unreachable
+	NotReady    bool     // its application has declared that it takes no shards for now
+	Draining    bool     // it gives its shards back
+	Count       int      // shards that live there, those included that start, stop or move away
+	Coming      int      // shards that move there, which count beside them where a home is looked for
+	Load        Load     // sum over those of its shards that have been measured, each figure at most the largest number
+	Measured    int      // how many these are
+	Node        NodeLoad // as its node measured it with them; zero where the type's strategy reads no loads
 	// Shards are those that live there in the order of their allocation, Count of them. Only Rebalance is shown them.
 	Shards []route.ShardID
 }

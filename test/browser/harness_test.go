@@ -124,7 +124,12 @@ func js[T any](b *tab, expression string, args ...any) T {
 func (b *tab) until(expression string, args ...any) {
 	b.t.Helper()
 	what := fmt.Sprintf(expression, args...)
-	if !eventually(func() bool { return js[bool](b, "%s", "!!("+what+")") }) {
+	var last error // a page that loads itself again answers nothing meanwhile
+	if !eventually(func() (is bool) {
+		is, last = chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+what+")"))
+		return last == nil && is
+	}) {
+		require.NoError(b.t, last)
 		b.picture("failed.png")
 		require.Fail(b.t, "it never shows", "%s\n%s\n%v\n%v", what, js[string](b, "document.body.innerText"),
 			js[[]string](b, "window.faults || []"), js[[]string](b, loads))

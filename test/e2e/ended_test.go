@@ -45,6 +45,7 @@ var verbs = map[string]func(w *tried, ctx context.Context) error{
 	"Node.PrepareForFullShutdown": func(w *tried, ctx context.Context) error {
 		return w.n.PrepareForFullShutdown(ctx)
 	},
+	"Node.Refound":           func(w *tried, ctx context.Context) error { return w.n.Refound(ctx) },
 	"Node.PauseRebalancing":  func(w *tried, ctx context.Context) error { return w.n.PauseRebalancing(ctx) },
 	"Node.ResumeRebalancing": func(w *tried, ctx context.Context) error { return w.n.ResumeRebalancing(ctx) },
 	"Node.WriteFlightRecord": func(w *tried, ctx context.Context) error { return w.n.WriteFlightRecord(ctx, io.Discard) },

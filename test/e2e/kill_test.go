@@ -38,6 +38,9 @@ func child(spec string) {
 	case "watch":
 		watcher(seed)
 		return
+	case "subjects":
+		watchedHost(seed)
+		return
 	case "owner":
 		cfg := dying()
 		cfg.Seeds, cfg.Roles = []string{seed}, []string{"host"}

@@ -248,15 +248,18 @@ func TestPoolBadInput(t *testing.T) {
 	require.Empty(t, ref.Workers())
 	_, err = kith.Pool{Name: "crew", New: func() kith.Handler { return nil }}.Register(nodes[0])
 	require.ErrorIs(t, err, kith.ErrTypeExists)
-	var both []*kith.PoolRef
+	var faults []func() error // the second may know of the first at once
 	for i, n := range nodes {
 		p := kith.Pool{Name: "differs", MaxNodes: 3 + i, New: func() kith.Handler { return &worker{c, n} }}
 		ref, err := p.Register(n)
-		require.NoError(t, err)
-		both = append(both, ref)
+		if err == nil {
+			faults = append(faults, ref.Err)
+			continue
+		}
+		faults = append(faults, func() error { return err })
 	}
 	eventually(t, func() bool {
-		return errors.Is(both[0].Err(), kith.ErrSettingsDiffer) || errors.Is(both[1].Err(), kith.ErrSettingsDiffer)
+		return errors.Is(faults[0](), kith.ErrSettingsDiffer) || errors.Is(faults[1](), kith.ErrSettingsDiffer)
 	}, "MaxNodes differs")
 }
 
@@ -318,3 +321,59 @@ func TestPoolOfValues(t *testing.T) {
 }
 
 func word(s string) *string { return &s }
+
+// client is an entity that asks painters by name, as it would in the simulator.
+type client struct{}
+
+func (client) order(c *kith.Context, m *string) (int, error) {
+	paint := kith.Message[string, int]{Type: "painters", Name: "paint"}
+	if err := paint.Tell(c.With([]byte("h")), "", m); err != nil {
+		return 0, err
+	}
+	return paint.Ask(c, "", m)
+}
+
+func (client) Stop(*kith.Context) {}
+
+// selfish is a worker that asks its own pool.
+type selfish struct{}
+
+func (selfish) Receive(c *kith.Context, _ []byte) error {
+	_, err := c.Ask(patience, c.Type(), "", nil)
+	return err
+}
+
+func (selfish) Stop(*kith.Context) {}
+
+// TestPoolByName: what is sent to a pool by its name, with no id, goes to any worker: from a handler, and from outside.
+// A worker does not ask its own pool, which may be itself (SHD-12).
+func TestPoolByName(t *testing.T) {
+	t.Parallel()
+	paint := kith.Message[string, int]{Type: "painters", Name: "paint"}
+	order := kith.Message[string, int]{Type: "client"}
+	done := make(chan string, 8)
+	for _, n := range cluster(t, 2, nil, nil) {
+		_, err := kith.Pool{Name: "painters", Typed: kith.Methods(
+			func(*kith.Context) (painter, error) { return painter{done}, nil }, kith.On(paint, painter.paint))}.Register(n)
+		require.NoError(t, err)
+		_, err = n.Register(kith.EntityType{Name: "client", Typed: kith.Methods(
+			func(*kith.Context) (client, error) { return client{}, nil }, kith.On(order, client.order))})
+		require.NoError(t, err)
+		_, err = kith.Pool{Name: "selfish", New: func() kith.Handler { return selfish{} }}.Register(n)
+		require.NoError(t, err)
+		from := kith.From(within(t), n)
+		k, err := paint.Ask(from, "", word("door"))
+		require.NoError(t, err)
+		require.Equal(t, 4, k)
+		require.Equal(t, "door", <-done)
+		require.NoError(t, paint.Tell(from.With([]byte("h")), "", word("wall")))
+		require.Equal(t, "wall", <-done)
+		k, err = order.Ask(from, "house", word("roof"))
+		require.NoError(t, err)
+		require.Equal(t, 4, k)
+		require.Equal(t, []string{"roof", "roof"}, []string{<-done, <-done})
+		_, err = from.Ask(patience, "selfish", "", nil)
+		require.ErrorContains(t, err, "its own pool")
+		require.ErrorIs(t, from.Tell("client", "", nil), kith.ErrBadID)
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/lab/api"
+	"github.com/kith-io/kith/quorum"
 	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/shard/strategy"
@@ -86,6 +87,7 @@ var enumerations = map[string]func(*testing.T){
 	"route.ErrorKind": spelled[kith.ErrorKind](256),
 	"cluster.Status":  spelled[kith.Status](256), "cluster.Cause": spelled[kith.Cause](256),
 	"cluster.Patience":  spelled[kith.Patience](256),
+	"cluster.Refound":   spelled[kith.Refound](256),
 	"cluster.CountKind": spelled[known.CountKind](256), "cluster.OldOption": spelled[known.OldOption](256),
 	"cluster.NewOption": spelled[known.NewOption](256), "cluster.LateOption": spelled[known.LateOption](256),
 	"membership.EndKind": spelled[kith.EndKind](256), "membership.EventKind": spelled[kith.EventKind](256),
@@ -97,8 +99,8 @@ var enumerations = map[string]func(*testing.T){
 	"shard.MovePhase": spelled[shard.MovePhase](256),
 	"stats.Measure":   spelled[stats.Measure](256), "gossip.Order": spelled[gossip.Order](256),
 	"gossip.Verdict": spelled[gossip.Verdict](256), "strategy.Fault": spelled[strategy.Fault](256),
-	"sqlfence.Dialect": spelled[sqlfence.Dialect](256),
-	"wire.Kind":        spelled[wire.Kind](256), "wire.Lane": spelled[wire.Lane](256),
+	"sqlfence.Dialect": spelled[sqlfence.Dialect](256), "quorum.Mode": spelled[quorum.Mode](256),
+	"wire.Kind": spelled[wire.Kind](256), "wire.Lane": spelled[wire.Lane](256),
 	"wire.Owner": spelled[wire.Owner](256),
 }
 

@@ -5,6 +5,7 @@
 package sqlfence
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -128,6 +129,50 @@ func TestAnEntityIsTakenAway(t *testing.T) {
 		require.ErrorIs(t, err, kith.ErrNewFailed)
 		require.ErrorContains(t, err, "anna")
 	})
+}
+
+// A save that is under way when its shard begins to move is stored and answered: a planned move fails nobody.
+func TestASaveOutlivesTheMoveOfItsShard(t *testing.T) {
+	_, s := engines[0].open(t, engines[0].source(t))
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	began, cause := make(chan struct{}), make(chan error, 1)
+	typ := purses(s, func(c *kith.Context) error {
+		call := c.Context()
+		close(began)
+		<-call.Done()
+		cause <- context.Cause(call)
+		return nil
+	})
+	one, err := kith.Start(ctx, kith.Config{})
+	require.NoError(t, err)
+	defer func() { _ = one.Close() }()
+	region, err := one.Register(typ)
+	require.NoError(t, err)
+	require.NoError(t, one.Ready(ctx))
+	answer := make(chan error, 1)
+	go func() {
+		b, err := region.Ask(ctx, "anna", []byte("+"))
+		if err == nil && string(b) != "1" {
+			err = fmt.Errorf("it has %s", b)
+		}
+		answer <- err
+	}()
+	<-began
+	two, err := kith.Start(ctx, kith.Config{Seeds: []string{one.Addr().String()}})
+	require.NoError(t, err)
+	defer func() { _ = two.Close() }()
+	next, err := two.Register(typ)
+	require.NoError(t, err)
+	require.NoError(t, two.Ready(ctx))
+	left := make(chan error, 1)
+	go func() { left <- one.Leave(ctx) }()
+	require.ErrorIs(t, <-cause, kith.ErrShardStopping)
+	require.NoError(t, <-answer)
+	require.NoError(t, <-left)
+	b, err := next.Ask(ctx, "anna", nil)
+	require.NoError(t, err)
+	require.Equal(t, "1", string(b))
 }
 
 // Five nodes, two of them cut off, an owner that is stopped and comes back late, commits with lost answers: every

@@ -24,3 +24,11 @@ func Test(t *testing.T) {
 		t.Skip("it takes long: make test-long runs it")
 	}
 }
+
+// Fewer returns how many seeds a test draws of so many: a quarter with -short, which make quick sets, at least one.
+func Fewer(seeds uint64) uint64 {
+	if testing.Short() {
+		return max(seeds/4, 1)
+	}
+	return seeds
+}

@@ -18,3 +18,12 @@ func TestLongTestsAreSkipped(t *testing.T) {
 	require.True(t, t.Run("with", func(t *testing.T) { Test(t); ran = true }))
 	require.True(t, ran)
 }
+
+// A quarter of the seeds are drawn with -short, and all of them without.
+func TestFewer(t *testing.T) {
+	want := []uint64{20, 8, 3}
+	if testing.Short() {
+		want = []uint64{5, 2, 1}
+	}
+	require.Equal(t, want, []uint64{Fewer(20), Fewer(8), Fewer(3)})
+}

@@ -65,6 +65,7 @@ func TestAskARunningNode(t *testing.T) {
 		{"members", 0, self + "  up"},
 		{"members --json", 0, `"self":"` + n.ID().String()},
 		{"shards", 0, "counter  10"},
+		{"shards", 0, "  entities  worker"},
 		{"shards counter", 0, "1 of 10 shards live somewhere"},
 		{"shards counter --json", 0, `"coordinator":"` + n.ID().String()},
 		{"shards none", 1, "not registered on this node"},
@@ -430,6 +431,54 @@ func TestHostileAnswers(t *testing.T) {
 		require.Equal(t, lines, strings.Count(out+errs, "\n"), "%s: %q", args, out+errs)
 		require.NotRegexp(t, "[\x00-\x09\x0b-\x1f\x7f-\u009f\u202e]", out+errs, args)
 		require.Contains(t, out+errs, "root", args)
+	}
+}
+
+// Where an entity lives whose owner is lost: the answer says when it is served again, and of a shard that no member has
+// had yet that a message gives it a home (OPS-1, AVL-5).
+func TestWhereIsSomethingLost(t *testing.T) {
+	const outages = `{"outages":[{"member":"a#1","text":"a#1 is lost, served again from 10:03:51 on"},
+		{"member":"b#2","text":"b#2 does not answer"}]}`
+	for _, c := range []struct {
+		home, members, has, hasNot string
+		code                       int
+	}{
+		{`{"shard":3,"node":"a#1"}`, outages, "from 10:03:51 on", "b#2", 0},
+		{`{"shard":3,"node":"a#1","answered":true}`, outages, "answers", "10:03:51", 0},
+		{`{"shard":3}`, outages, "b#2 does not answer", "gives it a home", 1},
+		{`{"shard":3}`, `{}`, "a message to it gives it a home", "10:03:51", 1},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			answer := c.members
+			if strings.HasSuffix(q.URL.Path, "/home") {
+				answer = c.home
+			}
+			_, _ = io.WriteString(w, answer)
+		}))
+		code, out, errs := program(t, "where", "x", "y", "--admin="+s.URL)
+		s.Close()
+		require.Equal(t, c.code, code, errs)
+		require.Contains(t, out, c.has)
+		require.NotContains(t, out, c.hasNot)
+	}
+}
+
+// While something does not answer, explain, status and shards say when it will, though the node itself is ready
+// (OPS-1, AVL-5).
+func TestVerbsSayWhenWhatIsLostIsServedAgain(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		answer := map[string]string{"/health/ready": `{"state":"ready","since":"2026-01-02T03:04:05Z"}`,
+			"/v1/convergence": `{"converged":true}`, "/v1/decisions": `{"decisions":[]}`,
+			"/v1/members": `{"self":"b#2","outages":[{"member":"a#1","text":"a#1 is lost, served again from 10:03:51 on"}]}`,
+			"/v1/types/x": `{"name":"x","shards":64,"homed":43}`,
+			"/v1/types":   `{"types":[{"name":"x","shards":64,"hosted":43}]}`}[q.URL.Path]
+		_, _ = io.WriteString(w, answer)
+	}))
+	defer s.Close()
+	for _, verb := range []string{"explain", "status", "shards x"} {
+		code, out, errs := program(t, append(strings.Fields(verb), "--admin="+s.URL)...)
+		require.Zero(t, code, "%s: %s", verb, errs)
+		require.Contains(t, out, "a#1 is lost, served again from 10:03:51 on\n", verb)
 	}
 }
 

@@ -62,6 +62,12 @@ var texts = kong.Vars{
 		"without the store nothing is handled; the same on all nodes; docs/failover.md.",
 	"outage_help": "How long the store of --session may be away before nodes end, at least 8 times --session-ttl, the " +
 		"same on all nodes.",
+	"tenure_help": "Nodes handle messages while a quorum of seats vouches for them, which members hold: a lost node's " +
+		"shards live elsewhere in 3 to 5 s; without a quorum nothing is handled; the same on all nodes; docs/failover.md.",
+	"refound_help": "How it is known that lost holders of seats of --tenure have ended, so that others may hold them: " +
+		"operator, by kith refound, or takeover, a takeover time after they were seen down; the same on all nodes.",
+	"grant_help": "How long a grant of a seat counts, 500ms to 1m, the same on all nodes: a node that stands still for " +
+		"longer handles nothing.",
 	"balance_help": "How often the balance of a type whose shards are even is looked at where this node coordinates it: " +
 		"shards move from who has many to who has few, in rounds that follow one another; negative: never.",
 	"quorum_help": "With static-quorum, and needed there: least members of a side that lives; there must never be more " +

@@ -58,6 +58,28 @@ func TestLeaseOfAnotherBuild(t *testing.T) {
 	require.Regexp(t, `lease +etcd://h:2379 +--lease`, out)
 }
 
+// The flags of tenures reach the node, and what does not go together is said (CARD-2).
+func TestTenureFlags(t *testing.T) {
+	code, out, stderr := program(t, "config", "--tenure", "--tenure-voters=5", "--tenure-role=core")
+	require.Equal(t, env.ExitOK, code, stderr)
+	require.Regexp(t, `tenure-voters +5 +--tenure-voters`, out)
+	require.Zero(t, (&tenureFlags{TenureVoters: 3}).tenure())
+	f := tenureFlags{Tenure: true, TenureVoters: 3, TenureGrant: time.Second, TenureRole: "core"}
+	require.Equal(t, kith.Tenure{Voters: 3, Grant: time.Second, Role: "core"}, f.tenure())
+	file := filepath.Join(t.TempDir(), "kith.yaml")
+	for text, want := range map[string]string{
+		"tenure: true\ntenure-voters: 4":                            "4 seats, must be 3, 5 or 7",
+		"tenure: true\ntenure-voters: 0":                            "--tenure-voters is 0",
+		"tenure: true\ntenure-grant: 1ms":                           "a grant counts for 1ms, must be",
+		"tenure: true\nsession: true\nlease: file://" + t.TempDir(): "--tenure and --session: nodes have",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		code, _, stderr := program(t, "config", "--check", file)
+		require.Equal(t, env.ExitUsage, code, text)
+		require.Contains(t, stderr, want, text)
+	}
+}
+
 // The stores of sessions last as long as their flags say, whatever ttl the address names for the resolver.
 func TestSessionStores(t *testing.T) {
 	f := leaseFlags{Lease: "file://" + t.TempDir() + "?ttl=3m", Session: true, SessionTTL: 5 * time.Second,

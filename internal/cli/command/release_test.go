@@ -45,6 +45,7 @@ func main() {
 	"lease/etcd/go.mod":     nestedModule("lease/etcd", "../.."),
 	"lease/postgres/go.mod": nestedModule("lease/postgres", "../.."),
 	"otel/go.mod":           nestedModule("otel", ".."),
+	"quorum/pebble/go.mod":  nestedModule("quorum/pebble", "../.."),
 	"store/etcd/go.mod":     nestedModule("store/etcd", "../.."),
 	"store/postgres/go.mod": nestedModule("store/postgres", "../.."),
 	"store/sqlite/go.mod":   nestedModule("store/sqlite", "../.."),
@@ -126,7 +127,8 @@ func (c checkout) version(version string) {
 		return
 	}
 	for _, path := range []string{"CHANGELOG.md", "otel/go.mod", "codec/protobuf/go.mod", "durable/cron/go.mod",
-		"lease/etcd/go.mod", "lease/postgres/go.mod", "store/etcd/go.mod", "store/postgres/go.mod", "store/sqlite/go.mod"} {
+		"lease/etcd/go.mod", "lease/postgres/go.mod", "quorum/pebble/go.mod", "store/etcd/go.mod", "store/postgres/go.mod",
+		"store/sqlite/go.mod"} {
 		c.edit(path, "v0.1.0", version)
 	}
 }
@@ -285,7 +287,7 @@ func TestLongReleaseIsMade(t *testing.T) {
 	commit := strings.TrimSpace(c.git("rev-parse", "HEAD"))
 	out := c.release(0, "v0.1.0")
 	require.Contains(t, out, "would tag "+commit+" as v0.1.0 codec/protobuf/v0.1.0 durable/cron/v0.1.0 lease/etcd/v0.1.0 "+
-		"lease/postgres/v0.1.0 otel/v0.1.0 store/etcd/v0.1.0 store/postgres/v0.1.0 store/sqlite/v0.1.0")
+		"lease/postgres/v0.1.0 otel/v0.1.0 quorum/pebble/v0.1.0 store/etcd/v0.1.0 store/postgres/v0.1.0 store/sqlite/v0.1.0")
 	if runtime.GOOS == "linux" && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64") {
 		require.Contains(t, out, "kith version names v0.1.0 and "+commit)
 	}
@@ -308,10 +310,11 @@ func TestLongReleaseIsMade(t *testing.T) {
 	c.git("clone", "-q", c.dir, again.dir)
 	out = again.run(0, "bash", "-c", "umask 077 && bash .ci/release --tag v0.1.0")
 	require.Contains(t, out, "git push --atomic origin main v0.1.0 codec/protobuf/v0.1.0 durable/cron/v0.1.0 "+
-		"lease/etcd/v0.1.0 lease/postgres/v0.1.0 otel/v0.1.0 store/etcd/v0.1.0 store/postgres/v0.1.0 store/sqlite/v0.1.0")
+		"lease/etcd/v0.1.0 lease/postgres/v0.1.0 otel/v0.1.0 quorum/pebble/v0.1.0 store/etcd/v0.1.0 "+
+		"store/postgres/v0.1.0 store/sqlite/v0.1.0")
 	require.Equal(t, files, again.files("dist/v0.1.0"), "the same commit gives the same bytes")
 	require.Equal(t, "codec/protobuf/v0.1.0\ndurable/cron/v0.1.0\nlease/etcd/v0.1.0\nlease/postgres/v0.1.0\n"+
-		"otel/v0.1.0\nstore/etcd/v0.1.0\nstore/postgres/v0.1.0\nstore/sqlite/v0.1.0\nv0.1.0\n",
+		"otel/v0.1.0\nquorum/pebble/v0.1.0\nstore/etcd/v0.1.0\nstore/postgres/v0.1.0\nstore/sqlite/v0.1.0\nv0.1.0\n",
 		again.git("tag", "--points-at", commit))
 	require.Equal(t, "tag\n", again.git("cat-file", "-t", "otel/v0.1.0"), "annotated")
 	require.Contains(t, again.release(1, "v0.1.0"), "the tag v0.1.0 exists")

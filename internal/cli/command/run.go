@@ -83,6 +83,7 @@ type resolverFlags struct {
 	KeepAlone    bool          `help:"keep-oldest: the oldest lives even when it is alone."`
 	StableAfter  time.Duration `default:"0s" help:"${stable_help}"`
 	leaseFlags
+	tenureFlags
 }
 
 // paceFlags say how soon a lost member is given up.
@@ -108,6 +109,27 @@ type tlsFlags struct {
 	TLSCA         string `name:"tls-ca" help:"Certificates of believed authorities, PEM; during a rotation both."`
 	TLSCRL        string `name:"tls-crl" help:"Revocation lists of those authorities, PEM or DER (kith cert revoke)."`
 	TLSVerifyHost bool   `name:"tls-verify-host" help:"A node's certificate must name the host that it is dialled by."`
+}
+
+// tenureFlags say which members vouch for owners.
+type tenureFlags struct {
+	Tenure       bool          `help:"${tenure_help}"`
+	TenureVoters int           `default:"3" help:"Seats of --tenure, 3, 5 or 7, the same on all nodes."`
+	TenureGrant  time.Duration `default:"2.5s" help:"${grant_help}"`
+	TenureRole   string        `help:"Only members with this role hold seats of --tenure; the same on all nodes."`
+	// TenureRefound is how it is known that lost holders have ended.
+	TenureRefound string `default:"operator" enum:"operator,takeover" help:"${refound_help}"`
+}
+
+// tenure returns what they say.
+func (f *tenureFlags) tenure() (t kith.Tenure) {
+	if f.Tenure {
+		t = kith.Tenure{Voters: f.TenureVoters, Grant: f.TenureGrant, Role: f.TenureRole}
+		if f.TenureRefound == kith.RefoundByTakeover.String() {
+			t.Refound = kith.RefoundByTakeover
+		}
+	}
+	return t
 }
 
 // shardingFlags say when shards move.
@@ -137,7 +159,7 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 		Patience: c.Patience, Membership: kith.MembershipConfig{HeartbeatInterval: c.HeartbeatInterval,
 			AcceptablePause: c.AcceptablePause, Threshold: c.PhiThreshold},
 		Sharding: kith.Sharding{RebalanceInterval: c.RebalanceInterval, MaxMoves: c.MaxMoves,
-			NoLockProof: c.NoLockProof, Session: c.session, TakeoverTime: c.TakeoverTime,
+			NoLockProof: c.NoLockProof, Session: c.session, Tenure: c.tenure(), TakeoverTime: c.TakeoverTime,
 			ProcessDeathIsProof: c.ProcessDeathIsProof}}
 }
 
@@ -150,6 +172,8 @@ func (c *runCmd) Validate() error {
 	errs = append(errs, c.Faults()...)
 	errs.Must(c.DemoShards >= 1 && c.DemoShards <= 1<<20, "--demo-shards must be 1 to 1048576")
 	errs.Must(c.Quorum >= 0, "--quorum is negative")
+	errs.Must(!c.Tenure || !c.Session, "--tenure and --session: nodes have one of them")
+	errs.Must(!c.Tenure || c.TenureVoters != 0, "--tenure-voters is 0, must be 3, 5 or 7")
 	if err := c.openLease(c.Resolver); err != nil {
 		return c.Explain(errors.Join(append(errs, err, c.adminFaults(c.Insecure, c.TLSCert != ""))...))
 	}

@@ -120,6 +120,14 @@ func (c *Rebalancing) Run(to *Console) error {
 	return nil
 }
 
+// Refound is the verb by which an operator says that all lost members have ended.
+type Refound struct {
+	Asked
+}
+
+// Run gives that word.
+func (c *Refound) Run(to *Console) error { return c.order(to, "/v1/refound") }
+
 // Down is the verb that marks a member as gone.
 type Down struct {
 	Asked

@@ -69,8 +69,34 @@ func (c *Where) Run(to *Console) error {
 	if !c.JSON {
 		cli.Table(to.Out, a.rows()...)
 	}
+	if a.Answered {
+		return nil
+	}
+	if err := c.lost(to, &a); err != nil {
+		return err
+	}
 	if a.Node == "" {
 		return errors.New("its shard lives nowhere, or its owner has not answered")
+	}
+	return nil
+}
+
+// lost says of which members the owner may be one that do not answer, or were lost, and when it is served again.
+func (c *Where) lost(to *Console, a *foundAnswer) error {
+	var m membersAnswer
+	if c.JSON {
+		return nil
+	}
+	if err := c.ask(to, "GET", "/v1/members", &m); err != nil {
+		return err
+	}
+	for _, o := range m.Outages {
+		if a.Node == "" || a.Node == o.Member {
+			fmt.Fprintln(to.Out, cli.OneLine(o.Text))
+		}
+	}
+	if a.Node == "" && len(m.Outages) == 0 {
+		fmt.Fprintln(to.Out, "no member has the shard: a message to it gives it a home")
 	}
 	return nil
 }

@@ -87,6 +87,9 @@ func orders(to *Console, h *healthAnswer, m *membersAnswer) {
 	for _, o := range m.Outages {
 		fmt.Fprintln(to.Out, cli.OneLine(o.Text))
 	}
+	if m.Tenure.Text != "" {
+		fmt.Fprintln(to.Out, cli.OneLine(m.Tenure.Text))
+	}
 	if m.PausedBy != "" {
 		fmt.Fprintf(to.Out, "nothing moves for balance: paused at %s (kith rebalancing resume)\n", cli.OneLine(m.PausedBy))
 	}
@@ -108,7 +111,8 @@ type membersAnswer struct {
 	Converged             bool
 	Up                    int
 	PausedBy              string `json:"rebalancing_paused_by"`
-	Outages               []struct{ Text string }
+	Outages               []struct{ Member, Text string }
+	Tenure                struct{ Text string }
 	Members               []struct {
 		Addr, Status string
 		UpNumber     uint32 `json:"up_number"`
@@ -143,7 +147,8 @@ func (c *Members) Run(to *Console) error {
 
 type typesAnswer struct {
 	Types []struct {
-		Name, Role, Mode string
+		Name, Role, Kind string
+		Mode             string
 		Shards, Hosted   int
 		Entities         uint64
 	}
@@ -171,10 +176,10 @@ func (c *Shards) Run(to *Console) error {
 		if err := c.ask(to, "GET", "/v1/types", &a); err != nil || c.JSON {
 			return err
 		}
-		rows := [][]string{{"TYPE", "SHARDS", "HERE", "ENTITIES", "MODE", "ROLE"}}
+		rows := [][]string{{"TYPE", "SHARDS", "HERE", "ENTITIES", "KIND", "MODE", "ROLE"}}
 		for _, t := range a.Types {
 			rows = append(rows, []string{t.Name, fmt.Sprint(t.Shards), fmt.Sprint(t.Hosted), fmt.Sprint(t.Entities),
-				t.Mode, t.Role})
+				t.Kind, t.Mode, t.Role})
 		}
 		cli.Table(to.Out, rows...)
 		return nil

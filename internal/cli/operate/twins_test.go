@@ -10,6 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// status and explain say which members vouch for the node (AVL-5).
+func TestTenureIsShown(t *testing.T) {
+	var m membersAnswer
+	require.NoError(t, json.Unmarshal([]byte(`{"tenure":{"held":true,"text":"its tenure is held"}}`), &m))
+	var out bytes.Buffer
+	orders(&Console{Out: &out}, &healthAnswer{}, &m)
+	require.Equal(t, "its tenure is held\n", out.String())
+}
+
 // status and explain name another cluster, and another side of this one, by where it lives.
 func TestTwinsAreNamed(t *testing.T) {
 	var h healthAnswer

@@ -18,6 +18,7 @@ type Verbs struct {
 	Drain       Drain       `cmd:"" help:"Move everything away from a running node, which stays a member."`
 	Move        Move        `cmd:"" help:"Move a shard to another node by hand."`
 	Down        Down        `cmd:"" help:"Mark a member as gone, whose process is dead."`
+	Refound     Refound     `cmd:"" help:"Say that all lost members are dead, so that others get their seats (--tenure)."`
 	Ask         Ask         `cmd:"" help:"Ask an entity, over a running node, and print its reply: needs the token."`
 	Tell        Tell        `cmd:"" help:"Send an entity a message, over a running node: needs the token."`
 	Rebalancing Rebalancing `cmd:"" help:"Pause or resume the balance of the whole cluster."`

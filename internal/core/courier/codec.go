@@ -43,10 +43,10 @@ type segmentAck struct {
 
 // Carries reports whether messages of kind k travel in segments: everything that orders ownership and hand-over, so all
 // of sharding but the questions of a suspended node: their answers count for nothing unless they are fresh. So do
-// watches and notices.
+// watches, notices, and what an order rests on; what owners, holders and seekers of a tenure say goes bare.
 func Carries(k wire.Kind) bool {
 	return k.Owner() == wire.OwnerShard && k != wire.KindConfirmOwner && k != wire.KindConfirmAck ||
-		k == wire.KindWatches || Notice(k)
+		k == wire.KindWatches || k == wire.KindTenure || Notice(k)
 }
 
 // Notice reports whether messages of kind k are sent by one runtime to another, past the machines: what was refused,

@@ -96,7 +96,7 @@ func TestBadValues(t *testing.T) {
 		"a heartbeat":            func(p *Segment) { p.Kind = wire.KindHeartbeat },
 		"a question of now":      func(p *Segment) { p.Kind = wire.KindConfirmOwner },
 		"a segment in a segment": func(p *Segment) { p.Kind = wire.KindSegment },
-		"no kind at all":         func(p *Segment) { p.Kind = 95 },
+		"no kind at all":         func(p *Segment) { p.Kind = 250 },
 	} {
 		p := samples()[0]
 		change(&p)
@@ -117,13 +117,13 @@ func TestBadValues(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrBadValue)
 }
 
-// Everything of sharding is carried but the question of a suspended node and its answer, watches, and notices; nothing
-// else is.
+// Everything of sharding is carried but the question of a suspended node and its answer, watches, notices, and what an
+// order rests on; nothing else is.
 func TestCarries(t *testing.T) {
 	for n := range 256 {
 		k := wire.Kind(n)
 		want := k.Owner() == wire.OwnerShard && k != wire.KindConfirmOwner && k != wire.KindConfirmAck ||
-			k == wire.KindRefusals || k == wire.KindTaken || k == wire.KindWatches
+			k == wire.KindRefusals || k == wire.KindTaken || k == wire.KindWatches || k == wire.KindTenure
 		require.Equal(t, want, Carries(k), k)
 	}
 	require.True(t, Carries(wire.KindHostShards))

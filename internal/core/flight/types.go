@@ -31,7 +31,8 @@ var (
 // what is worked out when somebody asks and follows from the rest. They stay those of the node that is read into.
 var scratch = map[string]bool{"members.work": true, "members.coder": true, "members.Intern": true,
 	"node.Effects": true, "node.parts": true, "sbr.Effects": true, "shard.Effects": true,
-	"courier.Effects": true, "session.Effects": true, "watch.Effects": true, "fd.forecast": true, "peer.Arena": true}
+	"courier.Effects": true, "session.Effects": true, "tenure.Effects": true, "watch.Effects": true, "fd.forecast": true,
+	"peer.Arena": true}
 
 // inPlace are types that functions of a node belong to, or scratch memory: they are read into those that it has.
 var inPlace = map[string]bool{"courier.Machine": true, "membership.Machine": true, "shard.Machine": true,
@@ -53,6 +54,7 @@ var commands = []any{
 	membership.DefineCommand{}, membership.UndefineCommand{}, membership.MoveInstanceCommand{},
 	membership.CompleteCommand{}, membership.OldWireCommand{},
 	watch.TurnCommand{}, watch.OlderCommand{}, node.SessionResult{}, membership.ProveCommand{},
+	membership.RefoundCommand{},
 }
 
 // boxed are the other types that are met behind an interface.

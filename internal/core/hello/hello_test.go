@@ -31,7 +31,7 @@ func TestHelloCodec(t *testing.T) {
 	for golden, versions := range map[string]wire.Versions{
 		"4b495448" + "0100" + helloAfterVersion:                 VersionOne, // what version 1 wrote, byte for byte
 		"4b495448" + "0200" + "0100" + helloAfterVersion + "00": {Newest: 2, Oldest: 1},
-		"4b495448" + "0a00" + "0100" + helloAfterVersion + "00": speaks,
+		"4b495448" + "0c00" + "0100" + helloAfterVersion + "00": speaks,
 		"4b495448" + "0900" + "0100" + helloAfterVersion + "00": {Newest: 9, Oldest: 1},
 		"4b495448" + "0600" + "0100" + helloAfterVersion + "00": {Newest: 6, Oldest: 1},
 		"4b495448" + "0500" + "0100" + helloAfterVersion + "00": {Newest: 5, Oldest: 1},
@@ -65,7 +65,7 @@ func TestHelloTail(t *testing.T) {
 	h.Token, h.Renews = Token{1, 2, 15: 16}, 0x01020304
 	b := Append(nil, &h)
 	fields := "011001020000000000000000000000000010" + "020404030201"
-	require.Equal(t, "4b495448"+"0a00"+"0100"+helloAfterVersion+"18"+fields, hex.EncodeToString(b))
+	require.Equal(t, "4b495448"+"0c00"+"0100"+helloAfterVersion+"18"+fields, hex.EncodeToString(b))
 	got, err := Parse(b, wire.Spoken())
 	require.NoError(t, err)
 	require.Equal(t, h, got)

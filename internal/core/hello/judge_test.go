@@ -22,7 +22,7 @@ func TestHear(t *testing.T) {
 	require.Equal(t, h, got)
 
 	later := h
-	later.Versions = wire.Versions{Newest: 12, Oldest: 11}
+	later.Versions = wire.Versions{Newest: 14, Oldest: 13}
 	numbered := h
 	numbered.Number = MaxConnections
 	for name, c := range map[string]struct {
@@ -33,7 +33,7 @@ func TestHear(t *testing.T) {
 	}{
 		"another frame": {wire.KindStatus, good, RefusedMagic, "", ""},
 		"magic":         {wire.KindHello, []byte("HTTP/1.1"), RefusedMagic, "", ""},
-		"version":       {wire.KindHello, Append(nil, &later), RefusedVersion, "11-12", "1-10"},
+		"version":       {wire.KindHello, Append(nil, &later), RefusedVersion, "13-14", "1-12"},
 		"number":        {wire.KindHello, Append(nil, &numbered), RefusedMalformed, "16", "below 16"},
 	} {
 		_, refused := Hear(c.kind, c.body, wire.Spoken())

@@ -30,7 +30,7 @@ func pageHellos() map[string][]byte {
 		})),
 		"accepted": frame(wire.KindHelloAck, AppendAck(nil, &Ack{wire.Version, there, 0x1122, 0x3344}, wire.Spoken())),
 		"refused": frame(wire.KindHelloRefuse, AppendRefusal(nil, &RefusedError{Reason: RefusedVersion,
-			Key: "wire version", Ours: "1-10", Theirs: "11-12"})),
+			Key: "wire version", Ours: "1-12", Theirs: "13-14"})),
 	}
 }
 

@@ -38,7 +38,8 @@ func (m *Meter) Measure(now time.Duration, readings []strategy.Reading) (list []
 		}
 		list = append(list, Shard{r.Shard, strategy.Load{Entities: r.Entities,
 			Rate:        clamp(float64(r.Handled-was.Handled) / window.Seconds()),
-			HandlerTime: clamp(float64(r.HandlerTime-was.HandlerTime) / float64(time.Microsecond) / window.Seconds())}})
+			HandlerTime: clamp(float64(r.HandlerTime-was.HandlerTime) / float64(time.Microsecond) / window.Seconds()),
+			Queued:      r.Queued}})
 	}
 	slices.SortFunc(list, func(a, b Shard) int { return cmp.Compare(a.Shard, b.Shard) })
 	m.at, m.last = now, next
@@ -56,6 +57,7 @@ type Page struct {
 	Count int           // how many these are
 	Since time.Duration // no figure is older; zero: nothing is known
 	Loads map[route.ShardID]strategy.Load
+	Node  strategy.NodeLoad // as it came with them
 
 	next map[route.ShardID]strategy.Load // parts that have come of what is said now
 }
@@ -81,6 +83,7 @@ func (p *Page) Take(list []Shard, first, last bool, since time.Duration) {
 		p.Sum.Entities = add(p.Sum.Entities, l.Entities)
 		p.Sum.Rate = add(p.Sum.Rate, l.Rate)
 		p.Sum.HandlerTime = add(p.Sum.HandlerTime, l.HandlerTime)
+		p.Sum.Queued = add(p.Sum.Queued, l.Queued)
 	}
 }
 

@@ -38,7 +38,8 @@ func readChanges(r *wire.Reader) uint64 {
 
 // Plausible reports whether a version of others may follow on what this node holds: no number leaps.
 func (v *Version) Plausible(o *Version) bool {
-	if o.HighestUp > v.HighestUp+upLeap || o.Prunes > v.Prunes+upLeap {
+	if o.HighestUp > v.HighestUp+upLeap || o.Prunes > v.Prunes+upLeap ||
+		uint64(o.Seats.Number) > uint64(v.Seats.Number)+upLeap {
 		return false
 	}
 	i := 0

@@ -10,6 +10,8 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/core/tenure"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -30,6 +32,9 @@ var forgeries = map[string]struct {
 	"metadata": {maxChanges, changeLeap, func(s *State, n uint64) {
 		s.meta = slices.Clone(s.meta)
 		s.meta[0].count = n
+	}},
+	"seats": {tenure.MaxNumber, upLeap, func(s *State, n uint64) {
+		s.Seats = tenure.Seats{Number: uint32(n), Writer: ip(1), Holders: []peer.ID{ip(1), ip(2), {}}}
 	}},
 }
 

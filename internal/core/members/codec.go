@@ -8,6 +8,7 @@ import (
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/core/partition"
+	"github.com/kith-io/kith/internal/core/tenure"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -15,12 +16,13 @@ import (
 const (
 	stateFormat   = 3
 	partsFormat   = 4    // with a partition table; nodes before wire version 9 cannot read it
+	seatsFormat   = 5    // with a list of seats; only clusters with a tenure have one, and all of their nodes read it
 	maxDictionary = 4096 // distinct roles of one state
 )
 
 // appendCore appends a version, all of a state but the seen set, and returns how much of it comes before the clock:
 //
-//	u8 format, 4 with a partition table, else 3; u64 cluster; u64 birth
+//	u8 format, 5 with seats, else 4 with a partition table, else 3; u64 cluster; u64 birth
 //	varint highest up-number; varint prunings, if any: u64 digest pruned from
 //	roles:    count, strings, sorted
 //	profiles: count, then each: count and positions of roles, version as string; sorted, distinct
@@ -29,7 +31,8 @@ const (
 //	tombs:    count; columns: addresses, incarnations, u8 last statuses; verdicts of the Down ones
 //	rows:     count, then each: observer, varint version, count, then each record: subject, varint age, u8 kind
 //	meta:     count, then each: key, value, varint count, id of the writer; sorted by key
-//	parts:    format 4 only: a table that is not empty, as partition.Append writes it
+//	parts:    formats 4 and 5: a table, as partition.Append writes it; in format 4 not an empty one
+//	seats:    format 5 only: a list that is not the zero value, as tenure.AppendSeats writes it
 //	clock:    count; columns: members, varint counters
 //
 // Identities are an address column (peer.AppendAddrAfter) and a column of u64. An up-number is the zigzag difference to
@@ -54,8 +57,12 @@ func (w *work) appendCore(b []byte, v *Version) ([]byte, int) {
 		b, observer = v.appendRow(b, observer, &v.Reach[i])
 	}
 	b = appendMeta(b, v.meta)
-	if len(v.Parts) > 0 {
+	format := v.format()
+	if format >= partsFormat {
 		b = partition.Append(b, v.Parts, v.Members)
+	}
+	if format == seatsFormat {
+		b = tenure.AppendSeats(b, v.Seats)
 	}
 	content := len(b) - at
 	b = wire.AppendUvarint(b, uint64(len(v.Clock)))
@@ -69,10 +76,13 @@ func (w *work) appendCore(b []byte, v *Version) ([]byte, int) {
 	return b, content
 }
 
-// format is that of a state without a partition table for as long as there is none: then it costs nothing, and nodes of
-// older wire versions read it.
+// format is that of a state without a partition table and seats for as long as there are none: then they cost nothing,
+// and nodes of older wire versions read it.
 func (v *Version) format() byte {
-	if len(v.Parts) > 0 {
+	switch {
+	case v.Seats.Number > 0:
+		return seatsFormat
+	case len(v.Parts) > 0:
 		return partsFormat
 	}
 	return stateFormat
@@ -152,7 +162,7 @@ func (v *Version) appendMember(b []byte, next int, id peer.ID) ([]byte, int) {
 func (w *work) readCore(kind wire.Kind, b []byte) (*Version, error) {
 	r := wire.NewReader(kind, b)
 	format := r.U8()
-	if format != stateFormat && format != partsFormat {
+	if format < stateFormat || format > seatsFormat {
 		r.Fail(wire.ErrBadWire)
 	}
 	v := &Version{Cluster: r.U64(), Birth: r.U64(), HighestUp: readUpNumber(&r)}
@@ -163,8 +173,11 @@ func (w *work) readCore(kind wire.Kind, b []byte) (*Version, error) {
 	readTombs(&r, v, &d)
 	readReach(&r, v)
 	v.meta = readMeta(&r)
-	if format == partsFormat {
+	if format >= partsFormat {
 		v.Parts = partition.Read(&r, v.Members)
+	}
+	if format == seatsFormat {
+		v.Seats = tenure.ReadSeats(&r)
 	}
 	readClock(&r, v)
 	if err := r.Done(); err != nil {

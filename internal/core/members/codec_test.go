@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/base/spent"
 	"github.com/kith-io/kith/internal/core/partition"
+	"github.com/kith-io/kith/internal/core/tenure"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -96,6 +97,43 @@ func TestPartedGoldenBytes(t *testing.T) {
 	require.Error(t, err, "a table that is empty is not written")
 }
 
+// goldenSeated is a state of format 5: the seats stand behind the partition table, which may be empty.
+const goldenSeated = "05110000000000000022000000000000000500020264620377656203000002000100010103312e320201040a00" +
+	"0001bb1c18010000000000000007000000000000000301040a000001bb1c040401000000000000000200000000" +
+	"000000030000000000000001000400030601020003010201040a000004bb1c0404000000000000000500000000" +
+	"000000030401020200010102000000030102000101016b017601040a000001bb1c010000000000000000030304" +
+	"0a000001bb1c0100000000000000040a000001bb1c0100000000000000000000000000000000040a000004bb1c" +
+	"0400000000000000020000ad0201"
+
+// TestSeatedGoldenBytes: with a list of seats a state has its own format; without one it costs nothing (MEM-10, GOS-8).
+func TestSeatedGoldenBytes(t *testing.T) {
+	s := seated()
+	b := payload(s)
+	require.Equal(t, goldenSeated, hex.EncodeToString(b))
+	got, err := readState(wire.KindGossip, b)
+	require.NoError(t, err)
+	require.Equal(t, s.Seats, got.Seats)
+	require.Equal(t, s.canonical(), got.canonical())
+	for _, format := range []byte{stateFormat, partsFormat, seatsFormat + 1} {
+		b[0] = format
+		_, err = readState(wire.KindGossip, b)
+		require.Error(t, err)
+	}
+	for _, other := range []*State{sample(), parted()} {
+		b := payload(other)
+		b[0] = seatsFormat
+		_, err = readState(wire.KindGossip, b)
+		require.Error(t, err, "no list is not written")
+	}
+	both := parted().Draft()
+	both.Seats = s.Seats
+	both.Commit(ip(1))
+	got, err = readState(wire.KindGossip, payload(both))
+	require.NoError(t, err)
+	require.Equal(t, both.Seats, got.Seats)
+	require.Equal(t, both.Placed, got.Placed)
+}
+
 // TestPartitionsCost says what a state and its packed form cost with so many paths, for docs and releases (PRT-1).
 func TestPartitionsCost(t *testing.T) {
 	for _, n := range []int{0, 100, cluster.MaxPartitions} {
@@ -127,7 +165,13 @@ func TestHostileStates(t *testing.T) {
 		change func(s *State)
 		err    error
 	}{
-		"no cluster":             {func(s *State) { s.Cluster = 0 }, wire.ErrBadValue},
+		"no cluster": {func(s *State) { s.Cluster = 0 }, wire.ErrBadValue},
+		"seat held twice": {func(s *State) {
+			s.Seats = tenure.Seats{Number: 1, Writer: ip(1), Holders: []peer.ID{ip(1), ip(1), {}}}
+		}, wire.ErrBadValue},
+		"no quorum of seats": {func(s *State) {
+			s.Seats = tenure.Seats{Number: 1, Writer: ip(1), Holders: []peer.ID{ip(1), {}, {}}}
+		}, wire.ErrBadValue},
 		"no birth":               {func(s *State) { s.Birth = 0 }, wire.ErrBadValue},
 		"status beyond Down":     {func(s *State) { s.Members[0].Status = cluster.Removed }, wire.ErrBadValue},
 		"up-number too high":     {func(s *State) { s.Members[0].UpNumber = 6 }, wire.ErrBadValue},
@@ -208,6 +252,7 @@ func TestLargestStateFits(t *testing.T) {
 func FuzzState(f *testing.F) {
 	f.Add(payload(sample()))
 	f.Add(payload(bigState(3)))
+	f.Add(payload(seated()))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		before := spent.Bytes()
 		defer func() { spent.Within(t, before, 64*len(b)) }()

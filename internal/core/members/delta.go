@@ -9,6 +9,7 @@ import (
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/core/partition"
+	"github.com/kith-io/kith/internal/core/tenure"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -24,6 +25,7 @@ import (
 //	rows:    gone; put (count, then each: observer in to, varint version, count, then each record as in the core)
 //	meta:    u8 with 1 and all of it when it changed
 //	parts:   when that u8 has 2: gone; put (count, then each as in the core)
+//	seats:   when that u8 has 4: all of them
 //	clock:   gone; put (count, then each: member in to, varint counter)
 //
 // A verdict is empty but for Down: u8 cause, id of the decider.
@@ -58,13 +60,14 @@ func appendDelta(b []byte, from, to *Version) ([]byte, bool) {
 	return b, true
 }
 
-// What of the tables of programmers a delta holds.
+// Which of metadata, partition table and seats a delta holds.
 const (
 	deltaMeta  = 1 << 0
 	deltaParts = 1 << 1
+	deltaSeats = 1 << 2
 )
 
-// appendTables appends what changed of the metadata and of the partition table.
+// appendTables appends what changed of the metadata, of the partition table and of the seats.
 func appendTables(b []byte, from, to *Version) []byte {
 	at := len(b)
 	b = append(b, 0)
@@ -72,25 +75,29 @@ func appendTables(b []byte, from, to *Version) []byte {
 		b[at] |= deltaMeta
 		b = appendMeta(b, to.meta)
 	}
-	if partition.Equal(from.Parts, to.Parts) {
-		return b
+	if !partition.Equal(from.Parts, to.Parts) {
+		b[at] |= deltaParts
+		var put []int
+		b, put = appendGone(b, from.Parts, to.Parts, comparePaths, partition.Same)
+		b = wire.AppendUvarint(b, uint64(len(put)))
+		last := ""
+		for _, i := range put {
+			b = partition.AppendOne(b, &to.Parts[i], last, to.Members)
+			last = to.Parts[i].Path
+		}
 	}
-	b[at] |= deltaParts
-	b, put := appendGone(b, from.Parts, to.Parts, comparePaths, partition.Same)
-	b = wire.AppendUvarint(b, uint64(len(put)))
-	last := ""
-	for _, i := range put {
-		b = partition.AppendOne(b, &to.Parts[i], last, to.Members)
-		last = to.Parts[i].Path
+	if to.Seats.Newer(from.Seats) || from.Seats.Newer(to.Seats) {
+		b[at] |= deltaSeats
+		b = tenure.AppendSeats(b, to.Seats)
 	}
 	return b
 }
 
 // readTables reads what appendTables wrote.
 func readTables(r *wire.Reader, from, v *Version) {
-	v.meta, v.Parts = from.meta, from.Parts
+	v.meta, v.Parts, v.Seats = from.meta, from.Parts, from.Seats
 	has := r.U8()
-	check(r, has <= deltaMeta|deltaParts, true)
+	check(r, has <= deltaMeta|deltaParts|deltaSeats, true)
 	if has&deltaMeta != 0 {
 		v.meta = readMeta(r)
 	}
@@ -101,6 +108,9 @@ func readTables(r *wire.Reader, from, v *Version) {
 			last = p.Path
 			return p
 		})
+	}
+	if has&deltaSeats != 0 {
+		v.Seats = tenure.ReadSeats(r)
 	}
 }
 

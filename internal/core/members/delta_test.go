@@ -86,8 +86,8 @@ func TestBadDeltas(t *testing.T) {
 	require.True(t, sample().sound())
 }
 
-// TestDeltaGoldenBytes: what changed of the partition table stands behind the metadata; without a change of it a delta
-// is as nodes before it wrote and read it (PRT-1, GOS-4).
+// TestDeltaGoldenBytes: what changed of the partition table and of the seats stands behind the metadata; without a
+// change of them a delta is as nodes before them wrote and read it (PRT-1, GOS-4, MEM-10).
 func TestDeltaGoldenBytes(t *testing.T) {
 	for want, to := range map[string]*State{
 		"060001020100020101040a000009bb1c09000000000000000000010377656203312e330001040a000003bb1c03000000" +
@@ -95,6 +95,8 @@ func TestDeltaGoldenBytes(t *testing.T) {
 			"000000000000000100ad02": nextSample(),
 		"0500000000000000000200010003612f62100104040a000004bb1c04000000000000000002050202020500020104040a" +
 			"000004bb1c0400000000000000010004040a000005bb1c05000000000000000002000100ad02": parted(),
+		"050000000000000000040303040a000001bb1c0100000000000000040a000001bb1c0100000000000000000000" +
+			"000000000000040a000004bb1c0400000000000000000100ad02": seated(),
 	} {
 		changes, ok := appendDelta(nil, sample().Version, to.Version)
 		require.True(t, ok)
@@ -106,6 +108,8 @@ func FuzzDelta(f *testing.F) {
 	changes, _ := appendDelta(nil, sample().Version, nextSample().Version)
 	f.Add(changes)
 	changes, _ = appendDelta(nil, sample().Version, parted().Version)
+	f.Add(changes)
+	changes, _ = appendDelta(nil, sample().Version, seated().Version)
 	f.Add(changes)
 	f.Add(make([]byte, 16))
 	f.Fuzz(func(t *testing.T, b []byte) {

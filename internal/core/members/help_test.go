@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/core/partition"
+	"github.com/kith-io/kith/internal/core/tenure"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -106,10 +107,31 @@ func anyState() *rapid.Generator[*State] {
 				s.meta, _ = s.meta.with(k, v, nid(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "writer")))
 			}
 		}
-		s.Parts = anyTable(t, s.Members)
+		s.Parts, s.Seats = anyTable(t, s.Members), anySeats(t)
 		s.Seen = gossip.NewSeen(len(s.Members))
 		return s.Seal()
 	})
+}
+
+// anySeats draws a list of seats, or none; a writer writes one under a number.
+func anySeats(t *rapid.T) tenure.Seats {
+	number := uint32(rapid.IntRange(0, 3).Draw(t, "list"))
+	if number == 0 {
+		return tenure.Seats{}
+	}
+	s := tenure.Seats{Number: number, Writer: nid(rapid.SampledFrom([]string{"a", "b", "z"}).Draw(t, "by"))}
+	s.Holders = []peer.ID{s.Writer, nid("c"), {}}
+	if number > 1 {
+		s.Holders[2] = nid(string(rune('c' + number)))
+	}
+	return s
+}
+
+// seated is the sample with a list of seats, one of them empty and one of a node that is no member any more.
+func seated() *State {
+	s := sample().Draft()
+	s.Seats = tenure.Seats{Number: 3, Writer: ip(1), Holders: []peer.ID{ip(1), {}, ip(4)}}
+	return s.Commit(ip(1))
 }
 
 // anyTable draws a partition table that may name those that are no members any more.

@@ -53,6 +53,9 @@ func (w *work) merge(a, b *State) *State {
 	v.Reach = union(a.Reach, b.Reach, compareRows, sameRows, joinRows)
 	v.meta = a.meta.merge(b.meta)
 	v.Parts = partition.Merge(a.Parts, b.Parts)
+	if v.Seats = a.Seats; b.Seats.Newer(a.Seats) {
+		v.Seats = b.Seats
+	}
 	v.Clock = a.Clock.Merge(b.Clock)
 	if len(v.Tombs) != len(a.Tombs) || len(v.Tombs) != len(b.Tombs) { // else neither has one that the other lacks
 		if alive := bury(v.Members, v.Tombs); len(alive) < len(v.Members) {

@@ -9,6 +9,7 @@ import (
 	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/core/partition"
+	"github.com/kith-io/kith/internal/core/tenure"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -35,6 +36,7 @@ type Version struct {
 	Reach     Reachability     // which observer holds which subject unreachable
 	meta      metadata
 	Parts     partition.Table // instances and changes of it may name nodes that are no members any more
+	Seats     tenure.Seats    // of the electorate; their holders and writer may be no members any more
 	Clock     gossip.Clock    // how many changes of each member it holds
 
 	// Derived by Seal.
@@ -219,7 +221,7 @@ func (s *State) TakeView() *cluster.View {
 func (s *State) Draft() *State {
 	d := NewState(Version{Cluster: s.Cluster, Birth: s.Birth, HighestUp: s.HighestUp, Prunes: s.Prunes,
 		Pruned: s.Pruned, Members: slices.Clone(s.Members), Tombs: s.Tombs, Reach: s.Reach, meta: s.meta,
-		Parts: s.Parts, Clock: s.Clock})
+		Parts: s.Parts, Seats: s.Seats, Clock: s.Clock})
 	d.Floor = s.Floor
 	return d
 }

@@ -64,7 +64,8 @@ func Agreements() []Agreement {
 			value: func(t *Terms) (string, bool) { return t.LeaseName, t.LeaseName != "" }},
 		{Key: "kith.stops-within", Fields: pace("Resolver.StableAfter", "Resolver.UnstableAfter"), Since: 1, Join: true,
 			value: always(func(t *Terms) string { return t.Config.StopsWithin() })},
-		{Key: "kith.takeover-time", Fields: []string{"Sharding.TakeoverTime", "Sharding.Session"}, Since: 1, Join: true,
+		{Key: "kith.takeover-time", Fields: []string{"Sharding.TakeoverTime", "Sharding.Session",
+			"Sharding.Tenure"}, Since: 1, Join: true,
 			value: always(func(t *Terms) string {
 				text := "derived"
 				if fixed := t.Config.Shard.TakeoverTime; fixed != 0 {
@@ -72,6 +73,9 @@ func Agreements() []Agreement {
 				}
 				if s := t.Config.Session; s.On() { // so builds before sessions are refused: theirs would be ended as run out
 					text += " with sessions " + s.String()
+				}
+				if s := t.Config.Tenure; s.On() { // likewise
+					text += " with tenure " + s.String()
 				}
 				return text
 			})},

@@ -94,6 +94,13 @@ func (n *Node) receive(now, arrived time.Duration, from peer.ID, kind wire.Kind,
 			n.out.Notices = append(n.out.Notices, Received{from, d.Kind, d.Body})
 			continue
 		}
+		if d.Kind.Owner() == wire.OwnerTenure {
+			if n.tenures.m != nil {
+				err = errors.Join(err, n.tenures.m.Handle(now, from, d.Body))
+				n.tenures.acts(n) // into the state before the order behind it is followed
+			}
+			continue
+		}
 		if d.Kind.Owner() == wire.OwnerWatch {
 			err = errors.Join(err, n.watches.Handle(now, arrived, from, d.Kind, d.Body))
 			continue

@@ -14,6 +14,10 @@ func (c Config) forming() membership.Config {
 		m.StopsAfter = c.Takeover
 	}
 	m.RecordRole = c.RecordRole()
+	if c.Tenure.On() {
+		m.Electorate = membership.Electorate{Voters: c.Tenure.Voters, Role: c.Tenure.Role}
+		m.WeaklyUpAfter = -1 // a member that came Up without convergence must not be an owner
+	}
 	return m
 }
 

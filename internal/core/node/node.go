@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/core/courier"
 	"github.com/kith-io/kith/internal/core/session"
+	"github.com/kith-io/kith/internal/core/tenure"
 	"github.com/kith-io/kith/internal/core/watch"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -41,6 +42,8 @@ type Config struct {
 	ProcessDeathIsProof bool
 	// Session is how long session leases last; zero: no node has one.
 	Session SessionConfig
+	// Tenure is the electorate of tenures; zero: no node has one. A cluster has sessions or tenures, not both.
+	Tenure TenureConfig
 }
 
 // LeaveCommand leaves gracefully: what is hosted here moves to other members first, then the member leaves. Force, for
@@ -77,6 +80,7 @@ type Node struct {
 
 	suspension suspension
 	sessions   sessions
+	tenures    tenures
 	health     health
 
 	courier  *courier.Machine
@@ -98,8 +102,13 @@ func New(cfg Config) *Node {
 		courier:    courier.New(cfg.Self, cfg.Courier, rand.New(rand.NewPCG(cfg.Seed, 3))),
 		patience:   cfg.GiveUpAfter,
 	}
+	n.sessions.what, n.tenures.what = "session lease", "tenure"
 	if cfg.Session.On() {
 		n.sessions.m = session.New(cfg.Self, cfg.Session)
+	}
+	if cfg.Tenure.On() {
+		n.tenures.m = tenure.New(cfg.Self, cfg.Tenure)
+		n.tenures.found.assumes = cfg.Tenure.Refound == cluster.RefoundByTakeover
 	}
 	sharding := cfg.sharding()
 	sharding.UnderWay = n.courier.UnderWay
@@ -153,6 +162,10 @@ func (n *Node) handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 			return fmt.Errorf("%w: %s of %s came without a segment", courier.ErrNonsense, kind, from)
 		}
 		return n.watches.Handle(now, arrived, from, kind, body)
+	case wire.OwnerTenure:
+		if n.tenures.m != nil {
+			return n.tenures.m.Handle(now, from, body)
+		}
 	}
 	if kind == wire.KindHeartbeat || kind == wire.KindHeartbeatAck {
 		return n.members.Handle(now, arrived, from, kind, body)
@@ -258,6 +271,20 @@ func (n *Node) Next() (deadline time.Duration, ok bool) {
 	}
 	if n.sessions.m != nil {
 		if d, some := n.sessions.m.Next(); some && (!ok || d < deadline) {
+			deadline, ok = d, true
+		}
+		if d, some := n.sessions.next(n.sessions.m); some && (!ok || d < deadline) {
+			deadline, ok = d, true
+		}
+	}
+	if n.tenures.m != nil {
+		if d, some := n.tenures.m.Next(); some && (!ok || d < deadline) {
+			deadline, ok = d, true
+		}
+		if d, some := n.tenures.next(n.tenures.m); some && (!ok || d < deadline) {
+			deadline, ok = d, true
+		}
+		if d, some := n.tenures.found.next(n); some && (!ok || d < deadline) {
 			deadline, ok = d, true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/shard"
 )
@@ -16,7 +17,7 @@ type Outage struct {
 	Member  peer.ID
 	Since   time.Duration // when this node first heard of it
 	Decided bool          // it is Down, or removed; before, it may still turn out to live
-	Until   time.Duration // when its shards may live elsewhere at the earliest; zero: nobody decides
+	Until   time.Duration // when its shards may live elsewhere at the earliest; zero: nobody decides, or proves its end
 	Shards  int           // that lived there, as far as this node knew when it heard of it
 }
 
@@ -34,8 +35,22 @@ func (o *Outages) Follow(now time.Duration, n *Node, cfg Config, v *cluster.View
 	losses := n.shards.Losses(nil)
 	if cfg.Session.On() { // its last renewal came before the accusation
 		undecided = cfg.Session.TTL + cfg.Session.Retry()
+	}
+	if cfg.Tenure.On() { // likewise
+		undecided = cfg.Tenure.Promise() + cfg.Tenure.Retry()
+	}
+	if cfg.Session.On() || cfg.Tenure.On() {
 		for i := range losses {
 			losses[i].Until = losses[i].Since + undecided
+		}
+	}
+	if lost, _ := membership.SeatsLost(n.members, nil); lost { // then nobody's end is proven, but said or assumed
+		undecided = 0
+		_, at, assumed := Refounding(n)
+		for i := range losses {
+			if losses[i].Until = 0; assumed {
+				losses[i].Until = at
+			}
 		}
 	}
 	o.follow(now, v, losses, undecided, count)
@@ -59,7 +74,7 @@ func (o *Outages) follow(now time.Duration, v *cluster.View, losses []shard.Loss
 		next = append(next, x)
 	}
 	for _, l := range losses {
-		if !l.Proven && l.Until > now {
+		if !l.Proven && (l.Until > now || l.Until == 0) {
 			add(Outage{Member: l.ID, Since: l.Since, Decided: true, Until: l.Until})
 		}
 	}
@@ -82,5 +97,7 @@ func NoOutage(o *Outages) bool { return len(o.list) == 0 }
 
 // At returns those that are not over at now; the slice is the caller's.
 func (o *Outages) At(now time.Duration) []Outage {
-	return slices.DeleteFunc(slices.Clone(o.list), func(x Outage) bool { return x.Decided && x.Until <= now })
+	return slices.DeleteFunc(slices.Clone(o.list), func(x Outage) bool {
+		return x.Decided && x.Until != 0 && x.Until <= now
+	})
 }

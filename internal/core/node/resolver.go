@@ -97,7 +97,10 @@ func (n *Node) bind() {
 // itself has to hear a member that is in contact while others do not hear it.
 func (n *Node) show() {
 	if v := n.fresh(); v != nil {
-		// Never refused.
+		// Neither is ever refused.
+		if n.tenures.m != nil {
+			_ = n.resolver.Do(n.now, n.tenures.counted(n))
+		}
 		_ = n.resolver.Do(n.now, sbr.ViewCommand{View: v})
 	}
 	if watched := n.resolver.Watched(); len(watched) > 0 {

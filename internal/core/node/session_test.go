@@ -88,6 +88,49 @@ func TestEndedSessionIsForEver(t *testing.T) {
 	require.NotNil(t, h.n.health.ended)
 }
 
+// A node that starts handles nothing before its first session, which is nothing to report while the answer may come in
+// time: after that it is, and until when (MEM-10).
+func TestFirstSessionIsWaitedForInSilence(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		now, suspended, orders := time.Second, 0, 0
+		n := New(Config{Self: id("10.0.0.1"), Seed: 1, Session: SessionConfig{TTL: 5 * time.Second, Ends: 2 * time.Minute}})
+		w := &wires{t: t, nodes: []*end{{id: id("10.0.0.1"), n: n}}}
+		require.NoError(t, n.Do(now, membership.JoinCommand{Seeds: seedsOf(w), WallMillis: 1}))
+		var e Effects
+		var first []SessionOp
+		asked := now
+		for now < asked+1500*time.Millisecond {
+			n.Drain(&e)
+			if e.Suspend != nil {
+				orders++
+			}
+			for _, ev := range e.Events {
+				if ev.Kind == membership.NodeSuspended {
+					suspended++
+					require.False(t, answers)
+					require.Equal(t, asked+time.Second, now)
+					require.Contains(t, ev.Detail, "no session lease yet")
+				}
+				require.NotEqual(t, membership.NodeResumed, ev.Kind, "of nothing that was reported")
+			}
+			first = append(first, e.Session.Ops...)
+			if n.suspension.member && answers && len(first) > 0 {
+				require.True(t, n.Suspended())
+				require.NoError(t, n.Do(now, SessionResult{ID: first[0].ID, OK: true}))
+				first = nil
+				continue
+			}
+			at, ok := n.Next()
+			require.True(t, ok)
+			now = max(now, at)
+			n.Tick(now)
+		}
+		require.Equal(t, !answers, n.Suspended())
+		require.Equal(t, map[bool]int{true: 0, false: 1}[answers], suspended)
+		require.Positive(t, orders)
+	}
+}
+
 // A sleep that the node's clock does not show counts for its session too, before anything else of that step (MEM-10).
 func TestSleepEndsTheLease(t *testing.T) {
 	h := newHolder(t)
@@ -135,8 +178,8 @@ func TestWhoEndsSessions(t *testing.T) {
 				v.Members[c.down-1].Status = membership.Down
 			}
 			n.fed, n.suspension.member, n.suspension.on = v, !c.downsSelf, c.asleep
-			rank := n.sessions.seek(n)
-			require.Len(t, n.sessions.lost, c.targets)
+			ids, rank := n.sessions.lost.gather(n)
+			require.Len(t, ids, c.targets)
 			if c.targets > 0 {
 				require.Equal(t, c.rank, rank)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
 )
 
 // Effects is what one step asks the runtime to do, in this order: publish View, carry out Suspend, deliver Events,
@@ -88,6 +89,7 @@ type parts struct {
 // everything back the member leaves.
 func (n *Node) settle(ticked bool) {
 	n.sessions.acts(n)
+	n.tenures.acts(n)
 	n.decide()
 	if s := n.resolver.Peek().Suspend; s != nil {
 		n.resolve(s.On, s.Why)
@@ -98,6 +100,7 @@ func (n *Node) settle(ticked bool) {
 		n.watches.Tick(n.now)
 	}
 	n.sessions.follows(n)
+	n.tenures.follows(n)
 	n.confirmed()
 	if n.shards.Peek().Drained && !n.left {
 		n.left = true
@@ -131,6 +134,9 @@ func (n *Node) feed() {
 		return
 	}
 	n.fed = v
+	if n.tenures.m != nil {
+		n.tenures.ends.learns(died)
+	}
 	// A view is never refused.
 	_ = n.courier.Do(n.now, courier.FollowCommand{Roster: n.roster(v)})
 	_ = n.shards.Do(n.now, shard.ViewCommand{View: v, Dead: died})
@@ -153,7 +159,12 @@ func (n *Node) gather() {
 	out.Marks = append(out.Marks, p.shards.Marks...)
 	out.Untaken = append(out.Untaken, p.shards.Untaken...)
 	for i := range p.shards.Mail {
-		n.post(&p.shards.Mail[i])
+		m := &p.shards.Mail[i]
+		if k := m.Kind; n.tenures.m != nil && (k == wire.KindHostShards || k == wire.KindHostKept) &&
+			!n.tenures.ends.carries(n, m.To) {
+			continue
+		}
+		n.post(m)
 	}
 	out.TypeRefused = append(out.TypeRefused, p.shards.Refused...)
 	n.health.refusals = n.health.refusals || len(p.shards.Refused) > 0

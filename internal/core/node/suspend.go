@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/core/session"
+	"github.com/kith-io/kith/internal/core/tenure"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
@@ -31,7 +32,7 @@ type suspension struct {
 	member   bool          // this node is a member and not Down in its own view
 	alone    bool          // and nobody else is
 	on       bool          // by its resolver or its sleep, until others have confirmed it
-	lapsed   bool          // it has no session lease
+	lapsed   bool          // it has no session lease, or no tenure
 	resolver bool          // the resolver has not taken its order back
 	slept    time.Duration // the longest such gap since it is on
 	word     bool          // this node has downed somebody since then
@@ -52,6 +53,9 @@ func (n *Node) step(now time.Duration) {
 	if n.sessions.m != nil {
 		n.sessions.m.Tick(now)
 	}
+	if n.tenures.m != nil {
+		n.tenures.m.Tick(now)
+	}
 	if s.member && !s.alone && gap > s.nap {
 		n.napped()
 	}
@@ -71,6 +75,9 @@ func (n *Node) slept(d time.Duration) {
 	s := &n.suspension
 	if n.sessions.m != nil {
 		_ = n.sessions.m.Do(n.now, session.SleptCommand{For: d}) // never refused
+	}
+	if n.tenures.m != nil {
+		_ = n.tenures.m.Do(n.now, tenure.SleptCommand{For: d}) // likewise
 	}
 	if s.member && !s.alone && d > s.nap {
 		n.napped()

@@ -87,7 +87,7 @@ func (c Config) sharding() shard.Config {
 	if s.TakeoverTime == 0 && s.TakeoverFor == nil {
 		s.TakeoverFor = c.takeover()
 	}
-	s.ProofOnly = c.Session.On()
+	s.ProofOnly = c.Session.On() || c.Tenure.On()
 	return s
 }
 

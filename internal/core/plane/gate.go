@@ -20,12 +20,12 @@ type Gate uint32
 // What closes a gate.
 const (
 	GateOrdered Gate = 1 << iota // the node's order
-	GateNoticed                  // a gap, a sleep, or the end of its session lease, which the node has not judged yet
+	GateNoticed                  // a gap, a sleep, the end of its session lease or tenure, not judged by the node yet
 	GateEnded                    // the node has ended, and has reported its last refusals
 )
 
 // OpenUntil returns the last moment at which handlers may be called without another step of the node: its last step may
-// be older by limit, and its session lease counts for nothing from lease on. All in nanoseconds.
+// be older by limit, and its session lease or its tenure counts for nothing from lease on. All in nanoseconds.
 func OpenUntil(stepped, limit, lease int64) int64 { return min(stepped+limit, lease-1) }
 
 // Held reports whether no handler may be called at now: the gate is closed, or it is later than until (OpenUntil), so
@@ -57,7 +57,7 @@ type GateDecision uint8
 
 // The treatments.
 const (
-	GatePass   GateDecision = iota // an answer to what was asked before, or an asker that gives up: it reaches no handler
+	GatePass   GateDecision = iota // an answer, an asker that gives up, a parcel: it reaches no handler
 	GateQueue                      // waits, in order, and its credit with it: its sender runs out of it
 	GateReject                     // refused as Suspended: as much is kept as may be
 	Unknown                        // no frame of the data lane
@@ -70,7 +70,7 @@ func (g Gate) AtGate(kind wire.Kind, size, kept, most int) GateDecision {
 	switch {
 	case g&GateEnded != 0:
 		return GateLeave
-	case kind == wire.KindReply, kind == wire.KindCancel:
+	case kind == wire.KindReply, kind == wire.KindCancel, kind == wire.KindParcel:
 		return GatePass
 	case kind != wire.KindEnvelope && kind != wire.KindMarker: // a marker stands behind envelopes that are kept
 		return Unknown

@@ -45,7 +45,7 @@ func TestAtGate(t *testing.T) {
 			switch kind {
 			case wire.KindEnvelope, wire.KindMarker:
 				want = c.want
-			case wire.KindReply, wire.KindCancel:
+			case wire.KindReply, wire.KindCancel, wire.KindParcel:
 				want = GatePass
 			}
 			for _, g := range []Gate{0, GateOrdered, GateNoticed} {

@@ -4,6 +4,7 @@
 package plane
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/core/flow"
@@ -216,6 +217,85 @@ func (h *Successors) May(from peer.ID, asked route.Fence) bool {
 		}
 	}
 	return false
+}
+
+// IsNextHome reports whether a node is the home of a shard that this node knows, and an ask went to an owner before it,
+// under a fence: then that node may answer it, also where this one heard of no move. s is the shard's slot.
+func IsNextHome(s *flow.Slot, from peer.ID, asked route.Fence) bool {
+	return s.State() >= flow.Remote && !s.IsLocal() && s.Home() == from && s.Fence().Compare(asked) > 0
+}
+
+// Bounds of EarlyAnswers.
+const (
+	MaxEarlyAnswers = 32
+	MaxEarlyPayload = 64 << 10 // bytes of one; a longer one is dropped
+)
+
+// EarlyAnswers are answers of nodes to which shards have moved, where the node that asked has not heard of the move: a
+// new coordinator began it, and it went on meanwhile. They wait until it has. The oldest goes when there are too many.
+// The zero value is empty.
+type EarlyAnswers struct{ list []EarlyAnswer }
+
+// EarlyAnswer is one.
+type EarlyAnswer struct {
+	Corr    uint64
+	From    peer.ID
+	Asked   route.Fence // of the owner that the ask was sent to when the answer came
+	Reason  route.Reason
+	Payload []byte
+}
+
+// Judge is the verdict on an answer that was kept, where what is that on one that comes now: an ask that was sent to
+// another owner meanwhile waits for that one's.
+func (a *EarlyAnswer) Judge(what Verdict, asked route.Fence) Verdict {
+	if a.Asked != asked {
+		return Late
+	}
+	return what
+}
+
+// Keep keeps an answer, with a copy of its payload, unless that is longer than MaxEarlyPayload.
+func (l *EarlyAnswers) Keep(a *EarlyAnswer) {
+	if len(a.Payload) > MaxEarlyPayload {
+		return
+	}
+	kept := *a
+	kept.Payload = slices.Clone(a.Payload)
+	l.put(kept)
+}
+
+func (l *EarlyAnswers) put(a EarlyAnswer) {
+	if len(l.list) == MaxEarlyAnswers {
+		l.list = slices.Delete(l.list, 0, 1)
+	}
+	l.list = append(l.list, a)
+}
+
+// Add adds those of another list, which gives them away.
+func (l *EarlyAnswers) Add(o *EarlyAnswers) {
+	for _, a := range o.list {
+		l.put(a)
+	}
+	o.list = nil
+}
+
+// Len returns how many are kept.
+func (l *EarlyAnswers) Len() int { return len(l.list) }
+
+// Look removes and returns those that the verdict says are due, and forgets those that are late.
+func (l *EarlyAnswers) Look(verdict func(a *EarlyAnswer) Verdict) (due []EarlyAnswer) {
+	kept := l.list[:0]
+	for i := range l.list {
+		switch a := &l.list[i]; verdict(a) {
+		case Due:
+			due = append(due, *a)
+		case Foreign:
+			kept = append(kept, *a)
+		}
+	}
+	clear(l.list[len(kept):])
+	l.list = kept
+	return due
 }
 
 // HasMoved reports whether the shard of a slot has gone to another home since an ask was sent to one under a fence:

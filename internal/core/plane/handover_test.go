@@ -254,8 +254,53 @@ func TestWhoMayAnswer(t *testing.T) {
 	require.True(t, h.May(at(13), f(5)))
 
 	s := flow.MakeSlot(flow.NewParking(0, 1<<20, time.Minute, nil))
+	s.Resolve(false, at(9), f(9))
+	require.True(t, IsNextHome(&s, at(9), f(8)), "the home that is known now")
+	require.False(t, IsNextHome(&s, at(9), f(9)), "it was asked itself")
+	require.False(t, IsNextHome(&s, at(8), f(8)))
+	s.Resolve(true, at(9), f(9))
+	require.False(t, IsNextHome(&s, at(9), f(8)), "it lives here")
+	s = flow.MakeSlot(flow.NewParking(0, 1<<20, time.Minute, nil))
 	require.False(t, HasMoved(&s, f(5)))
 	s.Resolve(false, at(2), f(6))
 	require.True(t, HasMoved(&s, f(5)))
 	require.False(t, HasMoved(&s, f(6)))
+}
+
+// Answers that come before the news of a move wait for it, within bounds; each counts once (transfer-names-asker).
+func TestEarlyAnswers(t *testing.T) {
+	var l EarlyAnswers
+	payload := []byte("one")
+	l.Keep(&EarlyAnswer{Payload: make([]byte, MaxEarlyPayload+1)})
+	require.Zero(t, l.Len())
+	for corr := range uint64(MaxEarlyAnswers + 2) {
+		l.Keep(&EarlyAnswer{Corr: corr, Payload: payload})
+	}
+	payload[0] = 'x'
+	require.Equal(t, MaxEarlyAnswers, l.Len())
+	verdicts := map[uint64]Verdict{2: Due, 3: Late, 5: Due}
+	look := func() []EarlyAnswer {
+		return l.Look(func(a *EarlyAnswer) Verdict {
+			require.GreaterOrEqual(t, a.Corr, uint64(2), "the oldest went")
+			if v, ok := verdicts[a.Corr]; ok {
+				return v
+			}
+			return Foreign
+		})
+	}
+	due := look()
+	require.Len(t, due, 2)
+	require.Equal(t, EarlyAnswer{Corr: 2, Payload: []byte("one")}, due[0])
+	require.Equal(t, uint64(5), due[1].Corr)
+	require.Equal(t, MaxEarlyAnswers-3, l.Len())
+	require.Empty(t, look())
+	require.Equal(t, MaxEarlyAnswers-3, l.Len())
+
+	more := EarlyAnswers{}
+	more.Add(&l)
+	require.Equal(t, []int{MaxEarlyAnswers - 3, 0}, []int{more.Len(), l.Len()})
+
+	a := EarlyAnswer{Asked: route.MakeFence(1, 1, 1)}
+	require.Equal(t, Due, a.Judge(Due, a.Asked))
+	require.Equal(t, Late, a.Judge(Due, route.MakeFence(1, 1, 2)), "the ask was sent to another owner meanwhile")
 }

@@ -36,13 +36,13 @@ func (m *Machine) get(c GetCommand) error {
 
 // asks sends a read to all replicas of its key.
 func (m *Machine) asks(r *request) {
-	m.requests = append(m.requests, r)
+	m.enter(r)
 	for _, id := range r.to {
-		m.send(id, &message{kind: read, number: m.tag(r), key: r.key})
+		m.send(id, &message{kind: read, number: r.tag, key: r.key})
 	}
 }
 
-// put begins a write. Register reads before it writes.
+// put begins a write. Register reads before it writes; of siblings a replica of the key makes the change.
 func (m *Machine) put(c PutCommand) error {
 	r, err := m.begins(c.Number, c.Key, len(c.Data))
 	if err != nil {
@@ -60,15 +60,72 @@ func (m *Machine) put(c PutCommand) error {
 	if past.Of(m.ident.id) > m.seq || len(past) >= MaxClock {
 		return ErrContext
 	}
-	v, err := m.stamp(&c)
-	if err != nil {
-		return err
+	r.value = Versioned{By: m.ident.id, Seq: gossip.MaxChanges, Past: past, Data: c.Data} // no change has that number
+	if c.Delete {
+		r.value.Deleted, r.value.At, r.value.Data = true, m.wall, nil
 	}
-	v.Past = past
-	v.seal()
-	m.requests = append(m.requests, r)
-	m.spread(r, Entry{v})
+	r.value.seal()
+	m.enter(r)
+	if !m.passOn(r) {
+		m.requests = m.requests[:len(m.requests)-1]
+		return ErrUnable
+	}
 	return nil
+}
+
+// passOn hands a write to a replica of its key that was not asked yet: this one if it holds one, else one that answers.
+func (m *Machine) passOn(r *request) bool {
+	first := 0
+	if len(r.to) > 0 {
+		first = m.rng.IntN(len(r.to))
+	}
+	var next peer.ID
+	for k := range r.to {
+		id := r.to[(first+k)%len(r.to)]
+		if usable := id == m.ident.id || m.up.Has(id); usable && !slices.Contains(r.tried, id) &&
+			(next.IsZero() || id == m.ident.id) {
+			next = id
+		}
+	}
+	if next.IsZero() {
+		return false
+	}
+	r.phase, r.passed, r.elsewhere = leads, m.now, next != m.ident.id
+	r.tried = append(r.tried, next)
+	m.send(next, &message{kind: lead, number: r.tag, key: r.key, entry: Entry{r.value}})
+	return true
+}
+
+// led takes what became of a write at the replica that was to make it.
+func (m *Machine) led(from peer.ID, x *message) {
+	r := m.find(from, x.number)
+	if r == nil || r.phase != leads || !slices.Contains(r.tried, from) || slices.Contains(r.refused, from) {
+		return
+	}
+	switch x.reason {
+	case done:
+		if len(x.sums) != 1 {
+			m.stats.Refused++
+			return
+		}
+		r.value.By, r.value.Seq = from, x.sums[0]
+		r.value.seal()
+		if r.entry = x.entry.own(); len(r.entry) == 0 { // what was wished for, and nothing else
+			r.entry = Entry{r.value}
+		}
+		m.tell(r, nil)
+	case siblings:
+		m.tell(r, ErrSiblings)
+	case unknown:
+		m.tell(r, ErrContext)
+	case late:
+		m.tell(r, ErrTimeout)
+	default:
+		if r.refused = append(r.refused, from); !m.passOn(r) && len(r.refused) == len(r.tried) {
+			m.tell(r, ErrUnable)
+		}
+	}
+	m.ends(r)
 }
 
 // spread sends an entry to all replicas of its key, but those that have it.
@@ -76,7 +133,7 @@ func (m *Machine) spread(r *request, e Entry) {
 	r.phase, r.entry = writes, e
 	for _, id := range r.to {
 		if !slices.Contains(r.acked, id) {
-			m.send(id, &message{kind: write, number: m.tag(r), key: r.key, entry: e})
+			m.send(id, &message{kind: write, number: r.tag, key: r.key, entry: e})
 		}
 	}
 	m.judge(r)
@@ -113,7 +170,7 @@ func (m *Machine) hasRead(r *request) {
 		m.writesOn(r)
 	case m.cfg.Mode == Register && len(r.got) > 0:
 		for i, id := range r.answered {
-			if len(r.got.lacks(r.answers[i], Register)) == 0 {
+			if !r.got.lacks(r.answers[i], Register) {
 				r.acked = append(r.acked, id)
 			}
 		}
@@ -136,16 +193,17 @@ func (m *Machine) writesOn(r *request) {
 		v.Counter += r.got[0].Counter
 	}
 	v.seal()
+	r.value = v
 	m.spread(r, Entry{v})
 }
 
-// repair sends each replica that has answered what it lacks of what was read (DYN-4).
+// repair sends each replica that has answered and lacks something all that was read (DYN-4).
 func (m *Machine) repair(r *request) {
 	for i, id := range r.answered {
-		if missing := r.got.lacks(r.answers[i], m.cfg.Mode); len(missing) > 0 {
+		if r.got.lacks(r.answers[i], m.cfg.Mode) {
 			m.stats.Repairs++
 			r.answers[i] = r.got
-			m.send(id, &message{kind: write, key: r.key, entry: missing})
+			m.send(id, &message{kind: write, key: r.key, entry: r.got})
 		}
 	}
 }
@@ -157,7 +215,8 @@ func (m *Machine) wrote(from peer.ID, x *message) {
 		return
 	}
 	r := m.find(from, x.number)
-	if r == nil || string(r.key) != string(x.key) || r.phase == reads || slices.Contains(r.acked, from) {
+	if r == nil || string(r.key) != string(x.key) || r.phase == reads || r.phase == leads ||
+		slices.Contains(r.acked, from) {
 		return
 	}
 	switch {
@@ -183,6 +242,10 @@ func (m *Machine) judge(r *request) {
 
 // tell gives a request its outcome.
 func (m *Machine) tell(r *request, err error) {
+	if !r.asker.IsZero() {
+		m.answerLead(r, err)
+		return
+	}
 	o := Outcome{Number: r.number, Err: err}
 	if err == nil && r.wish == nil {
 		e := r.got
@@ -194,10 +257,31 @@ func (m *Machine) tell(r *request, err error) {
 			m.stats.Conflicted++
 		}
 	} else if err == nil {
-		o.Context = r.entry.Context()
+		own := r.value
+		o.Entry, o.Context, o.Own = r.entry.Live(), r.entry.Context(), &own
+	}
+	if err == ErrTimeout {
+		o.Have, o.Need = r.has(&m.cfg)
 	}
 	r.phase = over
 	m.effects.Done = append(m.effects.Done, o)
+}
+
+// answerLead tells another node what became of the change that this replica has made for it.
+func (m *Machine) answerLead(r *request, err error) {
+	x := &message{kind: led, number: r.asked, key: r.key, reason: done, sums: []uint64{r.value.Seq}}
+	switch err {
+	case nil:
+		if len(r.entry) > 1 || r.entry[0].Seq != r.value.Seq || r.entry[0].By != r.value.By {
+			x.entry = r.entry
+		}
+	case ErrSiblings:
+		x.reason = siblings
+	default:
+		x.reason = late
+	}
+	r.phase = over
+	m.send(r.asker, x)
 }
 
 // expire ends requests that have expired. Replicas that did not acknowledge a write get it later, by a hint.
@@ -205,9 +289,12 @@ func (m *Machine) expire() {
 	late := func(r *request) bool { return r.deadline <= m.now }
 	for _, r := range m.requests {
 		if !late(r) {
+			if at, ok := r.asksAgainAt(m.cfg.Timeout); ok && at <= m.now && !m.passOn(r) {
+				r.passed = r.deadline // nobody is left to ask
+			}
 			continue
 		}
-		if len(r.entry) > 0 && r.wish != nil && r.phase != reads {
+		if len(r.entry) > 0 && r.wish != nil && r.phase != reads && !r.elsewhere {
 			for _, id := range r.to {
 				if id != m.ident.id && !slices.Contains(r.acked, id) {
 					m.hint(id, r.key, r.entry)

@@ -33,12 +33,16 @@ func (MembersCommand) isCommand() {}
 func (GetCommand) isCommand()     {}
 func (PutCommand) isCommand()     {}
 
-// Outcome ends a request. Entry has all values that none replaces, deletions left out, and Context their clock.
+// Outcome ends a request. Entry has all values that none replaces, deletions left out, and Context their clock; of a
+// write, as they are at the replica that made it.
 type Outcome struct {
 	Number  uint64
 	Entry   Entry
 	Context gossip.Clock
+	Own     *Versioned // of a write: its value, or its deletion
 	Err     error
+	Have    int // of ErrTimeout: replicas that have answered or acknowledged, as far as this broker knows
+	Need    int // and how many had to
 }
 
 // Effects is what a machine wants done: messages, and outcomes to report.

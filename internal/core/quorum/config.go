@@ -44,7 +44,9 @@ type Config struct {
 	HintAge     time.Duration // after which they are dropped; 1 h
 	Timeout     time.Duration // of a request; 2 s
 	Round       time.Duration // from one comparison with another replica to the next; 1 s
-	Grace       time.Duration // how long a deletion is remembered, and a disk may be away; 24 h
+	// ReplaceAfter is how long a disk may be away until others get its place; 10 min.
+	ReplaceAfter time.Duration
+	Grace        time.Duration // how long a deletion is remembered, and a disk may be away; 24 h
 }
 
 // MaxReplicas is the most replicas of a key.
@@ -78,6 +80,7 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.Timeout, 2*time.Second)
 	orDefault(&c.Round, time.Second)
 	orDefault(&c.Grace, 24*time.Hour)
+	orDefault(&c.ReplaceAfter, 10*time.Minute)
 	return c
 }
 
@@ -102,9 +105,10 @@ func (c Config) Validate() error {
 	if c.Mode == Register && !c.Full() {
 		faults = append(faults, fmt.Errorf("quorum: R %d + W %d must be above N %d in Register", c.R, c.W, c.N))
 	}
-	if c.Timeout < time.Millisecond || c.Round < time.Millisecond || c.HintAge < c.Round || c.Grace <= c.HintAge {
-		faults = append(faults, fmt.Errorf("quorum: Timeout %v and Round %v must be 1ms or more, HintAge %v not below "+
-			"Round, Grace %v above HintAge", c.Timeout, c.Round, c.HintAge, c.Grace))
+	if c.Timeout < time.Millisecond || c.Round < time.Millisecond || c.HintAge < c.Round || c.ReplaceAfter < c.Round ||
+		c.Grace <= c.HintAge {
+		faults = append(faults, fmt.Errorf("quorum: Timeout %v and Round %v must be 1ms or more, HintAge %v and "+
+			"ReplaceAfter %v not below Round, Grace %v above HintAge", c.Timeout, c.Round, c.HintAge, c.ReplaceAfter, c.Grace))
 	}
 	return errors.Join(faults...)
 }
@@ -115,6 +119,7 @@ var (
 	ErrTooLarge = errors.New("quorum: key or value exceeds its bound")                    // nothing was sent
 	ErrMembers  = errors.New("quorum: fewer members than asked for")                      // nothing was sent
 	ErrContext  = errors.New("quorum: the context names changes that were never made")    // nothing was sent
+	ErrUnable   = errors.New("quorum: no replica of the key can make the change")         // nothing was done
 	ErrTimeout  = errors.New("quorum: too few replicas answered; a write may be kept")    // it may be seen later
 	ErrSiblings = errors.New("quorum: the key has as many siblings as it may; read them") // a write may be kept
 	ErrDisk     = errors.New("quorum: the disk is not that of this replica")

@@ -1,46 +1,39 @@
-// Engine: what a disk has to do, and one in memory.
+// Engine: the disk of a replica, and one in memory.
 
 package quorum
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"slices"
+
+	"github.com/kith-io/kith/quorum/disk"
 )
 
 // Engine is the disk of one replica. A machine calls it from one goroutine at a time.
-type Engine interface {
-	// Get returns the value of a key, nil for none. The bytes are valid until the next call.
-	Get(key []byte) ([]byte, error)
-	// Commit makes all changes or none. When it returns nil they are on disk, also after a loss of power.
-	Commit(batch []Change) error
-	// Each calls f with the keys that begin with prefix and are above after, in order, until f returns false.
-	Each(prefix, after []byte, f func(key, value []byte) bool) error
-	// Bytes returns about how much is kept.
-	Bytes() int64
-	// Close gives the disk back. Nothing may be called after it.
-	Close() error
-}
+type Engine = disk.Engine
 
 // Change sets a key, or deletes it where Value is nil.
-type Change struct{ Key, Value []byte }
+type Change = disk.Change
 
 // ErrFull is what an engine returns when its disk is full.
-var ErrFull = errors.New("quorum: the disk is full")
+var ErrFull = disk.ErrFull
 
-// MemoryEngine is an Engine in memory, for simulations and tests. It outlives its machine, as a disk does a process.
+// MemoryEngine is an Engine in memory. It outlives its machine, as a disk does a process.
 type MemoryEngine struct {
-	Room int64 // bytes that it may keep; 0 for no bound
-	kept map[string][]byte
-	size int64
+	Room  int64 // bytes that it may keep; 0 for no bound
+	kept  map[string][]byte
+	size  int64
+	order []string // the keys; nil when some have come or gone
 }
 
 // Memory returns an empty one.
 func Memory() *MemoryEngine { return &MemoryEngine{kept: map[string][]byte{}} }
 
 // Copy returns an engine that holds the same, as a backup does.
-func (m *MemoryEngine) Copy() *MemoryEngine { return &MemoryEngine{m.Room, maps.Clone(m.kept), m.size} }
+func (m *MemoryEngine) Copy() *MemoryEngine {
+	return &MemoryEngine{Room: m.Room, kept: maps.Clone(m.kept), size: m.size}
+}
 
 // Get implements Engine.
 func (m *MemoryEngine) Get(key []byte) ([]byte, error) { return m.kept[string(key)], nil }
@@ -62,20 +55,30 @@ func (m *MemoryEngine) Commit(batch []Change) error {
 
 func (m *MemoryEngine) set(c Change) {
 	key := string(c.Key)
-	if old, ok := m.kept[key]; ok {
+	old, was := m.kept[key]
+	if was {
 		m.size -= int64(len(key) + len(old))
 		delete(m.kept, key)
 	}
 	if c.Value != nil {
-		m.kept[key] = bytes.Clone(c.Value)
+		m.kept[key] = append([]byte{}, c.Value...)
 		m.size += int64(len(key) + len(c.Value))
+	}
+	if was != (c.Value != nil) {
+		m.order = nil
 	}
 }
 
 // Each implements Engine.
 func (m *MemoryEngine) Each(prefix, after []byte, f func(key, value []byte) bool) error {
-	for _, key := range slices.Sorted(maps.Keys(m.kept)) {
-		if k := []byte(key); bytes.HasPrefix(k, prefix) && bytes.Compare(k, after) > 0 && !f(k, m.kept[key]) {
+	if m.order == nil {
+		m.order = slices.Sorted(maps.Keys(m.kept))
+	}
+	list := m.order
+	at, _ := slices.BinarySearch(list, string(prefix))
+	for _, key := range list[at:] {
+		k := []byte(key)
+		if !bytes.HasPrefix(k, prefix) || bytes.Compare(k, after) > 0 && !f(k, m.kept[key]) {
 			break
 		}
 	}
@@ -85,5 +88,5 @@ func (m *MemoryEngine) Each(prefix, after []byte, f func(key, value []byte) bool
 // Bytes implements Engine.
 func (m *MemoryEngine) Bytes() int64 { return m.size }
 
-// Close implements Engine.
+// Close implements Engine. What it holds stays.
 func (m *MemoryEngine) Close() error { return nil }

@@ -135,10 +135,10 @@ func (m *Machine) fixes(s *step, l *letter) {
 		if m.merge(s, x.key, x.entry) {
 			m.stats.Exchanged++
 		}
-		missing := m.entry(s, x.key).lacks(x.entry, m.cfg.Mode)
-		if x.digest == 1 && len(missing) > 0 && size < pageBytes {
-			size += missing.size()
-			out.items = append(out.items, item{key: x.key, entry: missing})
+		mine := m.entry(s, x.key)
+		if x.digest == 1 && size < pageBytes && mine.lacks(x.entry, m.cfg.Mode) {
+			size += mine.size()
+			out.items = append(out.items, item{key: x.key, entry: mine})
 		}
 	}
 	if len(out.items) > 0 {
@@ -147,46 +147,59 @@ func (m *Machine) fixes(s *step, l *letter) {
 }
 
 // mostCatching is how many groups are read at a time.
-const mostCatching = 8
+const mostCatching = 16
 
-// needs returns from how many others of n replicas one has to read until it holds each write that w of them had.
+// needs returns from how many other replicas of n, all of which lack nothing, one has to read until it holds each write
+// that w of them had.
 func needs(n, w int) int { return max(min(n-w+1, n-1), 0) }
 
-// catchUp asks for what this replica lacks.
+// caughtUp reports whether this replica has read enough of a group: from so many replicas that hold all of it, or from
+// every other disk, whatever it holds. The second is what is left to replicas of which most are new.
+func (m *Machine) caughtUp(g int) bool {
+	c := &m.catching[g]
+	return len(c.whole) >= needs(len(m.groups[g]), m.cfg.W) || len(c.gave) >= len(m.members)-1
+}
+
+// catchUp asks for what this replica lacks, once no request is under way any more that knew other members.
 func (m *Machine) catchUp() {
 	n := 0
 	for g := range m.groups {
-		if m.ident.lacking>>g&1 == 0 || n == mostCatching {
+		if m.ident.lacking>>g&1 == 0 || n == mostCatching || m.now < m.settled {
 			continue
 		}
-		c := &m.catching[g]
-		if len(c.whole) >= needs(len(m.groups[g]), m.cfg.W) {
+		if m.caughtUp(g) {
 			m.ident.lacking &^= 1 << g
 			m.pending = append(m.pending, m.ident.change())
 			continue
 		}
 		n++
-		if c.from.IsZero() || m.now-c.asked > m.cfg.Timeout || !m.up.Has(c.from) {
-			c.from, c.after = m.source(g, c, m.ident.id, m.rng), nil
+		if c := &m.catching[g]; c.from.IsZero() || m.now-c.asked > m.cfg.Timeout || !m.up.Has(c.from) {
+			m.pullNext(g)
 		}
-		m.pull(g)
 	}
+}
+
+// pullNext begins to read a group from another disk.
+func (m *Machine) pullNext(g int) {
+	c := &m.catching[g]
+	c.from, c.after = m.source(g, c, m.ident.id, m.rng), nil
+	if c.from.IsZero() {
+		c.gave = slices.Clone(c.whole) // the others again: they may lack less by then
+		return
+	}
+	m.pull(g)
 }
 
 // pull asks for the next page.
 func (m *Machine) pull(g int) {
-	if c := &m.catching[g]; !c.from.IsZero() {
-		c.asked = m.now
-		m.send(c.from, &message{kind: pull, group: uint8(g), key: c.after})
-	}
+	c := &m.catching[g]
+	c.asked = m.now
+	m.send(c.from, &message{kind: pull, group: uint8(g), key: c.after})
 }
 
-// pulled gives a page of a group, in the order of the disk.
+// pulled gives a page of a group, in the order of the disk, also of one that is another's by now.
 func (m *Machine) pulled(s *step, l *letter) {
 	g := l.x.group
-	if !slices.Contains(m.groups[g], m.ident.id) {
-		return
-	}
 	x, size := &message{kind: page, group: g, key: l.x.key}, 0
 	m.each(s, []byte{'v', g}, l.x.key, func(key []byte, e Entry) bool {
 		if x.more = len(x.items) == maxItems || size > pageBytes; x.more {
@@ -196,7 +209,7 @@ func (m *Machine) pulled(s *step, l *letter) {
 		x.items = append(x.items, item{key: key, entry: e})
 		return true
 	})
-	x.lacking = m.ident.lacking>>g&1 == 1
+	x.lacking = !m.holds(g)
 	s.answer(l.from, x)
 }
 
@@ -212,16 +225,19 @@ func (m *Machine) paged(s *step, l *letter) {
 			m.stats.Exchanged++
 		}
 	}
-	switch {
-	case s.failed != nil:
-	case x.more && len(x.items) > 0:
+	if s.failed != nil {
+		return
+	}
+	if x.more && len(x.items) > 0 {
 		c.after = slices.Clone(x.items[len(x.items)-1].key)
 		m.pull(g)
-	case x.lacking:
-		c.from, c.after = peer.ID{}, nil
-	default:
+		return
+	}
+	if c.gave = append(c.gave, l.from); !x.lacking {
 		c.whole = append(c.whole, l.from)
-		c.from, c.after = peer.ID{}, nil
+	}
+	if c.from = (peer.ID{}); !m.caughtUp(g) {
+		m.pullNext(g)
 	}
 }
 

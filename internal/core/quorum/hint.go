@@ -32,7 +32,7 @@ func (d *shelf) hint(to peer.ID, key []byte, e Entry) {
 	}
 	d.hints = append(d.hints, h)
 	b := wire.AppendBytes(wire.AppendU64(peer.AppendID(nil, to), uint64(h.at)), key)
-	d.pending = append(d.pending, Change{hintKey(h.number), AppendEntry(b, e)})
+	d.pending = append(d.pending, Change{Key: hintKey(h.number), Value: AppendEntry(b, e)})
 }
 
 // loadHints reads the hints of a disk.
@@ -63,7 +63,7 @@ func (d *shelf) drop(which func(*hint) bool) {
 		if !which(h) {
 			return false
 		}
-		d.pending = append(d.pending, Change{hintKey(h.number), nil})
+		d.pending = append(d.pending, Change{Key: hintKey(h.number)})
 		return true
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/peer"
@@ -60,6 +61,15 @@ func (d *shelf) load() error {
 // Renew makes the disk of a backup that of a new replica, self: it keeps its values, and reads from the others what it
 // lacks before it counts. One that is older than Grace is refused: deletions may be forgotten that it does not know.
 func Renew(cfg Config, self peer.ID, disk Engine, wall int64) error {
+	return renew(cfg, disk, wall, func(peer.ID) peer.ID { return self })
+}
+
+// RenewSite is Renew of the disk of a site, at the address that it has: inc is drawn anew.
+func RenewSite(cfg Config, disk Engine, wall int64, inc uint64) error {
+	return renew(cfg, disk, wall, func(was peer.ID) peer.ID { return peer.ID{Addr: was.Addr, Inc: inc} })
+}
+
+func renew(cfg Config, disk Engine, wall int64, next func(was peer.ID) peer.ID) error {
 	var was identity
 	b, err := disk.Get([]byte(identKey))
 	if err != nil || b == nil {
@@ -71,7 +81,7 @@ func Renew(cfg Config, self peer.ID, disk Engine, wall int64) error {
 	if wall-was.alive > cfg.WithDefaults().Grace.Milliseconds() {
 		return ErrOld
 	}
-	is := identity{name: was.name, id: self, alive: wall}
+	is := identity{name: was.name, id: next(was.id), alive: wall}
 	return disk.Commit([]Change{is.change()})
 }
 
@@ -159,6 +169,9 @@ func (m *Machine) Next() (deadline time.Duration, ok bool) {
 	deadline = m.roundAt
 	for _, r := range m.requests {
 		deadline = min(deadline, r.deadline)
+		if at, ok := r.asksAgainAt(m.cfg.Timeout); ok {
+			deadline = min(deadline, at)
+		}
 	}
 	return deadline, true
 }
@@ -171,6 +184,9 @@ func (m *Machine) Drain(out *Effects) {
 
 // view takes another set of members. A group that is new to this replica is read from the others before it counts.
 func (m *Machine) view(c MembersCommand) {
+	if !slices.Equal(c.All, m.members) {
+		m.settled = m.now + 2*m.cfg.Timeout
+	}
 	in := m.assign(c, m.cfg.N, m.ident.id)
 	fresh := in &^ m.ident.in
 	for g := range m.groups {

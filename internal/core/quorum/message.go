@@ -21,12 +21,17 @@ const (
 	fix    kind = 8 // these entries you lack, and these keys I want
 	pull   kind = 9 // give me all of a group, from there on
 	page   kind = 10
+	lead   kind = 11 // make this change, of which the version is yours to give, and see it through
+	led    kind = 12 // what became of it
 )
 
-// Reasons in wrote.
+// Reasons in wrote and led.
 const (
 	done     = 0
-	siblings = 1
+	siblings = 1 // the key has too many
+	unable   = 2 // nothing was done: not a replica that holds all of its group, or its disk refuses
+	unknown  = 3 // nothing was done: the context names changes of the receiver that it never made
+	late     = 4 // too few replicas have acknowledged
 )
 
 // maxItems is the most items of one message.
@@ -87,7 +92,7 @@ func readMessage(body []byte, c *Config) (*message, error) {
 	for range r.Count(8, Groups) {
 		m.sums = append(m.sums, r.U64())
 	}
-	bad := m.kind < write || m.kind > page || m.group >= Groups || m.leaf >= leaves || m.reason > siblings
+	bad := m.kind < write || m.kind > led || m.group >= Groups || m.leaf >= leaves || m.reason > late
 	if r.Err() == nil && bad {
 		r.Fail(wire.ErrBadValue)
 	}

@@ -26,6 +26,7 @@ type bench struct {
 	ms    []*Machine
 	done  []Outcome
 	keep  func(to peer.ID, x *message) bool // false: the message is lost
+	full  bool                              // a disk may be full
 	posts []*message
 }
 
@@ -68,7 +69,9 @@ func (b *bench) carry() {
 	for busy := true; busy; {
 		busy = false
 		for _, m := range b.ms {
-			require.NoError(b.t, m.Sync())
+			if err := m.Sync(); !b.full {
+				require.NoError(b.t, err)
+			}
 			var e Effects
 			m.Drain(&e)
 			b.done = append(b.done, e.Done...)
@@ -330,7 +333,7 @@ func TestReplicasByConsistentHashing(t *testing.T) {
 }
 
 // TestVersions: entries keep what replaces nothing else, in any order of arrival (DYN-2). A reader that has got a value
-// has got the earlier ones of the same coordinator too: where it has not, docs/contributing/quorum.md tells of a gap.
+// has got the earlier ones of the same replica too, which TestHistoriesOfSiblings sees to.
 func TestVersions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom([]Mode{Siblings, Register}).Draw(t, "mode")
@@ -365,7 +368,7 @@ func TestVersions(t *testing.T) {
 		twice, changed := one.Merge(other, m)
 		require.False(t, changed)
 		require.Equal(t, one, twice)
-		require.Empty(t, one.lacks(other, m))
+		require.False(t, one.lacks(other, m))
 		require.Equal(t, one.digest([]byte("k")), other.digest([]byte("k")))
 		for i := range all { // nothing is dropped but what another one replaces
 			_, changed := one.Merge(Entry{all[i]}, m)
@@ -416,8 +419,8 @@ func TestMessages(t *testing.T) {
 	_, err = readMessage(append(body, 0), &cfg)
 	require.Error(t, err)
 	for _, change := range []func(*message){
-		func(m *message) { m.kind = 0 }, func(m *message) { m.kind = page + 1 }, func(m *message) { m.group = Groups },
-		func(m *message) { m.leaf = leaves }, func(m *message) { m.reason = siblings + 1 },
+		func(m *message) { m.kind = 0 }, func(m *message) { m.kind = led + 1 }, func(m *message) { m.group = Groups },
+		func(m *message) { m.leaf = leaves }, func(m *message) { m.reason = late + 1 },
 		func(m *message) { m.key = make([]byte, cfg.MaxKey+1) }, func(m *message) { m.items = make([]item, maxItems+1) },
 		func(m *message) { m.sums = make([]uint64, Groups+1) },
 		func(m *message) { m.entry[0].Seq = 0; m.entry[0].seal() },
@@ -639,12 +642,12 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, b.ms[0].Do(0, PutCommand{Number: number(), Key: []byte("k"), Data: []byte("v")}))
 	require.ErrorIs(t, b.ms[0].Sync(), ErrFull)
 	require.Equal(t, uint64(1), b.ms[0].Stats().Failed)
-	b.done = nil
+	b.done, b.full = nil, true
 	b.carry()
 	require.Len(t, b.done, 1, "the others are W")
 	require.NoError(t, b.done[0].Err)
 	require.Empty(t, b.of(0, "k"))
-	b.disks[0].Room = 0
+	b.disks[0].Room, b.full = 0, false
 	b.pass(10 * time.Second)
 	require.Equal(t, []string{"v"}, b.of(0, "k"))
 }
@@ -670,7 +673,8 @@ func TestNumbersAreReservedOnDisk(t *testing.T) {
 	require.NoError(t, b.put(0, "k", "v", nil).Err)
 	b.ms[0].seq = b.ms[0].ident.reserved - 1
 	b.disks[0].Room = 1
-	require.ErrorIs(t, b.ms[0].Do(0, PutCommand{Number: number(), Key: []byte("k")}), ErrFull)
+	_, err := b.ms[0].stamp(&PutCommand{})
+	require.ErrorIs(t, err, ErrFull)
 	b.disks[0].Room = 0
 	top := b.ms[0].ident.reserved
 	b.start(0, b.cfg, 9)

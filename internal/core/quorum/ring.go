@@ -56,16 +56,19 @@ func (r *ring) share(group int, a, b peer.ID) bool {
 	return slices.Contains(r.groups[group], a) && slices.Contains(r.groups[group], b)
 }
 
-// source returns another replica of a group that has not given all of it yet; zero for none.
+// source returns another disk that has not given all of a group yet, one of its replicas if there is any; zero for
+// none.
 func (r *ring) source(group int, c *catching, self peer.ID, rng *rand.Rand) peer.ID {
-	var list []peer.ID
-	for _, id := range r.groups[group] {
-		if id != self && r.up.Has(id) && !slices.Contains(c.whole, id) {
-			list = append(list, id)
+	for _, among := range [][]peer.ID{r.groups[group], r.members} {
+		var list []peer.ID
+		for _, id := range among {
+			if id != self && r.up.Has(id) && !slices.Contains(c.gave, id) {
+				list = append(list, id)
+			}
+		}
+		if len(list) > 0 {
+			return list[rng.IntN(len(list))]
 		}
 	}
-	if len(list) == 0 {
-		return peer.ID{}
-	}
-	return list[rng.IntN(len(list))]
+	return peer.ID{}
 }

@@ -48,7 +48,8 @@ const (
 
 func (i *identity) change() Change {
 	b := wire.AppendU64(peer.AppendID(wire.AppendString(nil, i.name), i.id), uint64(i.alive))
-	return Change{[]byte(identKey), wire.AppendU64(wire.AppendU64(wire.AppendU64(b, i.reserved), i.in), i.lacking)}
+	return Change{Key: []byte(identKey),
+		Value: wire.AppendU64(wire.AppendU64(wire.AppendU64(b, i.reserved), i.in), i.lacking)}
 }
 
 func (i *identity) read(b []byte) error {
@@ -69,7 +70,15 @@ type step struct {
 	before  map[string]Entry
 	after   map[string]Entry
 	answers []letter // the receiver, and what to send, once it is on disk
+	made    []*made  // changes that this replica makes
 	failed  error
+}
+
+// made is a change of one step.
+type made struct {
+	from    peer.ID // the node that asked for it
+	number  uint64  // its tag there
+	request *request
 }
 
 // answer sends a message once this step is on disk.
@@ -88,7 +97,8 @@ type catching struct {
 	from  peer.ID // the replica that it asks; zero for none
 	after []byte
 	asked time.Duration
-	whole []peer.ID // the replicas that it has all from, and that lack nothing
+	gave  []peer.ID // the disks that it has all from
+	whole []peer.ID // of these, the replicas that lack nothing
 }
 
 // hint is a write that waits for one replica. It never counts for W.
@@ -144,6 +154,11 @@ func (d *shelf) stamp(c *PutCommand) (Versioned, error) {
 		v.Deleted, v.At, v.Data = true, d.wall, nil
 	}
 	return v, nil
+}
+
+// holds reports whether this replica has read all that others hold of a group that is its own.
+func (d *shelf) holds(group uint8) bool {
+	return d.ident.in>>group&1 == 1 && d.ident.lacking>>group&1 == 0
 }
 
 // count keeps the trees.
@@ -317,7 +332,7 @@ func (d *shelf) sweep() {
 	}
 	batch := make([]Change, 0, len(s.keys))
 	for _, key := range s.keys {
-		batch = append(batch, Change{diskKey([]byte(key)), nil})
+		batch = append(batch, Change{Key: diskKey([]byte(key))})
 	}
 	if err := d.disk.Commit(batch); err != nil {
 		d.stats.Failed++

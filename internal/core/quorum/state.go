@@ -19,6 +19,7 @@ type Machine struct {
 	heard   time.Duration // when another replica was last heard of
 	inbox   []letter      // that Sync handles
 	roundAt time.Duration
+	settled time.Duration // no request is under way by then that knew other members
 	effects Effects
 }
 

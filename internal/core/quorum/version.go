@@ -90,14 +90,15 @@ func (e Entry) add(v *Versioned, m Mode) (Entry, bool) {
 	return slices.Insert(out, at, *v), true
 }
 
-// lacks returns what of e is missing in o.
-func (e Entry) lacks(o Entry, m Mode) (missing Entry) {
+// lacks reports whether something of e is missing in o. Then o gets all of e, never a part: a clock that names a change
+// covers those of the same replica before it, so what has one of them has to have them all.
+func (e Entry) lacks(o Entry, m Mode) bool {
 	for i := range e {
 		if _, changed := o.add(&e[i], m); changed {
-			missing = append(missing, e[i])
+			return true
 		}
 	}
-	return missing
+	return false
 }
 
 // Context returns the clock of all values together, by which a write says that it replaces them.

@@ -12,12 +12,13 @@ import (
 
 // Bounds of what a machine does at once.
 const (
-	ownCalls   = 2   // calls for its own session
-	seekCalls  = 4   // calls that end others' sessions
-	maxTargets = 64  // lost members that it looks after; the others wait
-	maxRank    = 10  // a member further behind counts as this
-	maxText    = 256 // bytes of an error that are kept
-	nothing    = -1  // no deadline: it may handle nothing
+	ownCalls   = 2    // calls for its own session
+	seekCalls  = 4    // calls that end others' sessions
+	maxTargets = 4096 // lost members that it looks after, as many as shards remember; the others wait
+	atOnce     = 64   // of these; with more each is tried the more rarely
+	maxRank    = 10   // a member further behind counts as this
+	maxText    = 256  // bytes of an error that are kept
+	nothing    = -1   // no deadline: it may handle nothing
 )
 
 // Command is a local wish: BeginCommand, SleptCommand, LostCommand, Result.
@@ -26,7 +27,7 @@ type Command interface{ command() }
 // BeginCommand has the machine ask for its session, from now on.
 type BeginCommand struct{}
 
-// SleptCommand says that time has passed which this node's clock does not show.
+// SleptCommand says that time may have passed which this node's clock does not show: its wall clock has stepped.
 type SleptCommand struct{ For time.Duration }
 
 // LostCommand names all members with sessions to be ended, sorted. Rank is how many of the others try before this
@@ -38,7 +39,7 @@ type LostCommand struct {
 }
 
 // Op is one call of the store, which is answered by a Result: acquire the session Of for its owner, or with End for
-// nobody, as its end.
+// nobody, as its end. A node may try to end its own: that it cannot says that it holds it.
 type Op struct {
 	ID    uint64
 	Of    peer.ID
@@ -105,7 +106,7 @@ type Status struct {
 type call struct {
 	id   uint64
 	made time.Duration
-	of   peer.ID // the owner, when it is to end that session
+	of   peer.ID // the owner, when it is to end that session; this node: it asks whether it slept
 }
 
 // target is a lost member.
@@ -132,6 +133,9 @@ type Machine struct {
 	since time.Duration // it is held, or is not
 	ask   time.Duration // when to ask again
 	why   string        // the last failure; empty: the last call went well
+	doubt bool          // the wall clock has stepped, and whether this node slept is being asked
+	probe uint64        // the call that asks it
+	loose time.Duration // from when on no own call that failed can still be carried out
 
 	calls   []call
 	last    uint64
@@ -160,9 +164,7 @@ func (m *Machine) begin(now time.Duration) {
 // an answer that is read later changes nothing about it.
 func (m *Machine) look() {
 	if m.held && m.now >= m.until {
-		m.held, m.since = false, m.until
-		m.counts.RanOut++
-		m.tell(Event{Kind: RanOut, Why: m.Why()})
+		m.lapse(m.until)
 	}
 	if m.begun && !m.held && !m.over && m.now-m.since >= m.cfg.Outage() {
 		m.end(Event{Kind: GaveUp, Why: m.Why()}, fmt.Sprintf("it was without a session lease for %v, at most %v may pass: %s",
@@ -193,8 +195,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 			m.begun, m.since, m.ask = true, m.now, m.now
 		}
 	case SleptCommand:
-		m.slept += min(max(c.For, 0), m.cfg.Ends) // a longer one says no more: it is without a session for too long
-		m.begin(now)
+		m.stepped(now, min(max(c.For, 0), m.cfg.Ends)) // a longer one says no more
 	case LostCommand:
 		m.seek(c)
 	case Result:
@@ -204,17 +205,56 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	return nil
 }
 
+// stepped takes a step of the wall clock: this node slept, or somebody has set the clock. It counts as a sleep while
+// that costs a moment without a session at most. A longer one would end this node, so it asks whether it slept: by an
+// attempt to end its own session, which fails only while it holds that by the store's clock. The answer says nothing
+// where a renewal may be carried out after the sleep.
+func (m *Machine) stepped(now, by time.Duration) {
+	if m.held && m.now+by-m.until >= m.cfg.Outage() && m.under(true) == 0 && m.now >= m.loose {
+		m.doubt, m.probe = true, 0
+		m.why = fmt.Sprintf("the wall clock has stepped by %v or more, and whether this node slept is being asked", by)
+		m.lapse(m.now)
+		m.until, m.ask = nothing, m.now
+		return
+	}
+	m.slept += by
+	m.begin(now)
+}
+
+// lapse ends the time in which this node may handle messages.
+func (m *Machine) lapse(at time.Duration) {
+	m.held, m.since = false, at
+	m.counts.RanOut++
+	m.tell(Event{Kind: RanOut, Why: m.Why()})
+}
+
+// probed takes the answer to the attempt to end the own session.
+func (m *Machine) probed(k call, r Result) {
+	switch {
+	case r.Err == "" && r.OK:
+		m.end(Event{Kind: Ended}, "its session lease had run out while it slept")
+	case k.id != m.probe: // of an earlier step
+	case r.Err != "":
+		m.probe, m.why, m.ask = 0, r.Err, m.now+m.cfg.Retry()
+	default: // it is held, so this node did not sleep for as long as that
+		m.doubt, m.why, m.ask = false, "", m.now
+	}
+}
+
 // seek takes over the members with sessions to be ended.
 func (m *Machine) seek(c LostCommand) {
 	m.rank = time.Duration(min(max(c.Rank, 0), maxRank))
 	next := make([]target, 0, min(len(c.IDs), maxTargets))
+	had := m.targets // sorted as IDs are
 	for _, id := range c.IDs {
 		if id == m.self || len(next) == maxTargets {
 			continue
 		}
-		i := slices.IndexFunc(m.targets, func(t target) bool { return t.id == id })
-		if i >= 0 {
-			next = append(next, m.targets[i])
+		for len(had) > 0 && had[0].id.Compare(id) < 0 {
+			had = had[1:]
+		}
+		if len(had) > 0 && had[0].id == id {
+			next = append(next, had[0])
 			continue
 		}
 		asked := slices.ContainsFunc(m.calls, func(k call) bool { return k.of == id })
@@ -238,6 +278,8 @@ func (m *Machine) answer(r Result) {
 	case m.over:
 	case k.of.IsZero():
 		m.answered(k, r)
+	case k.of == m.self:
+		m.probed(k, r)
 	default:
 		m.swapped(k, r)
 	}
@@ -256,6 +298,7 @@ func (m *Machine) answered(k call, r Result) {
 	}
 	if r.Err != "" {
 		m.counts.Failed++
+		m.loose = m.now + m.cfg.Outage()
 		if m.why == "" {
 			m.tell(Event{Kind: Failing, Why: r.Err})
 		}
@@ -301,7 +344,11 @@ func (m *Machine) swapped(k call, r Result) {
 
 // pump makes the calls that are due. A node without a session ends none: the store may be away for all.
 func (m *Machine) pump() {
-	if m.begun && !m.over && m.now >= m.ask && m.under(true) < ownCalls {
+	if m.doubt && !m.over && m.now >= m.ask && m.probe == 0 {
+		m.call(m.self)
+		m.probe = m.last
+	}
+	if m.asking() && m.now >= m.ask && m.under(true) < ownCalls {
 		m.call(peer.ID{})
 		m.ask = m.now + m.cfg.Renew()
 	}
@@ -312,9 +359,12 @@ func (m *Machine) pump() {
 		}
 		m.call(t.id)
 		t.asked = true
-		t.at = m.now + (m.rank+1)*m.cfg.Retry()
+		t.at = m.now + (m.rank+1)*m.cfg.Retry()*time.Duration(1+len(m.targets)/(atOnce+1))
 	}
 }
+
+// asking reports whether this node renews its session.
+func (m *Machine) asking() bool { return m.begun && !m.over && !m.doubt }
 
 // due returns the target that has waited for its turn for longest, nil when none is due. So those that are held for
 // good keep nobody from being tried, however slow the store is.
@@ -357,7 +407,7 @@ func (m *Machine) Next() (deadline time.Duration, ok bool) {
 		}
 	}
 	if m.begun && !m.over {
-		if m.under(true) < ownCalls {
+		if m.asking() && m.under(true) < ownCalls || m.doubt && m.probe == 0 {
 			add(m.ask)
 		}
 		if m.held {
@@ -390,6 +440,12 @@ func (m *Machine) Peek() Effects {
 
 // Held reports whether this node may handle messages, as of its last step.
 func (m *Machine) Held() bool { return m.held }
+
+// First returns until when, on the node's clock, the first answer may still come in time; ok is false from then on.
+func (m *Machine) First() (until time.Duration, ok bool) {
+	until = m.since + m.cfg.Limit()
+	return until - m.slept, m.begun && !m.had && !m.over && m.now < until
+}
 
 // Begun reports whether it asks for a session.
 func (m *Machine) Begun() bool { return m.begun }

@@ -5,6 +5,7 @@ package session
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -312,8 +313,13 @@ func TestSeekersWait(t *testing.T) {
 		all = append(all, n)
 	}
 	r.lose(0, all...)
-	require.Len(t, r.m.targets, maxTargets)
+	require.Len(t, r.m.targets, len(all))
 	require.Len(t, r.keep(time.Minute), seekCalls)
+	for n := 200; n < maxTargets+100; n++ {
+		all = append(all, n)
+	}
+	r.lose(0, all...)
+	require.Len(t, r.m.targets, maxTargets)
 }
 
 // Of more sessions than are tried at a time each has its turn, though the first are held for good in a slow store.
@@ -332,6 +338,36 @@ func TestEachTargetHasItsTurn(t *testing.T) {
 	for n := 2; n <= 8; n++ {
 		require.Greater(t, tried[id(n)], 5, "the session of %s", id(n))
 	}
+}
+
+// Of very many lost members, most of which are held for good, each has its turn, and the store gets no more calls for
+// it (MEM-10).
+func TestVeryManyTargets(t *testing.T) {
+	var lost []peer.ID
+	for n := range 200 {
+		lost = append(lost, peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.1.0.%d:7355", n)), Inc: 1})
+	}
+	slices.SortFunc(lost, peer.ID.Compare)
+	r := newRig(t)
+	r.answer(r.take(), true)
+	tried, calls := map[peer.ID]int{}, 0
+	for end := r.now + 20*time.Second; r.now < end; r.pass(10 * time.Millisecond) {
+		r.do(LostCommand{IDs: lost})
+		for len(r.ops) > 0 {
+			op := r.take()
+			r.answer(op, !op.End)
+			if op.End {
+				tried[op.Of]++
+				calls++
+			}
+		}
+	}
+	require.Len(t, tried, len(lost))
+	require.LessOrEqual(t, calls, 20*(atOnce+4)*int(time.Second/five.Retry()))
+	require.Greater(t, calls, 20*atOnce)
+	r.do(LostCommand{IDs: lost[150:]})
+	require.Len(t, r.m.targets, 50)
+	require.Equal(t, lost[150], r.m.targets[0].id)
 }
 
 // Of two answers the one whose call was made later counts, in whichever order they come.
@@ -357,6 +393,7 @@ func TestSleepBringsDeadlinesNearer(t *testing.T) {
 	nearer, ok := r.m.Next()
 	require.True(t, ok)
 	require.Equal(t, at-time.Second, nearer)
+	r.pass(at - r.now) // a call is under way, which may be carried out after the sleep
 	r.do(SleptCommand{For: 1<<63 - 1})
 	require.False(t, r.m.Held())
 	require.Negative(t, r.m.Until())
@@ -364,6 +401,65 @@ func TestSleepBringsDeadlinesNearer(t *testing.T) {
 	r.do(SleptCommand{For: 1<<63 - 1})
 	require.Negative(t, r.m.Until())
 }
+
+// A step of the wall clock that would end the node has it ask whether it slept: it handles nothing meanwhile, makes no
+// other call, and goes on by a fresh answer alone. What the store held then, it holds for this node (MEM-10).
+func TestClockThatWasSetIsNoSleep(t *testing.T) {
+	stepped := func() *rig {
+		r := newRig(t)
+		r.answer(r.take(), true)
+		r.pass(time.Second)
+		r.do(SleptCommand{For: 50 * 365 * 24 * time.Hour})
+		require.False(t, r.m.Held())
+		require.Negative(t, r.m.Until())
+		require.Contains(t, r.event(RanOut).Why, "the wall clock has stepped by 2m0s or more")
+		require.Empty(t, r.over)
+		return r
+	}
+	r := stepped()
+	op := r.take()
+	require.Equal(t, Op{ID: op.ID, Of: id(1), End: true, Limit: time.Second}, op)
+	r.pass(four)
+	require.Empty(t, r.ops, "nothing else is asked before the answer")
+	r.answer(op, false)
+	require.False(t, r.m.Held(), "it may have slept for as long as the answer took")
+	fresh := r.take()
+	require.False(t, fresh.End)
+	r.answer(fresh, true)
+	require.Equal(t, four, r.event(Back).For)
+	require.Equal(t, r.now+five.Sure(), r.m.Until())
+	require.Empty(t, r.over)
+
+	slept := stepped()
+	slept.answer(slept.take(), true)
+	require.Equal(t, "its session lease had run out while it slept", slept.over)
+	slept.event(Ended)
+
+	away := stepped()
+	first := away.take()
+	away.do(Result{ID: first.ID, Err: "away"})
+	require.Empty(t, away.ops)
+	away.pass(five.Retry())
+	second := away.take()
+	require.True(t, second.End)
+	away.answer(first, false)
+	require.Empty(t, away.ops, "a call is answered once")
+	away.pass(five.Outage() - five.Retry())
+	require.Contains(t, away.over, "without a session lease for 1m43s")
+
+	again := stepped()
+	again.do(SleptCommand{For: time.Hour})
+	require.NotEmpty(t, again.over, "a step in the middle of it")
+
+	loose := newRig(t)
+	loose.do(Result{ID: loose.take().ID, Err: "late"}) // and may be carried out at any time
+	loose.pass(five.Retry())
+	loose.answer(loose.take(), true)
+	loose.do(SleptCommand{For: time.Hour})
+	require.NotEmpty(t, loose.over)
+}
+
+const four = 4 * time.Second
 
 // law is owners, a seeker and a store: calls are carried out at any time, their answers come at any time or never,
 // while clocks lose up to a twentieth, owners stand still, and the store is away for a while.
@@ -376,9 +472,8 @@ type law struct {
 	plan   []planned
 	away   time.Duration // until when no call is carried out
 	taken  map[peer.ID]bool
-	swaps  int
-	backs  int
-	ends   int
+	sleeps bool // machines sleep, and wall clocks are set
+	doubts int
 	seen   bool // true while nothing is drawn any more
 	events map[EventKind]int
 }
@@ -393,6 +488,8 @@ type owner struct {
 	id    peer.ID
 	slow  time.Duration // its clock shows the world's time less a slow-th of it
 	still time.Duration // it stands still until then
+	slept time.Duration // of which its clock shows nothing
+	wakes time.Duration // what it sees of its wall clock, when it goes on
 	over  bool
 }
 
@@ -401,7 +498,10 @@ type planned struct {
 	do func()
 }
 
-func (o *owner) clock(now time.Duration) time.Duration { return now - now/o.slow }
+func (o *owner) clock(now time.Duration) time.Duration {
+	now -= o.slept
+	return now - now/o.slow
+}
 
 func (l *law) step(o *owner, verb func(now time.Duration)) {
 	if o.over {
@@ -410,6 +510,13 @@ func (l *law) step(o *owner, verb func(now time.Duration)) {
 	if l.now < o.still {
 		l.plan = append(l.plan, planned{o.still, func() { l.step(o, verb) }})
 		return
+	}
+	if by := o.wakes; by > 0 {
+		o.wakes = 0
+		_ = o.m.Do(o.clock(l.now), SleptCommand{For: by})
+		if l.wary(o) {
+			l.doubts++
+		}
 	}
 	verb(o.clock(l.now))
 	var e Effects
@@ -429,7 +536,7 @@ func (l *law) step(o *owner, verb func(now time.Duration)) {
 // call has the store carry out an operation at some time, or never, and the answer come at some time later, or never.
 func (l *law) call(o *owner, op Op) {
 	there, back := l.delay(), l.delay()
-	lost, blind := !l.seen && l.rng.IntN(8) == 0, !l.seen && l.rng.IntN(8) == 0
+	lost, blind := !l.good() && l.rng.IntN(8) == 0, !l.good() && l.rng.IntN(8) == 0
 	l.plan = append(l.plan, planned{l.now + there, func() {
 		r := Result{ID: op.ID, Err: "lost"}
 		if !lost && l.now >= l.away {
@@ -443,7 +550,7 @@ func (l *law) call(o *owner, op Op) {
 }
 
 func (l *law) delay() time.Duration {
-	if l.seen || l.rng.IntN(4) > 0 {
+	if l.good() || l.rng.IntN(4) > 0 {
 		return time.Duration(l.rng.IntN(20)) * time.Millisecond
 	}
 	return time.Duration(l.rng.Int64N(int64(8 * time.Second)))
@@ -462,10 +569,16 @@ func (l *law) carryOut(op Op) bool {
 	return true
 }
 
+// good reports whether all calls are carried out at once: those are the runs in which a node may ask whether it slept.
+func (l *law) good() bool { return l.seen || l.sleeps }
+
+// wary reports whether an owner asks that.
+func (*law) wary(o *owner) bool { return o.m.doubt }
+
 // check demands that no owner handles when a member has ended its session.
 func (l *law) check() {
 	for _, o := range l.nodes {
-		if l.taken[o.id] && !o.over && l.now >= o.still {
+		if l.taken[o.id] && !o.over && l.now >= o.still && o.wakes == 0 {
 			require.GreaterOrEqual(l.t, o.clock(l.now), o.m.Until(), "%s handles at %v, and its shards were taken", o.id, l.now)
 		}
 	}
@@ -499,7 +612,7 @@ func (l *law) run(end time.Duration) {
 // ticks keeps an owner ticking, as its runtime does.
 func (l *law) ticks(o *owner) {
 	l.step(o, o.m.Tick)
-	l.plan = append(l.plan, planned{l.now + 50*time.Millisecond, func() { l.ticks(o) }})
+	l.plan = append(l.plan, planned{max(l.now+50*time.Millisecond, o.still), func() { l.ticks(o) }})
 }
 
 // draws makes trouble.
@@ -508,8 +621,16 @@ func (l *law) draws() {
 		o := l.nodes[l.rng.IntN(len(l.nodes))]
 		switch l.rng.IntN(6) {
 		case 0:
+			if l.sleeps {
+				l.sleep(o)
+				break
+			}
 			o.still = l.now + time.Duration(l.rng.Int64N(int64(12*time.Second)))
 		case 1:
+			if l.sleeps {
+				o.wakes = five.Ends
+				break
+			}
 			l.away = l.now + time.Duration(l.rng.Int64N(int64(20*time.Second)))
 		default: // believed lost, rightly or not
 			seeker := l.nodes[l.rng.IntN(len(l.nodes))]
@@ -519,13 +640,22 @@ func (l *law) draws() {
 	l.plan = append(l.plan, planned{l.now + time.Duration(l.rng.Int64N(int64(10*time.Second))), l.draws})
 }
 
+// sleep has the machine of an owner sleep, which only its wall clock shows, and all that was on its way come later.
+func (l *law) sleep(o *owner) {
+	d := time.Duration(l.rng.Int64N(int64(2 * five.Ends)))
+	if l.now < o.still || o.wakes > 0 {
+		return
+	}
+	o.still, o.wakes, o.slept = l.now+d, d, o.slept+d
+}
+
 // TestNobodyHandlesWhoseSessionWasEnded is the law of the model, with the machine in place of its rules (MEM-10,
 // AVL-5). When the trouble ends, each owner that lives and was not ended has a session again.
 func TestNobodyHandlesWhoseSessionWasEnded(t *testing.T) {
-	taken, backs, ends := 0, 0, 0
-	for seed := range uint64(60) {
-		l := &law{t: t, rng: rand.New(rand.NewPCG(seed, 1)), rows: map[peer.ID]row{}, taken: map[peer.ID]bool{},
-			events: map[EventKind]int{}, now: time.Second}
+	taken, backs, ends, doubts, held := 0, 0, 0, 0, 0
+	for seed := range uint64(80) {
+		l := &law{t: t, rng: rand.New(rand.NewPCG(seed, 1)), sleeps: seed >= 60, rows: map[peer.ID]row{},
+			taken: map[peer.ID]bool{}, events: map[EventKind]int{}, now: time.Second}
 		for n := range 4 {
 			o := &owner{m: New(id(n+1), five), id: id(n + 1), slow: time.Duration(20 + l.rng.IntN(1000))}
 			l.nodes = append(l.nodes, o)
@@ -539,9 +669,14 @@ func TestNobodyHandlesWhoseSessionWasEnded(t *testing.T) {
 		for _, o := range l.nodes {
 			require.True(t, o.over || o.m.Held() || l.taken[o.id], "seed %d: %s has no way back", seed, o.id)
 		}
+		if l.sleeps {
+			doubts, held = doubts+l.doubts, held+l.events[Back]
+		}
 		taken, backs, ends = taken+len(l.taken), backs+l.events[Back], ends+l.events[Ended]
 	}
 	require.Greater(t, taken, 20)
 	require.Greater(t, backs, 100)
 	require.Greater(t, ends, 10)
+	require.Greater(t, doubts, 20)
+	require.Greater(t, held, 10)
 }

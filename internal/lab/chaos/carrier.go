@@ -37,6 +37,12 @@ type namer interface {
 	trouble(t bootruns.Trouble)
 }
 
+// neighbour is a carrier whose nodes do not reach the loopback of this process.
+type neighbour interface {
+	// listenAt makes a listener that the node of a slot reaches.
+	listenAt(slot int) (net.Listener, error)
+}
+
 // Nets are the values of Config.Net.
 var Nets = []string{"auto", "netns", "proxy"}
 
@@ -131,3 +137,39 @@ func (s *Spaces) Wrap(slot int, o *cli.Options) { s.net.wrap(slot, o) }
 
 // Close removes the namespaces.
 func (s *Spaces) Close() error { return s.net.close() }
+
+// Network is ways between numbered processes. Close it when they have ended.
+type Network struct {
+	net   faultDriver
+	nodes int
+}
+
+// NewNetwork makes one for so many processes, as how of Nets says.
+func NewNetwork(how string, nodes int) (*Network, error) {
+	net, _, err := newCarrier(how, nodes, 1)
+	if err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	return &Network{net, nodes}, nil
+}
+
+// Start returns where process n listens and under which address the others reach it, and has it started there.
+func (w *Network) Start(n int, o *cli.Options) (listen, advertise string, err error) {
+	if listen, advertise, err = w.net.place(n); err == nil {
+		w.net.wrap(n, o)
+	}
+	return listen, advertise, err
+}
+
+// CutOff cuts all ways from and to process n.
+func (w *Network) CutOff(n int) error {
+	l := newLinks(w.nodes)
+	l.each(func(from, to int) bool { return from == n || to == n }, func(k *link) { k.Cut = allLanes })
+	return w.net.apply(l)
+}
+
+// About says in a line what it is.
+func (w *Network) About() string { return w.net.about() }
+
+// Close takes it down.
+func (w *Network) Close() error { return w.net.close() }

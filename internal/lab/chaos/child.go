@@ -23,6 +23,7 @@ import (
 	"github.com/kith-io/kith/internal/base/signals"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/fleet"
+	"github.com/kith-io/kith/lease"
 )
 
 // The exit codes of a child.
@@ -50,6 +51,8 @@ type startArgs struct {
 	StableAfter       time.Duration // kith.Config.Resolver.StableAfter
 	Admin             bool          // serves an admin interface on a free port of its own loopback
 	Trace             bool          // logs at level debug
+	Session           sessionArgs
+	Tenure            kith.Tenure
 }
 
 // startReply says which shard each entity belongs to, and where the admin interface is.
@@ -72,11 +75,13 @@ type child struct {
 	closes atomic.Bool  // its node was closed
 	log    *slog.Logger
 	logged *logs.Queue
+	kinds  []lease.Kind // of stores of sessions, beside those that every program has
 }
 
-// Child answers calls until the parent has gone. It ends the process when the node's membership ends.
-func Child(stdin io.Reader, stdout, stderr io.Writer) error {
-	c := &child{stderr: stderr}
+// Child answers calls until the parent has gone. It ends the process when the node's membership ends. Its node may hold
+// sessions in stores of these kinds, beside those that every program has.
+func Child(stdin io.Reader, stdout, stderr io.Writer, kinds ...lease.Kind) error {
+	c := &child{stderr: stderr, kinds: kinds}
 	return c.node.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
 		"leave": cli.Op(c.leave), "close": cli.Op(c.shut), "quiet": cli.Op(c.quiet), "slow": cli.Op(c.slow),
 		"move": cli.Op(c.move), "drain": cli.Op(c.drain), "undrain": cli.Op(c.undrain),
@@ -108,11 +113,16 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	if c.load, err = newLoad(c); err != nil {
 		return r, err
 	}
+	session, err := a.Session.open(ctx, c.kinds)
+	if err != nil {
+		return r, err
+	}
 	c.node.Node, err = kith.Start(ctx, kith.Config{Name: a.Cluster, Listen: a.Listen, Advertise: a.Advertise,
 		Seeds: a.Seeds, Insecure: a.Insecure, Logger: c.log, JoinTimeout: joinTime, LeaveTimeout: leaveTime,
 		Directory: kept(a.Dir, a.Node), Undelivered: c.load.undelivered,
 		Patience: a.Patience, Resolver: kith.Resolver{StableAfter: a.StableAfter},
-		Sharding: kith.Sharding{ProcessDeathIsProof: a.Proof, NoLockProof: a.Unproven, DrainTime: drainTime}})
+		Sharding: kith.Sharding{ProcessDeathIsProof: a.Proof, NoLockProof: a.Unproven, DrainTime: drainTime,
+			Session: session, Tenure: a.Tenure}})
 	if err != nil {
 		return r, err
 	}

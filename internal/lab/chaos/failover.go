@@ -29,10 +29,16 @@ var ErrFailover = errors.New("failover found something")
 // what must not be.
 func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) {
 	r := &FailoverResult{Nodes: cfg.Nodes, Rounds: cfg.Rounds, StableAfter: cfg.StableAfter.Seconds(),
-		Patience: cfg.Patience,
-		Bill:     map[Case]*Bill{}}
+		Patience: cfg.Patience, Sessions: cfg.Sessions.Store, SessionTTL: cfg.Sessions.TTL.Seconds(),
+		Seats: cfg.Sessions.Tenure.Voters, Grant: cfg.Sessions.Tenure.Grant.Seconds(), Bill: map[Case]*Bill{}}
 	began := cli.MachineTime()
-	of := func(c Case) Config { return Config{Net: direct, Proof: c.proof(), Unproven: c == RestartUnproven} }
+	of := func(c Case) Config {
+		f := Config{Net: direct, Proof: c.proof(), Unproven: c == RestartUnproven}
+		if c == SilentHost {
+			f.Net = "auto"
+		}
+		return f
+	}
 	err := trials(&cfg.Trial, cfg.Cases, func(c Case, h *harness) (outage, error) { return measure(ctx, h, c) }, of,
 		func(c Case, round int, o outage) {
 			cfg.Progress.Printf("%s, round %d of %d: half of %d entities answer after %.3f s, all after %.3f s", c,
@@ -43,7 +49,7 @@ func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) 
 		return nil, err
 	}
 	r.WallTime = *inSeconds(cli.MachineTime() - began)
-	if faults := r.faults(cfg.Cases, cfg.pace()); len(faults) > 0 {
+	if faults := r.faults(cfg.Cases, cfg.pace(), cfg.Sessions); len(faults) > 0 {
 		return r, fmt.Errorf("%w: %w", ErrFailover, faults.Err())
 	}
 	return r, nil
@@ -53,14 +59,18 @@ func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) 
 func measure(ctx context.Context, h *harness, c Case) (o outage, err error) {
 	o.cost, err = costs(ctx, h, func(ctx context.Context) error { return h.lose(ctx, c, &o) })
 	if err == nil {
-		err = h.account(&o)
+		err = h.account(c, &o)
 	}
 	return o, h.close(err, o.violations())
 }
 
 // account makes the bill.
-func (h *harness) account(o *outage) error {
-	o.took, o.silent = h.book.firstAnswers(o.senders, o.at)
+func (h *harness) account(c Case, o *outage) error {
+	if c.stays() || c.pause() > 0 {
+		h.book.waited(c, o)
+	} else {
+		o.took, o.silent = h.book.firstAnswers(o.senders, o.at)
+	}
 	records, err := survivorsLogs(h.dir, o.slots)
 	if err != nil {
 		return err
@@ -97,7 +107,8 @@ const (
 
 // lose lets the loss of a case come and waits until everything has answered again.
 func (h *harness) lose(ctx context.Context, c Case, o *outage) error {
-	if cli.Pause(ctx, h.restFor((c.proof() || c.restarts()) && c.coordinator())); ctx.Err() != nil {
+	if cli.Pause(ctx, h.restFor(c.coordinator() && (c.proof() || c.restarts() ||
+		h.cfg.Sessions.on() || h.cfg.Sessions.tenures()))); ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if _, ok := h.watcher.await(ctx, evenTime, func() (string, bool) {
@@ -118,30 +129,34 @@ func (h *harness) lose(ctx context.Context, c Case, o *outage) error {
 		}
 		lives, o.senders = append(lives, l), append(o.senders, l.sender)
 	}
-	f := struck{Fault{Kind: Kill, Victims: len(o.slots), Rest: time.Hour}, o.slots}
+	f := c.fault(o.slots, h.cfg.Nodes)
 	h.line.printf("loss: %s: %s", c, names(o.slots))
-	o.at = h.clock.Now()
+	o.from = h.clock.Now()
+	o.at = o.from
 	h.mu.Lock()
 	h.rounds = append(h.rounds, past{Round: Round{Number: 1, Faults: []Fault{f.Fault}}, faults: []struck{f}, from: o.at})
 	h.mu.Unlock()
-	if c == PauseOwner {
+	switch {
+	case c == PauseOwner:
 		return h.stopAndGoOn(ctx, lives[0], o)
+	case f.Kind != Kill:
+		return lasts(ctx, h, c, &f, lives[0], o)
 	}
 	for _, l := range lives {
 		l.signal(syscall.SIGKILL)
 	}
-	return h.answeredAgain(ctx, o)
+	return h.answeredSince(ctx, o, o.at)
 }
 
-// answeredAgain waits until all others have had an answer from everything to what they asked since the loss.
-func (h *harness) answeredAgain(ctx context.Context, o *outage) error {
+// answeredSince waits until all others have had an answer from everything to what they asked since a moment.
+func (h *harness) answeredSince(ctx context.Context, o *outage, at time.Duration) error {
 	var askers []int
 	for i := range h.slots {
 		if !slices.Contains(o.slots, i) {
 			askers = append(askers, i)
 		}
 	}
-	why, ok := h.watcher.await(ctx, answerBound, func() (string, bool) { return h.book.answered(askers, o.at) })
+	why, ok := h.watcher.await(ctx, answerBound, func() (string, bool) { return h.book.answered(askers, at) })
 	if !ok {
 		return fmt.Errorf("not everything answers within %v: %s", answerBound, why)
 	}
@@ -153,11 +168,17 @@ func (h *harness) answeredAgain(ctx context.Context, o *outage) error {
 func (h *harness) stopAndGoOn(ctx context.Context, l *life, o *outage) error {
 	over := h.book.pausedFrom(l.sender, o.at)
 	l.signal(syscall.SIGSTOP)
-	err := h.answeredAgain(ctx, o)
+	err := h.answeredSince(ctx, o, o.at)
 	cli.Pause(ctx, pausedMore)
 	over(h.clock.Now())
 	l.signal(syscall.SIGCONT)
 	h.line.printf("%s goes on", name(l.slot))
+	awaitEnd(ctx, h, l)
+	return err
+}
+
+// awaitEnd gives a process that was removed time to see it.
+func awaitEnd(ctx context.Context, h *harness, l *life) {
 	limited, cancel := context.WithTimeout(ctx, pausedAfter)
 	defer cancel()
 	select {
@@ -165,7 +186,6 @@ func (h *harness) stopAndGoOn(ctx context.Context, l *life, o *outage) error {
 	case <-limited.Done():
 		h.line.printf("%s has not ended", name(l.slot))
 	}
-	return err
 }
 
 // losers returns the slots that a case hits, by what the nodes tell now; none when one of them owns nothing.

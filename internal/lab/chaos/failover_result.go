@@ -12,6 +12,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/lab/leasestore"
 )
 
 // Case is one kind of loss.
@@ -31,12 +32,54 @@ const (
 	RestartUnproven      Case = "restart-unproven" // of the owner, with kith.Config.Sharding.NoLockProof
 )
 
+// The cases that last for a time of their own; the owner is that of the others.
+const (
+	PauseShort   Case = "paused-3s" // SIGSTOP of the owner, and SIGCONT after so long
+	PauseMiddle  Case = "paused-10s"
+	PauseLong    Case = "paused-30s"
+	SilentHost   Case = "silent"        // the owner's host is cut off from all others, and from the store of sessions
+	CutStore     Case = "store-cut"     // the owner alone does not reach the store of sessions, for 20 s
+	CutStoreAll  Case = "store-cut-all" // nobody does
+	StopStore    Case = "store-stopped" // it stands still for 60 s
+	RestartStore Case = "store-restart" // it is killed (kill -9), and starts again with its data
+)
+
+// SessionCases are those that are tried where nodes hold sessions.
+var SessionCases = []Case{LoseOwner, LoseCoordinator, LoseBoth, PauseShort, PauseMiddle, PauseLong, SilentHost,
+	CutStore, CutStoreAll, StopStore, RestartStore}
+
 // Cases are all cases, in the order in which they are tried.
 var Cases = []Case{LoseOwner, LoseCoordinator, LoseBoth, PauseOwner, LoseOwnerProof, LoseCoordinatorProof,
 	LoseBothProof, RestartOwner, RestartCoordinator, RestartUnproven}
 
-// ParseCases reads names of cases; none are all.
-func ParseCases(names []string) ([]Case, error) { return parse(names, Cases) }
+// NamedCases are all that may be asked for.
+func NamedCases() []Case {
+	all := slices.Clone(Cases)
+	for _, c := range SessionCases {
+		if !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// ParseCases reads names of cases; none are all of Cases, and of SessionCases where nodes hold sessions or have tenures
+// in s: without sessions nobody has a store that could fail.
+func ParseCases(names []string, s Sessions) ([]Case, error) {
+	if len(names) == 0 && (s.on() || s.tenures()) {
+		return slices.DeleteFunc(slices.Clone(SessionCases), func(c Case) bool { return !c.can(s) }), nil
+	}
+	if len(names) == 0 {
+		return Cases, nil
+	}
+	all, err := parse(names, NamedCases())
+	for _, c := range all {
+		if !c.can(s) {
+			return nil, fmt.Errorf("case %s is of sessions in a store that can do it, and %q is none", c, s.Store)
+		}
+	}
+	return all, err
+}
 
 func (c Case) proof() bool {
 	return c == LoseOwnerProof || c == LoseCoordinatorProof || c == LoseBothProof
@@ -96,12 +139,18 @@ const boundWoke = 8
 // bound returns how long the slowest entity may take in a cluster of that pace. The silence of a paused owner must be
 // noticed first. With the pace that five nodes have by default no case may take more than boundDefault: a silence that
 // is noticed as late as can be leaves less than boundMore for the rest.
-func (c Case) bound(p pace) time.Duration {
+func (c Case) bound(p pace, s Sessions) time.Duration {
+	if d, some := c.boundWith(s); some {
+		return d
+	}
 	if c.proof() || c.restarts() && c != RestartUnproven {
 		return boundProof
 	}
 	d := p.stable + p.takeover + boundMore
-	if c == PauseOwner {
+	if s.tenures() {
+		d = s.Tenure.Grant + sessionMore
+	}
+	if c == PauseOwner || c == PauseLong || c == SilentHost || c == PauseMiddle && s.tenures() {
 		d += p.silence
 	}
 	if p == paceOf(5, cluster.PatienceNormal, 0) {
@@ -114,7 +163,11 @@ func (c Case) bound(p pace) time.Duration {
 type outage struct {
 	slots   []int
 	senders []uint32
-	at      time.Duration // of the signal
+	from    time.Duration // when it came
+	at      time.Duration // from when on it counts how long entities take: when it came, or when the store was back
+	until   time.Duration // everything answered again, of one that nobody should end for
+	ended   int           // processes that ended for it all the same
+	others  time.Duration // the longest time without an answer from an entity that it should not touch
 	took    map[uint16]time.Duration
 	bill    breakdown
 	cost
@@ -164,7 +217,14 @@ type FailoverResult struct {
 	StableAfter float64 `json:"stable_after_s,omitempty"`
 	// Patience is the preset that the nodes had.
 	Patience cluster.Patience `json:"patience"`
+	// Sessions is the store of their sessions, which last SessionTTL seconds.
+	Sessions   leasestore.Kind `json:"sessions,omitempty"`
+	SessionTTL float64         `json:"session_ttl_s,omitempty"`
+	// Seats is how many seats vouch for nodes with tenures; their grants count for Grant seconds.
+	Seats int     `json:"tenure_seats,omitempty"`
+	Grant float64 `json:"tenure_grant_s,omitempty"`
 	FailoverTimes
+	Lasting map[Case]*LastingTimes `json:"lasting,omitempty"`
 	Toll
 	Overrun  int            `json:"overrun"` // handlings in hand when their process was stopped, over after others'
 	Bill     map[Case]*Bill `json:"bill"`
@@ -201,8 +261,10 @@ func (r *FailoverResult) add(c Case, o *outage) {
 	r.Overrun += o.verdict.Overrun
 	r.found.Must(o.verdict.Woke <= boundWoke, "%s: %d handlings began when their process had stood still, more than %d", c,
 		o.verdict.Woke, boundWoke)
-	r.found.Must(o.fenced == 0 || c == PauseOwner, "%s: the store refused %d writes, and no process stood still", c,
-		o.fenced)
+	r.found.Must(o.fenced == 0 || c == PauseOwner || c.pause() > 0,
+		"%s: the store refused %d writes, and no process stood still", c, o.fenced)
+	r.found.Must(o.ended == 0, "%s: %d processes ended, nobody should", c, o.ended)
+	r.found.Must(o.others <= boundOthers, "%s: an entity of another node did not answer for %v", c, o.others)
 	typical, slowest := r.times(c)
 	*typical, *slowest = inSeconds(median(b.times[stepAnswered])), inSeconds(b.most)
 }
@@ -229,16 +291,35 @@ func (r *FailoverResult) times(c Case) (typical, slowest **float64) {
 		return &t.RestartCoordinator, &t.RestartCoordinatorMax
 	case RestartUnproven:
 		return &t.RestartUnproven, &t.RestartUnprovenMax
+	case PauseOwner:
+		return &t.Paused, &t.PausedMax
 	}
-	return &t.Paused, &t.PausedMax
+	if r.Lasting == nil {
+		r.Lasting = map[Case]*LastingTimes{}
+	}
+	if r.Lasting[c] == nil {
+		r.Lasting[c] = &LastingTimes{}
+	}
+	return &r.Lasting[c].P50, &r.Lasting[c].Max
+}
+
+// LastingTimes are FailoverTimes of a case that lasts for a time of its own. Where a session is lost they count from
+// when it came; where nobody should end for it: of a pause and of a store that starts again they are the longest times
+// without an answer, of a store that is away they count from when it is back.
+type LastingTimes struct {
+	P50 *float64 `json:"p50_s,omitempty"`
+	Max *float64 `json:"max_s,omitempty"`
 }
 
 // faults returns what must not be of a cluster in which nothing changes for stable before it decides.
-func (r *FailoverResult) faults(cases []Case, p pace) (all cli.Faults) {
+func (r *FailoverResult) faults(cases []Case, p pace, s Sessions) (all cli.Faults) {
 	all = slices.Concat(r.found, r.Toll.faults("without an answer", "nothing was lost"))
 	for _, c := range cases {
+		if r.Bill[c] == nil {
+			continue
+		}
 		_, slowest := r.times(c)
-		if most := c.bound(p); *slowest != nil {
+		if most := c.bound(p, s); *slowest != nil {
 			all.Must(**slowest <= most.Seconds(), "%s: %.3f s, more than %v", c, **slowest, most)
 		}
 	}
@@ -255,7 +336,7 @@ func (r *FailoverResult) Table(w io.Writer) {
 	}
 	fmt.Fprintln(t, "\tslowest")
 	for _, c := range slices.SortedFunc(maps.Keys(r.Bill), func(a, b Case) int {
-		return slices.Index(Cases, a) - slices.Index(Cases, b)
+		return slices.Index(NamedCases(), a) - slices.Index(NamedCases(), b)
 	}) {
 		fmt.Fprint(t, c)
 		for _, s := range stepNames {

@@ -116,7 +116,7 @@ func TestFailoverFaults(t *testing.T) {
 		{PauseOwner, time.Second, func(o *outage) { o.fenced, o.verdict.Woke = 9, 8 }, ""},
 		{PauseOwner, time.Second, func(o *outage) { o.verdict.Woke = 9 }, "9 handlings began when their process had stood"},
 	} {
-		all := result(c.c, c.took, c.change).faults(Cases, paceOf(5, cluster.PatienceNormal, 7*time.Second))
+		all := result(c.c, c.took, c.change).faults(Cases, paceOf(5, cluster.PatienceNormal, 7*time.Second), Sessions{})
 		if c.want == "" {
 			require.Empty(t, all, c)
 			continue
@@ -124,9 +124,9 @@ func TestFailoverFaults(t *testing.T) {
 		require.Len(t, all, 1, c)
 		require.ErrorContains(t, all[0], c.want)
 	}
-	_, err := ParseCases([]string{"owner", "rain"})
+	_, err := ParseCases([]string{"owner", "rain"}, Sessions{})
 	require.ErrorContains(t, err, `no case "rain"`)
-	all, err := ParseCases(nil)
+	all, err := ParseCases(nil, Sessions{})
 	require.NoError(t, err)
 	require.Equal(t, Cases, all)
 	for _, c := range Cases {
@@ -140,15 +140,15 @@ func TestFailoverBounds(t *testing.T) {
 		require.Equal(t, want, int(paceOf(nodes, cluster.PatienceNormal, 0).takeover.Seconds()), nodes)
 	}
 	five := paceOf(5, cluster.PatienceNormal, 0)
-	require.Equal(t, 23500*time.Millisecond, LoseBoth.bound(five))
-	require.Equal(t, 28*time.Second, PauseOwner.bound(five), "28 s by default, whatever the case")
+	require.Equal(t, 23500*time.Millisecond, LoseBoth.bound(five, Sessions{}))
+	require.Equal(t, 28*time.Second, PauseOwner.bound(five, Sessions{}), "28 s by default, whatever the case")
 	other := paceOf(5, cluster.PatienceNormal, 5*time.Second)
-	require.Equal(t, 23*time.Second, LoseOwner.bound(other))
-	require.Equal(t, 23*time.Second+other.silence, PauseOwner.bound(other))
-	require.Equal(t, 3*time.Second, LoseOwnerProof.bound(other))
+	require.Equal(t, 23*time.Second, LoseOwner.bound(other, Sessions{}))
+	require.Equal(t, 23*time.Second+other.silence, PauseOwner.bound(other, Sessions{}))
+	require.Equal(t, 3*time.Second, LoseOwnerProof.bound(other, Sessions{}))
 	calm := paceOf(5, cluster.PatienceCalm, 0)
-	require.Less(t, LoseOwner.bound(calm), 7200*time.Millisecond)
-	require.Less(t, PauseOwner.bound(calm), 8800*time.Millisecond)
+	require.Less(t, LoseOwner.bound(calm, Sessions{}), 7200*time.Millisecond)
+	require.Less(t, PauseOwner.bound(calm, Sessions{}), 8800*time.Millisecond)
 }
 
 // A lost node owns something, or none is lost.

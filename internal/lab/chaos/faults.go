@@ -16,28 +16,31 @@ type Kind string
 
 // The kinds of faults.
 const (
-	Kill       Kind = "kill"        // kill -9 of one, or of several one after another
-	KillAll    Kind = "kill-all"    // of every process
-	Pause      Kind = "pause"       // SIGSTOP, and SIGCONT after For
-	Restart    Kind = "restart"     // one is stopped for For; another loses its power meanwhile, and is back at once
-	Starve     Kind = "starve"      // stopped and let run by turns, so that little gets done
-	Cut        Kind = "cut"         // nothing passes between two sides
-	CutOneWay  Kind = "cut-one-way" // nothing passes from the victims to the others
-	CutPartial Kind = "cut-partial" // nothing passes between two nodes; both hear all others
-	Flap       Kind = "flap"        // a cut that comes and goes each Period
-	DataCut    Kind = "data-cut"    // data connections of the victims are cut: only control flows
-	ControlCut Kind = "control-cut" // control connections of the victims are cut: only data flows
-	Reset      Kind = "reset"       // connections are reset right behind a chunk, PerMille of the chunks
-	Loss       Kind = "loss"        // PerMille of what is sent is lost, everywhere
-	Delay      Kind = "delay"       // everything takes Extra longer, everywhere
-	SlowLink   Kind = "slow-link"   // every link carries MBit megabits a second, both ways; one leaves meanwhile
-	Leave      Kind = "leave"       // one leaves gracefully and is started again
-	Rolling    Kind = "rolling"     // each in turn leaves and is started again
-	LeaveLate  Kind = "leave-late"  // one leaves, and its handlers take so long that the leave is over its limit
-	Close      Kind = "close"       // one closes its node without leaving
-	StuckLog   Kind = "stuck-log"   // nobody reads what the victims log: their stderr is a full pipe
-	DNS        Kind = "dns"         // the DNS by which nodes find each other is in Trouble, beside something else
-	Move       Kind = "move"        // a shard of slow entities moves, and Moving.Blow hits a participant in the middle
+	Kill       Kind = "kill"          // kill -9 of one, or of several one after another
+	KillAll    Kind = "kill-all"      // of every process
+	Pause      Kind = "pause"         // SIGSTOP, and SIGCONT after For
+	Restart    Kind = "restart"       // one is stopped for For; another loses its power meanwhile, and is back at once
+	Starve     Kind = "starve"        // stopped and let run by turns, so that little gets done
+	Cut        Kind = "cut"           // nothing passes between two sides
+	CutOneWay  Kind = "cut-one-way"   // nothing passes from the victims to the others
+	CutPartial Kind = "cut-partial"   // nothing passes between two nodes; both hear all others
+	Flap       Kind = "flap"          // a cut that comes and goes each Period
+	DataCut    Kind = "data-cut"      // data connections of the victims are cut: only control flows
+	ControlCut Kind = "control-cut"   // control connections of the victims are cut: only data flows
+	Reset      Kind = "reset"         // connections are reset right behind a chunk, PerMille of the chunks
+	Loss       Kind = "loss"          // PerMille of what is sent is lost, everywhere
+	Delay      Kind = "delay"         // everything takes Extra longer, everywhere
+	SlowLink   Kind = "slow-link"     // every link carries MBit megabits a second, both ways; one leaves meanwhile
+	Leave      Kind = "leave"         // one leaves gracefully and is started again
+	Rolling    Kind = "rolling"       // each in turn leaves and is started again
+	LeaveLate  Kind = "leave-late"    // one leaves, and its handlers take so long that the leave is over its limit
+	Close      Kind = "close"         // one closes its node without leaving
+	StuckLog   Kind = "stuck-log"     // nobody reads what the victims log: their stderr is a full pipe
+	DNS        Kind = "dns"           // the DNS by which nodes find each other is in Trouble, beside something else
+	StoreCut   Kind = "store-cut"     // the victims, or all, do not reach the store of sessions
+	StoreStop  Kind = "store-stop"    // the store of sessions stands still
+	StoreAnew  Kind = "store-restart" // it is killed, and starts again with its data
+	Move       Kind = "move"          // a shard of slow entities moves, and Moving.Blow hits a participant in the middle
 )
 
 // The kinds that hold a move in its phase: data or control connections carry nothing from the first to the second.
@@ -54,8 +57,14 @@ var Kinds = []Kind{Kill, KillAll, Pause, Restart, Starve, Cut, CutOneWay, CutPar
 // them out has the same rounds. They give nobody a reason to be downed.
 var Beside = []Kind{StuckLog, DNS}
 
+// OfStores are kinds that come beside a round's faults where nodes hold sessions, and only there.
+var OfStores = []Kind{StoreCut, StoreStop, StoreAnew}
+
+// OfStore reports whether it hits the store of sessions.
+func (k Kind) OfStore() bool { return slices.Contains(OfStores, k) }
+
 // Named are all kinds that may be asked for.
-func Named() []Kind { return slices.Concat(Kinds, Beside) }
+func Named() []Kind { return slices.Concat(Kinds, Beside, OfStores) }
 
 // Role says which node the first victim of a fault is: known only when the fault comes.
 type Role string

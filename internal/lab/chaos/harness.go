@@ -34,6 +34,7 @@ type Config struct {
 	Admin    bool        // nodes serve admin interfaces
 	Child    cli.Options // how a child is started: Path, Args, Env
 	Progress *cli.Progress
+	Sessions Sessions
 
 	Patience    cluster.Patience // kith.Config.Patience
 	StableAfter time.Duration    // kith.Config.Resolver.StableAfter
@@ -50,6 +51,7 @@ type Trial struct {
 	Load        Load
 	Child       cli.Options // how a child is started: Path, Args, Env
 	Progress    *cli.Progress
+	Sessions    Sessions
 }
 
 // trials tries each case as often as it is to be, and again where a cluster is uneven. took gets what came of it,
@@ -64,7 +66,7 @@ func trials[C ~string, T any](t *Trial, cases []C, try func(C, *harness) (T, err
 				cfg := of(c)
 				cfg.Nodes, cfg.Seed, cfg.Load, cfg.Trace, cfg.StableAfter = t.Nodes, 1, t.Load, true, t.StableAfter
 				cfg.Patience = t.Patience
-				cfg.Child, cfg.Progress = t.Child, t.Progress
+				cfg.Child, cfg.Progress, cfg.Sessions = t.Child, t.Progress, t.Sessions
 				cfg.Dir = filepath.Join(t.Dir, fmt.Sprintf("%s-%d", c, round+1))
 				h := newHarness(cfg)
 				if err = h.prepare(); err == nil {
@@ -114,6 +116,7 @@ type harness struct {
 	line    *timeline
 	net     faultDriver
 	store   *store
+	leases  leases
 	book    *journalSet
 	slots   []*nodeSlot
 	seeds   []string
@@ -156,7 +159,7 @@ func newHarness(cfg Config) *harness {
 
 // close ends what prepare has made, after all processes have ended, and reports violations if err is nil.
 func (h *harness) close(err error, violations int) error {
-	if x := errors.Join(h.net.close(), h.store.close(), h.line.finish(h.dir, h.seeds)); err == nil {
+	if x := errors.Join(h.net.close(), h.store.close(), h.leases.end(), h.line.finish(h.dir, h.seeds)); err == nil {
 		err = x
 	}
 	h.book.close()
@@ -209,9 +212,13 @@ func (h *harness) prepare() (err error) {
 	if n, ok := h.net.(namer); ok && h.named {
 		unnamed = n.byNames()
 	}
-	if kinds := h.cfg.Kinds; len(kinds) > 0 && !slices.ContainsFunc(kinds, h.net.can) {
+	comes := func(k Kind) bool { return canCome(h.net, h.cfg.Sessions, k) }
+	if kinds := h.cfg.Kinds; len(kinds) > 0 && !slices.ContainsFunc(kinds, comes) {
 		return errors.Join(fmt.Errorf("none of %v can come here: %s", kinds, h.net.about()), why, unnamed, h.net.close(),
 			h.store.close())
+	}
+	if h.leases, err = openLeases(&h.cfg, h.dir, h.net); err != nil {
+		return errors.Join(err, h.net.close(), h.store.close())
 	}
 	for i := range h.cfg.Nodes {
 		_, advertise, err := h.net.place(i)
@@ -222,6 +229,9 @@ func (h *harness) prepare() (err error) {
 		h.slots = append(h.slots, &nodeSlot{h: h, number: i, addr: advertise})
 	}
 	h.line.printf("seed %d, %d nodes, %s", h.cfg.Seed, h.cfg.Nodes, h.net.about())
+	if s := h.cfg.Sessions; s.on() {
+		h.line.printf("nodes hold sessions of %v: %s", s.TTL, s.Store)
+	}
 	if why != nil {
 		h.line.printf("no network namespaces here: %v", why)
 	}
@@ -297,6 +307,9 @@ const movesAgain = 2
 func (h *harness) schedule() func() (Round, bool) {
 	if !h.cfg.Moves {
 		rounds := NewRounds(h.cfg.Seed, h.cfg.Nodes, h.cfg.Kinds...)
+		if h.cfg.Sessions.on() && len(h.cfg.Kinds) == 0 {
+			rounds.WithStore()
+		}
 		return func() (Round, bool) { return rounds.Next(), true }
 	}
 	list := EveryMove(h.cfg.Seed, h.cfg.Nodes, h.cfg.Kinds...)

@@ -204,6 +204,15 @@ func (n *namespaces) place(slot int) (listen, advertise string, err error) {
 	return at, fmt.Sprintf("%s:%d", hostName(slot), spacePort), nil
 }
 
+// listenAt listens where the node of a slot alone comes to.
+func (n *namespaces) listenAt(slot int) (ln net.Listener, err error) {
+	err = inSpace(n.space(slot), func() error {
+		ln, err = net.Listen("tcp4", "127.0.0.1:0")
+		return err
+	})
+	return ln, err
+}
+
 // wrap has ip enter the namespace and become the process.
 func (n *namespaces) wrap(slot int, o *cli.Options) {
 	self := o.Path

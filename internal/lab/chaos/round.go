@@ -21,7 +21,7 @@ func (h *harness) round(ctx context.Context, r Round) error {
 	h.mu.Unlock()
 	var busy sync.WaitGroup
 	for _, f := range r.Faults {
-		if !h.net.can(f.Kind) {
+		if !canCome(h.net, h.cfg.Sessions, f.Kind) {
 			h.line.printf("round %d: %s is left out: this carrier cannot do it", r.Number, f.Kind)
 			continue
 		}
@@ -141,6 +141,8 @@ func (h *harness) strike(ctx context.Context, f Fault) {
 		stickLogs(ctx, h, hit)
 	case Flap:
 		h.flap(ctx, hit)
+	case StoreCut, StoreStop, StoreAnew:
+		breakStore(ctx, h, hit)
 	case DNS:
 		h.net.(namer).trouble(f.Trouble)
 		cli.Pause(ctx, f.For)

@@ -16,6 +16,7 @@ type Rounds struct {
 	nodes int
 	kinds []Kind
 	all   bool // nobody has restricted them
+	store bool // nodes hold sessions: their store fails too
 	next  int
 }
 
@@ -27,6 +28,12 @@ func NewRounds(seed uint64, nodes int, kinds ...Kind) *Rounds {
 		kinds = Kinds
 	}
 	return &Rounds{seed: seed, nodes: nodes, kinds: kinds, all: all}
+}
+
+// WithStore has the store of sessions fail beside other faults, which stay what they are.
+func (r *Rounds) WithStore() *Rounds {
+	r.store = true
+	return r
 }
 
 // Next returns the next round. The n-th round depends on seed, nodes, kinds and n alone.
@@ -59,7 +66,19 @@ func (r *Rounds) Next() Round {
 		round.Faults = append(round.Faults[:1], f)
 	}
 	r.beside(&round)
+	r.inStore(&round)
 	return round
+}
+
+// inStore draws a fault of the store of sessions beside a round's faults, in one round of three, by numbers of its own.
+func (r *Rounds) inStore(round *Round) {
+	rng := rand.New(rand.NewPCG(r.seed, 1<<62|uint64(r.next)))
+	if !r.store || rng.IntN(3) > 0 || round.Faults[0].Kind.OfStore() {
+		return
+	}
+	f := r.fault(rng, OfStores[rng.IntN(len(OfStores))])
+	f.At = between(rng, 0, 6000)
+	round.Faults = append(round.Faults, f)
 }
 
 // beside draws what comes beside a round's faults, and how leavers get the order, by numbers of its own.
@@ -171,18 +190,28 @@ func (r *Rounds) fault(rng *rand.Rand, k Kind) Fault {
 		f.Extra = between(rng, 1000, 20000)
 	case StuckLog: // one, or all at once: what collects their logs stands still
 		f.For = between(rng, 3000, 40000)
-		if rng.IntN(2) == 0 {
-			f.Victims = r.nodes
-		}
+		f.Victims = []int{r.nodes, 1}[rng.IntN(2)]
 	case DNS: // longer than a node is given up in
 		f.For, f.Trouble, f.Victims = between(rng, 15000, 35000), troubles[rng.IntN(len(troubles))], 0
 	case Rolling:
 		f.Victims = r.nodes
+	case StoreCut, StoreStop, StoreAnew:
+		r.ofStore(rng, &f, minority)
 	case Move:
 		r.moving(rng, &f, phases[rng.IntN(len(phases))], participants[rng.IntN(len(participants))],
 			blows[rng.IntN(len(blows))])
 	}
 	return f
+}
+
+// ofStore draws what a fault of the store of sessions has of its own. A cut is one from a smaller side, or from all.
+func (r *Rounds) ofStore(rng *rand.Rand, f *Fault, minority int) {
+	if f.Victims = r.nodes; f.Kind == StoreCut && rng.IntN(3) > 0 {
+		f.Victims = minority
+	}
+	if f.Kind != StoreAnew {
+		f.For = skewed(rng)
+	}
 }
 
 // moving draws what a fault has of a move, but for phase, participant and blow.
@@ -236,7 +265,7 @@ const mildLoss = 50
 // harmless reports whether a fault gives nobody a reason to be downed.
 func (f *struck) harmless() bool {
 	switch f.Kind {
-	case DataCut, Reset, Delay, StuckLog, DNS, SlowLink, holdData, holdControl:
+	case DataCut, Reset, Delay, StuckLog, DNS, SlowLink, holdData, holdControl, StoreCut, StoreStop, StoreAnew:
 		return true
 	case Loss:
 		return f.PerMille <= mildLoss
@@ -250,9 +279,12 @@ func (f *struck) touched(slot int) bool { return f.Kind != StuckLog && slices.Co
 // obliged returns which of so many nodes must live through all these faults: those that none has touched, as long as
 // they are the majority and nothing keeps the picture from standing still.
 func obliged(faults []struck, nodes int) []int {
+	// A node without a session is ended as soon as it does not answer, for whatever reason.
+	beside := slices.ContainsFunc(faults, func(f struck) bool { return !f.Kind.OfStore() && f.Kind != StuckLog })
+	harms := func(f *struck) bool { return !f.harmless() || f.Kind.OfStore() && beside }
 	var live []int
 	for slot := range nodes {
-		if !slices.ContainsFunc(faults, func(f struck) bool { return !f.harmless() && f.touched(slot) }) {
+		if !slices.ContainsFunc(faults, func(f struck) bool { return harms(&f) && f.touched(slot) }) {
 			live = append(live, slot)
 		}
 	}
@@ -263,7 +295,7 @@ func obliged(faults []struck, nodes int) []int {
 	gone := 0
 	for slot := range nodes {
 		if !slices.Contains(live, slot) && slices.ContainsFunc(faults, func(f struck) bool {
-			return f.Kind != Rolling && f.Kind != Leave && f.Kind != LeaveLate && !f.harmless() && f.touched(slot)
+			return f.Kind != Rolling && f.Kind != Leave && f.Kind != LeaveLate && harms(&f) && f.touched(slot)
 		}) {
 			gone++
 		}
@@ -277,7 +309,7 @@ func obliged(faults []struck, nodes int) []int {
 // explains reports whether a fault may have taken a message from one node to another: it touched sender or owner, or
 // the way between them.
 func (f *struck) explains(from, to int) bool {
-	if f.Kind == SlowLink || f.Kind == DNS {
+	if f.Kind == SlowLink || f.Kind == DNS || f.Kind.OfStore() {
 		return false
 	}
 	if f.Victims == 0 {

@@ -71,6 +71,33 @@ func TestScheduleKeepsItsBounds(t *testing.T) {
 	})
 }
 
+// Where nodes hold sessions their store fails beside other faults, which stay what they are; alone it may end nobody
+// (MEM-10).
+func TestStoreOfSessionsFailsToo(t *testing.T) {
+	kinds := map[Kind]int{}
+	with := NewRounds(7, 5).WithStore()
+	for _, r := range draw(7, 5, 300) {
+		w := with.Next()
+		require.Equal(t, r.Faults, w.Faults[:len(r.Faults)])
+		for _, f := range w.Faults[len(r.Faults):] {
+			require.True(t, f.Kind.OfStore())
+			require.Equal(t, f.Kind == StoreAnew, f.For == 0)
+			kinds[f.Kind]++
+		}
+	}
+	require.Len(t, kinds, len(OfStores))
+	alone := struck{Fault{Kind: StoreCut, Victims: 2}, []int{0, 1}}
+	stuck := struck{Fault{Kind: StuckLog}, []int{2}}
+	require.Equal(t, []int{0, 1, 2, 3, 4}, obliged([]struck{alone, stuck}, 5))
+	require.Equal(t, []int{2, 3, 4}, obliged([]struck{alone, {Fault{Kind: Loss, PerMille: 10}, nil}}, 5))
+	require.False(t, alone.explains(0, 0), "what waits is not lost")
+	for seed := range uint64(20) {
+		for _, k := range OfStores {
+			require.Equal(t, k, draw(seed, 5, 1, k)[0].Faults[0].Kind)
+		}
+	}
+}
+
 // A few hundred rounds hold every kind, every role, several victims, and blows in the midst of others.
 func TestScheduleHoldsEverything(t *testing.T) {
 	kinds, first, two, long, twice := map[Kind]int{}, map[Role]int{}, 0, 0, 0
@@ -89,7 +116,7 @@ func TestScheduleHoldsEverything(t *testing.T) {
 		}
 	}
 	require.Greater(t, twice, 10)
-	for _, k := range Named() {
+	for _, k := range slices.Concat(Kinds, Beside) {
 		require.Greater(t, kinds[k], 10, k)
 	}
 	for _, r := range roles {

@@ -168,7 +168,8 @@ func (s *nodeSlot) start(ctx context.Context) (*life, error) {
 	err = l.child.CallWithin(ctx, startTime, "start", startArgs{Node: name(s.number), Cluster: "chaos", Listen: listen,
 		Advertise: advertise, Seeds: s.h.seeds, Insecure: true, Sender: l.sender, Dir: s.h.dir, Store: s.h.sock,
 		Zero: s.h.zero, Load: s.h.cfg.Load, Proof: s.h.cfg.Proof, Unproven: s.h.cfg.Unproven, Trace: s.h.cfg.Trace,
-		Patience: s.h.cfg.Patience, StableAfter: s.h.cfg.StableAfter, Admin: s.h.cfg.Admin}, &r)
+		Patience: s.h.cfg.Patience, StableAfter: s.h.cfg.StableAfter, Admin: s.h.cfg.Admin,
+		Session: s.h.leases.of(s.number), Tenure: s.h.cfg.Sessions.Tenure}, &r)
 	if err != nil {
 		l.child.Kill()
 		return nil, err

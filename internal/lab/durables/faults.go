@@ -73,8 +73,10 @@ func crash(s *run) {
 	}
 }
 
+// leave has a host leave. A node that leaves as the last member remembers nobody, and its next process forms a new
+// cluster: no operator has a node leave that holds itself for the last one while others live.
 func leave(s *run) {
-	if i := victim(s); i >= 0 {
+	if i := victim(s); i >= 0 && len(s.w.Hosts[i].Process.View.Members) > 1 {
 		s.c.Leave(i)
 	}
 }

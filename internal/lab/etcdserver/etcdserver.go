@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -97,13 +98,19 @@ func (s *Server) launch() error {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Dir, s.log, s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Env = append(os.Environ(), "ETCD_UNSUPPORTED_ARCH=arm64")
-	if err := cmd.Start(); err != nil {
+	started := make(chan error)
+	go func() { // Pdeathsig comes with the end of the thread that started it: one that is kept until then
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if started <- err; err == nil {
+			_ = cmd.Wait() // the log says why
+			close(ended)
+		}
+	}()
+	if err := <-started; err != nil {
 		return err
 	}
-	go func() {
-		_ = cmd.Wait() // the log says why
-		close(ended)
-	}()
 	s.cmd, s.ended = cmd, ended
 	return nil
 }

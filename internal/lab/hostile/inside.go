@@ -118,7 +118,7 @@ func (t *Target) onData() (list []Attack) {
 			add(k.String()+" on a data connection", "frames", true, frame(k, make([]byte, min(40, k.MaxBody()))))
 		}
 	}
-	for _, k := range []wire.Kind{wire.KindEnvelope, wire.KindReply, wire.KindMarker, wire.KindCancel} {
+	for _, k := range []wire.Kind{wire.KindEnvelope, wire.KindReply, wire.KindMarker, wire.KindCancel, wire.KindParcel} {
 		for _, size := range []uint32{0, 7, wire.MaxFrameLimit + 1, 1 << 31, 1<<32 - 1} {
 			add(k.String()+" of impossible size", "frames", true, header(size, k))
 		}
@@ -140,6 +140,7 @@ func (t *Target) onData() (list []Attack) {
 		bytes.Repeat(frame(wire.KindReply, wire.AppendU64(nil, 1<<60)), 50))
 	marker := frame(wire.KindMarker, wire.AppendMarker(nil, wire.Marker{Type: t.Type, Shard: 1})[:12])
 	add("a cancel that is cut", "nonsense", false, frame(wire.KindCancel, []byte("x")))
+	add("a parcel that is cut", "nonsense", false, frame(wire.KindParcel, []byte("x")))
 	add("a marker that is cut, twice", "nonsense", false, join(marker, marker))
 	return list
 }

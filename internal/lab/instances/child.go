@@ -26,6 +26,8 @@ var handoffs = map[string]partition.Handoff{"stateless": partition.Stateless, "o
 // startArgs says how a node is started.
 type startArgs struct {
 	Seeds     []string
+	Listen    string
+	Advertise string
 	Sender    int // number of the process, below 256
 	Instances int
 	Zero      time.Duration // of the run's clock
@@ -87,7 +89,8 @@ func key(path string, slot int) string { return fmt.Sprintf("%s/%d", path, slot)
 
 func (c *child) start(ctx context.Context, a startArgs) (string, error) {
 	c.clock, c.sender = cli.NewClock(a.Zero), a.Sender
-	node, err := kith.Start(ctx, kith.Config{Name: "instances", Listen: "127.0.0.1:0", Seeds: a.Seeds,
+	node, err := kith.Start(ctx, kith.Config{Name: "instances", Listen: a.Listen, Advertise: a.Advertise,
+		Insecure: true, Seeds: a.Seeds, // in namespaces of its own, or on loopback
 		Logger: slog.New(slog.NewTextHandler(c.stderr, nil))})
 	if err != nil {
 		return "", err

@@ -13,7 +13,7 @@ import (
 // ErrFailed is wrapped by the error of a run with a result that must not be.
 var ErrFailed = errors.New("instances")
 
-// Result is the last line. Per hand-off; all but the last two are of what was planned: moves, a join, a leave.
+// Result is the last line. Per hand-off; all but kill and cut are of what was planned: moves, a join, a leave.
 type Result struct {
 	Nodes     int                 `json:"nodes"`
 	Instances int                 `json:"instances"` // of each partition
@@ -35,6 +35,11 @@ type Account struct {
 	Gap       float64 `json:"gap_ms"`      // longest time from the last message of one to the first of the next
 	KillLost  uint64  `json:"kill_lost"`   // while a node was killed: of all instances; neither handled by one that lives
 	KillGap   float64 `json:"kill_gap_ms"` // from the kill until each instance that was killed got messages elsewhere
+	// The same of a node that was cut off, which sends too; and for how long one that was cut off got messages beside its
+	// successor.
+	CutLost    uint64  `json:"cut_lost"`
+	CutGap     float64 `json:"cut_gap_ms"`
+	CutOverlap float64 `json:"cut_overlap_ms"`
 }
 
 // account holds the reports of all processes against each other.
@@ -111,9 +116,9 @@ func (r *Result) verdict() error {
 			errs = append(errs, fmt.Errorf("%w: %s: %d sent, %d lost, %d doubled", ErrFailed, path, a.Sent, a.Lost, a.Doubled))
 		}
 	}
-	if a := r.Handoffs["ordered"]; a.Reordered+a.Returned > 0 || a.Overlap > 0 {
-		errs = append(errs, fmt.Errorf("%w: ordered: %d reordered, %d came back, overlap %.3f ms", ErrFailed, a.Reordered,
-			a.Returned, a.Overlap))
+	if a := r.Handoffs["ordered"]; a.Reordered+a.Returned > 0 || a.Overlap+a.CutOverlap > 0 {
+		errs = append(errs, fmt.Errorf("%w: ordered: %d reordered, %d came back, overlap %.3f ms, cut %.3f ms", ErrFailed,
+			a.Reordered, a.Returned, a.Overlap, a.CutOverlap))
 	}
 	if a := r.Handoffs["stateless"]; a.Returned > 0 {
 		errs = append(errs, fmt.Errorf("%w: stateless: %d came back", ErrFailed, a.Returned))

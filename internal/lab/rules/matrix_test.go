@@ -45,22 +45,38 @@ var matrix = map[string]string{
 	"lifetime":              "route peer",
 	"internal/core/leases":  "route", // when a lease is asked for, confirmed, lost and given back
 	"internal/core/session": "peer",  // the session lease of a node, and the ends of others'
+	"internal/core/tenure":  "cluster peer wire",
 	// watches of entities: to the homes of those that are watched, and back
 	"internal/core/watch": "cluster entity route peer wire",
 	"courier":             "peer stats wire",
 	// replicated values as a machine, and what runs it beside the control goroutine
-	"internal/core/replica":     "cluster peer stats wire",
-	"internal/core/quorum":      "gossip peer wire", // values on N replicas' disks
-	"internal/runtime/replicas": "internal/core/replica internal/base/callback cluster peer stats wire",
-	"replicated":                "root driver internal/core/replica internal/runtime/replicas peer wire",
-	"topic":                     "root driver entity replicated route peer wire shard/strategy",
+	"internal/core/replica":    "cluster peer stats wire",
+	"internal/core/quorum":     "gossip peer wire quorum/disk", // values on N replicas' disks
+	"internal/runtime/parcels": "peer stats wire",              // messages of services between nodes
+	// values on N replicas' disks, for programs; what it needs of a disk; and the suite for that, which may import testing
+	"quorum": "root driver gossip internal/core/quorum internal/core/quorum/records internal/runtime/fenced " +
+		"internal/runtime/parcels quorum/disk peer store wire",
+	"quorum/disk":          "",
+	"quorum/disk/disktest": "quorum/disk",
+	// records on the same disks, under fences, and the same as a store
+	"internal/core/quorum/records": "internal/core/quorum peer route wire",
+	"internal/runtime/fenced":      "internal/core/quorum/records peer route store",
+	"internal/runtime/replicas":    "internal/core/replica internal/base/callback cluster peer stats wire",
+	"replicated":                   "root driver internal/core/replica internal/runtime/replicas peer wire",
+	"topic": "root driver entity membership replicated route peer wire shard/strategy internal/base/ground " +
+		"internal/runtime/footing",
 	"partition": "root driver membership entity cluster internal/core/partition plane route peer wire " +
-		"shard/strategy",
+		"shard/strategy internal/base/ground internal/runtime/footing",
+	// what partitions and topics need of a node, and what stands for it in storms
+	"internal/runtime/footing": "entity membership peer route shard/strategy internal/base/ground",
+	"internal/sim/virtual":     "world route internal/base/ground", // goroutines and clocks in a simulated process
+	"internal/lab/hosting": "root partition storm world node cluster membership entity shard shard/strategy peer " +
+		"route internal/runtime/footing internal/sim/virtual topic replicated internal/core/replica",
 	"replicated/replicatedtest": "replicated peer", // the suite for values; it may import testing
 	// what durable entities need of a store, and the suite for engines; it may import testing
 	"store":               "route",
 	"durable":             "root route store wire internal/base/ground internal/base/logs",
-	"durable/durabletest": "durable delivery root sim world store route internal/base/ground",
+	"durable/durabletest": "durable delivery root sim world store route internal/base/ground internal/sim/virtual",
 	// storms of durable entities
 	"internal/lab/durables": "root durable durable/durabletest store sim world check storm membership shard route wire",
 	// messages that are kept until they are acknowledged, to entities without a state in a store
@@ -82,15 +98,15 @@ var matrix = map[string]string{
 	"cluster": "peer",
 	// the partition table as a value
 	"internal/core/partition": "cluster peer wire",
-	"members":                 "cluster gossip fd peer wire internal/core/partition",
-	"membership":              "gossip fd peer wire cluster members internal/core/partition",
+	"members":                 "cluster gossip fd peer wire internal/core/partition internal/core/tenure",
+	"membership":              "gossip fd peer wire cluster members internal/core/partition internal/core/tenure",
 	"sbr":                     "membership peer",
 	"shard":                   "internal/core/loads shard/strategy membership flow sparse route peer wire",
 	"shard/strategy":          "cluster route peer wire",
 	"bootstrap/formation":     "peer wire",
 	"shutdown":                "membership route peer",
 	"node": "cluster hello membership sbr shard courier " +
-		"route peer stats wire internal/core/watch internal/core/session",
+		"route peer stats wire internal/core/watch internal/core/session internal/core/tenure",
 	// what a node was given, in a ring, and given again
 	"internal/core/flight": "node membership fd shard shard/strategy route peer wire courier internal/core/watch",
 	"sim/setup":            "cluster node membership shard plane flow wire",
@@ -105,20 +121,26 @@ var matrix = map[string]string{
 	"sim": "sim/setup world check membership lifetime entity route",
 	"exec": "transport loop plane lifetime entity sparse route peer wire stats internal/core/watch " +
 		"internal/base/callback internal/base/dues",
-	"scale": "cluster membership members peer wire",
-	"proof": "sbr membership peer",
-	"model": "", // hand-off as a model of its own; it shares nothing with the code
+	"scale":                      "cluster membership members peer wire",
+	"proof":                      "sbr membership peer",
+	"model":                      "", // hand-off as a model of its own; it shares nothing with the code
+	"internal/sim/model/explore": "", // what the models beside it share
 	// messages between durable entities as a model, in the same way
-	"internal/sim/model/once": "",
+	"internal/sim/model/once": "internal/sim/model/explore",
 	// fenced records on the disks of N members as a model, in the same way
-	"internal/sim/model/quorum": "",
+	"internal/sim/model/quorum": "internal/sim/model/explore",
 	// session leases as a model, in the same way
-	"internal/sim/model/session": "",
+	"internal/sim/model/session": "internal/sim/model/explore",
+	// tenure with a fixed electorate as a model, in the same way
+	"internal/sim/model/tenure": "internal/sim/model/explore",
+	// hand-off of instances as a model of package partition; the table is the code's own
+	"model/instances": "model internal/core/partition cluster peer",
 	// real nodes that find each other by DNS
 	"internal/lab/bootruns": "",
 	// starts of nodes that know nobody, simulated
 	"internal/sim/starts": "bootstrap/formation peer wire",
-	"driver": "cluster internal/core/replica internal/runtime/replicas internal/core/partition internal/core/watch " +
+	"driver": "cluster internal/core/replica internal/runtime/replicas internal/runtime/parcels " +
+		"internal/core/partition internal/core/watch " +
 		"node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
 		"internal/core/flight internal/core/leases stats wire ringbuf internal/base/feed internal/core/survey " +
 		"shard/strategy internal/base/logs " +
@@ -148,8 +170,9 @@ var matrix = map[string]string{
 	// the laboratory: what proves and measures
 	"cmd/lab": "root storm scale proof model internal/cli internal/cli/env internal/cli/fleet internal/lab/chaos " +
 		"internal/sim/model/once internal/sim/model/quorum internal/sim/model/session " +
+		"internal/sim/model/tenure model/instances internal/sim/model/explore " +
 		"internal/lab/rolling internal/lab/shardscale internal/sim/starts internal/lab/bootruns internal/lab/instances " +
-		"internal/lab/durables",
+		"internal/lab/durables internal/lab/leasestore internal/lab/hosting",
 
 	"internal/cli/env/envtest": "internal/cli internal/cli/env", // what tests of a program of commands share
 
@@ -165,7 +188,8 @@ var matrix = map[string]string{
 	// names that are dialled, and what is remembered of them
 	"internal/base/names":     "",
 	"internal/lab/shardscale": "root internal/cli internal/cli/fleet",
-	"internal/lab/instances":  "root partition internal/cli internal/cli/fleet", // partitions on real processes
+	// partitions on real processes
+	"internal/lab/instances": "root partition internal/cli internal/cli/fleet internal/lab/chaos",
 	// rolling restarts
 	"internal/lab/rolling": "root internal/lab/chaos internal/cli internal/cli/ledger internal/cli/fleet " +
 		"internal/base/port",
@@ -178,7 +202,7 @@ var matrix = map[string]string{
 	"internal/cli": "root latency wire",
 	// real processes under faults: the harness and the child that it starts
 	"internal/lab/chaos": "cluster node root admin internal/cli internal/cli/fleet internal/base/logs " +
-		"internal/base/signals internal/lab/bootruns",
+		"internal/base/signals internal/lab/bootruns internal/lab/leasestore lease",
 	// several node processes of one command
 	"internal/cli/fleet":   "root internal/cli internal/cli/ledger internal/base/pki",
 	"internal/cli/ledger":  "",                      // what entities have received, held against what was sent
@@ -187,8 +211,9 @@ var matrix = map[string]string{
 	"internal/base/logs":   "",                      // what waits for a logger, and the goroutine that carries it there
 	"internal/lab/api":     "",                      // lists what packages export, for a test
 
-	"internal/lab/pgserver":   "",                   // PostgreSQL servers for tests and commands
-	"internal/lab/etcdserver": "internal/base/port", // etcd servers for the same
+	"internal/lab/pgserver":   "",                        // PostgreSQL servers for tests and commands
+	"internal/lab/etcdserver": "internal/base/port",      // etcd servers for the same
+	"internal/lab/leasestore": "internal/lab/etcdserver", // stores of leases that can be broken
 	// what durable entities and queues cost beside an engine
 	"internal/lab/storebench": "root durable delivery route store",
 	// queues of package delivery over an engine, judged
@@ -209,30 +234,34 @@ var layers = []string{
 		"internal/base/enum internal/lab/rules " +
 		"internal/lab/planted " +
 		"internal/base/port internal/base/spent internal/base/pki internal/lab/api internal/base/feed " +
-		"internal/lab/pgserver internal/lab/etcdserver " +
+		"internal/lab/pgserver internal/lab/etcdserver internal/lab/leasestore " +
 		"internal/base/localname internal/base/refuse " +
 		"internal/base/latch internal/base/life internal/base/ground internal/base/signals " +
 		"internal/base/incall internal/base/logs internal/base/long internal/base/names internal/base/fileid " +
 		"internal/base/door " +
-		"internal/base/files internal/base/callback internal/base/dues internal/base/logs/logstest",
+		"internal/base/files internal/base/callback internal/base/dues internal/base/logs/logstest " +
+		"quorum/disk quorum/disk/disktest",
 	"entity flow route peer cluster stats sparse shard/strategy internal/core/loads " +
 		"internal/core/partition",
 	"plane lifetime internal/core/leases store store/storetest transport fd fd/fdtest gossip courier " +
 		"internal/base/contract hello trust loop " +
-		"internal/core/replica internal/core/watch internal/core/quorum internal/core/session",
+		"internal/core/replica internal/core/watch internal/core/quorum internal/core/quorum/records " +
+		"internal/core/session internal/core/tenure",
 	"membership members",
 	"shard shard/strategytest sbr sbr/leasetest bootstrap/formation shutdown",
-	"node exec internal/core/survey internal/core/flight internal/runtime/replicas",
-	"driver sim/setup world check storm sim scale proof model internal/sim/model/once " +
-		"internal/sim/model/quorum internal/sim/model/session internal/sim/starts",
+	"node exec internal/core/survey internal/core/flight internal/runtime/replicas internal/runtime/parcels " +
+		"internal/runtime/fenced internal/runtime/footing",
+	"driver sim/setup world check storm sim scale proof model internal/sim/model/explore internal/sim/model/once " +
+		"internal/sim/model/quorum internal/sim/model/session internal/sim/model/tenure internal/sim/starts " +
+		"model/instances internal/sim/virtual",
 	root,
 	"admin bootstrap examples latency metrics internal/lab/hostile bench bench/gate/program replicated " +
 		"replicated/replicatedtest topic partition durable durable/durabletest delivery sqlfence service " +
-		"gateway",
+		"gateway quorum",
 	"internal/cli internal/cli/env internal/cli/env/envtest internal/cli/fleet internal/lab/bootruns " +
 		"internal/cli/ledger internal/lab/chaos internal/lab/rolling internal/lab/shardscale internal/cli/operate " +
 		"internal/lab/instances internal/lab/storebench internal/lab/queuetest internal/lab/durables " +
-		"internal/cli/settings internal/cli/command cmd/kith cmd/node cmd/lab cmd/loadgen " +
+		"internal/lab/hosting internal/cli/settings internal/cli/command cmd/kith cmd/node cmd/lab cmd/loadgen " +
 		"bench/gate",
 }
 

@@ -15,7 +15,7 @@ import (
 var pure = strings.Fields(`wire peer route flow hello plane entity gossip fd courier cluster members membership
 	shard shard/strategy sbr bootstrap/formation node sparse internal/base/enum
 	internal/core/replica internal/core/partition internal/core/watch internal/core/quorum
-	internal/core/session`)
+	internal/core/session internal/core/tenure internal/core/quorum/records`)
 
 // bannedImports bring threads, clocks, randomness, I/O or logs; a row covers the packages below it too.
 var bannedImports = strings.Fields("sync os net log math/rand crypto/rand hash/maphash context syscall runtime io/fs " +

@@ -51,10 +51,12 @@ type askTable struct {
 	tick      atomic.Int64  // wheel ticks since start, as the ticker last said
 	at        func() int64  // the tick that it is now: exact, for the ticker may have stood still
 	late      atomic.Uint64 // answers that found nobody
-	foreign   atomic.Uint64 // answers of nodes that were not asked
+	foreign   atomic.Uint64 // answers of nodes that were not asked, as far as was known when they came
 	full      *AsksFullError
 	every     int // one of so many is timed; zero: none
 	callbacks *callback.Guard
+
+	early earlyAnswers
 }
 
 type askStripe struct {
@@ -167,50 +169,127 @@ func (t *askTable) conclude(corr uint64, reason route.Reason, payload []byte) bo
 	return true
 }
 
-// answered is settle for the reply of another node, which must be the one that was asked: numbers can be guessed.
+// answered is conclude for the reply of another node, which must be the one that was asked: numbers can be guessed.
+// That of a node to which the shard may have moved, unheard of here, is kept until a route changes.
 func (t *askTable) answered(corr uint64, from peer.ID, reason route.Reason, payload []byte) bool {
-	w := t.claimFrom(corr, from)
-	if w != nil {
+	w, asked, what := t.claimFrom(corr, from)
+	switch {
+	case w != nil:
 		t.finish(w, reason, payload, false)
+	case what == plane.Foreign && !asked.IsZero():
+		t.early.keep(&plane.EarlyAnswer{Corr: corr, From: from, Asked: asked, Reason: reason, Payload: payload})
+		t.lookAgain() // the route may have changed just before
 	}
 	return w != nil
 }
 
-// claimFrom is awaiting for an answer that is taken: it returns a waiter that nobody else answers any more.
-func (t *askTable) claimFrom(corr uint64, from peer.ID) *askWaiter {
-	w := t.awaiting(corr, from)
-	if w != nil && !w.claim(corr) {
-		t.late.Add(1)
-		return nil
+// lookAgain takes the kept answers of nodes that are known now for those to which shards have moved.
+func (t *askTable) lookAgain() {
+	for again := t.early.any.Load(); again; {
+		list, turn := t.early.take()
+		due := list.Look(func(a *plane.EarlyAnswer) plane.Verdict {
+			_, asked, what := t.judge(a.Corr, a.From)
+			return a.Judge(what, asked)
+		})
+		for i := range due {
+			a := &due[i]
+			if w, _, _ := t.claimFrom(a.Corr, a.From); w != nil {
+				t.finish(w, a.Reason, a.Payload, true)
+			}
+		}
+		again = t.early.giveBack(&list, turn)
 	}
-	return w
+}
+
+// claimFrom is awaiting for an answer that is taken: the waiter that it returns is answered by nobody else any more.
+func (t *askTable) claimFrom(corr uint64, from peer.ID) (*askWaiter, route.Fence, plane.Verdict) {
+	w, asked, what := t.judge(corr, from)
+	if what == plane.Due && !w.claim(corr) {
+		what = plane.Late
+	}
+	return t.counted(w, what), asked, what
 }
 
 // awaiting returns the waiter for that node's answer to an ask, nil for none. One that waits for another node's answer,
 // or was not sent yet, is left waiting.
 func (t *askTable) awaiting(corr uint64, from peer.ID) *askWaiter {
-	w := t.find(corr)
-	if w != nil {
-		state := plane.AskState(w.state.Load()) // before dest, which is the next ask's once this one is over
-		e := w.dest.Load()
-		asked := e != nil && (e.remote != nil && e.remote.id == from || mayAnswerFor(e, from))
-		switch state.Judge(corr, asked) {
-		case plane.Due:
-			return w
-		case plane.Foreign:
-			if plane.AskState(w.state.Load()).Judge(corr, asked) == plane.Foreign { // else it was answered just now
-				t.foreign.Add(1)
-				return nil
-			}
-		}
+	w, _, what := t.judge(corr, from)
+	return t.counted(w, what)
+}
+
+// counted counts an answer that is not due, and returns the waiter of one that is.
+func (t *askTable) counted(w *askWaiter, what plane.Verdict) *askWaiter {
+	switch what {
+	case plane.Late:
+		t.late.Add(1)
+	case plane.Foreign:
+		t.foreign.Add(1)
+	case plane.Due:
+		return w
 	}
-	t.late.Add(1)
 	return nil
+}
+
+// judge says what a node's answer to an ask is, and returns the waiter, if there is one, and the fence of the owner to
+// which it was sent, zero when to none.
+func (t *askTable) judge(corr uint64, from peer.ID) (w *askWaiter, to route.Fence, what plane.Verdict) {
+	w = t.find(corr)
+	if w == nil {
+		return nil, to, plane.Late
+	}
+	state := plane.AskState(w.state.Load()) // before dest, which is the next ask's once this one is over
+	e := w.dest.Load()
+	asked := e != nil && (e.remote != nil && e.remote.id == from || mayAnswerFor(e, from))
+	if e != nil {
+		to = e.fence
+	}
+	what = state.Judge(corr, asked)
+	if what == plane.Foreign && plane.AskState(w.state.Load()).Judge(corr, asked) != plane.Foreign {
+		what = plane.Late // it was answered just now
+	}
+	return w, to, what
+}
+
+// earlyAnswers are those that wait for the news that their shards have moved. They are judged without the lock.
+type earlyAnswers struct {
+	any   atomic.Bool // there may be some
+	mu    sync.Mutex
+	list  plane.EarlyAnswers
+	turn  uint64 // how often they were taken
+	taken int    // by how many they are being judged
+}
+
+func (l *earlyAnswers) keep(a *plane.EarlyAnswer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list.Keep(a)
+	l.any.Store(l.taken > 0 || l.list.Len() > 0)
+}
+
+// take takes them out, for a caller that gives back what is to wait on.
+func (l *earlyAnswers) take() (list plane.EarlyAnswers, turn uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turn++
+	l.taken++
+	list, l.list = l.list, plane.EarlyAnswers{}
+	return list, l.turn
+}
+
+// giveBack gives back what take took, and reports whether it is to be judged again: somebody took what was there
+// meanwhile, for a route that had changed.
+func (l *earlyAnswers) giveBack(list *plane.EarlyAnswers, turn uint64) (again bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken--
+	l.list.Add(list)
+	l.any.Store(l.taken > 0 || l.list.Len() > 0)
+	return l.turn != turn && l.list.Len() > 0
 }
 
 // concludeWith answers an ask with a reply of that node that becomes the asker's own.
 func (t *askTable) concludeWith(corr uint64, from peer.ID, reply []byte) bool {
-	w := t.claimFrom(corr, from)
+	w, _, _ := t.claimFrom(corr, from)
 	if w == nil {
 		return false
 	}

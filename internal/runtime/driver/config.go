@@ -136,6 +136,7 @@ type Sharding struct {
 	TakeoverTime        time.Duration
 	ProcessDeathIsProof bool
 	Session             Session
+	Tenure              Tenure
 	NoLockProof         bool
 	ParkBytes           int
 	ParkTime            time.Duration
@@ -176,6 +177,7 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.PartialBudget, max(DefaultPartialBudget, 4*c.DataConnections*c.largestFrame()))
 	orDefault(&c.LinkBudget, max(DefaultLinkBudget, c.leastBudget()))
 	orDefault(&c.Window, DefaultWindow)
+	c.Sharding.Tenure = c.Sharding.Tenure.withDefaults()
 	orDefault(&c.Sharding.ParkBytes, DefaultParkBytes)
 	orDefault(&c.Sharding.RebalanceInterval, shard.DefaultRebalanceInterval)
 	orDefault(&c.Sharding.MaxMoves, shard.DefaultMaxMoves)
@@ -220,7 +222,8 @@ func (c Config) localBuffer() int { return localFactor * c.LinkBuffer }
 // node is what the takeover time follows from, and what others must agree on.
 func (c Config) node() node.Config {
 	return node.Config{Patience: c.Patience, Membership: c.Membership, Resolver: c.Resolver, Shard: c.Sharding.machine(),
-		ProcessDeathIsProof: c.Sharding.ProcessDeathIsProof, Session: c.Sharding.Session.config()}
+		ProcessDeathIsProof: c.Sharding.ProcessDeathIsProof, Session: c.Sharding.Session.config(),
+		Tenure: c.Sharding.Tenure.config()}
 }
 
 // validateSharding judges the settings of sharding.
@@ -228,6 +231,7 @@ func (c Config) validateSharding(fault func(ok bool, format string, args ...any)
 	s := &c.Sharding
 	c.validateTakeover(fault)
 	c.validateSession(fault)
+	c.validateTenure(fault)
 	least := c.maxFrame()
 	fault(s.ParkBytes >= least && s.ParkBytes <= maxParkBytes, "ParkBytes is %d, must be %d to %d", s.ParkBytes, least,
 		maxParkBytes)
@@ -370,7 +374,7 @@ type SessionService interface {
 // Session is where session leases are kept: nothing, or both.
 type Session struct {
 	Service SessionService
-	Ends    SessionService // the same store, whose leases last longer
+	Ends    SessionService // the same store, with leases that last longer
 }
 
 // config is what the node needs to know of it.
@@ -409,4 +413,43 @@ func (c Config) validateSession(fault func(ok bool, format string, args ...any))
 	}
 	// The session of a member that holds none has run out at any time, and it would be ended while that one handles.
 	fault(!c.Membership.LenientSettings, "Session is the same on all nodes: LenientSettings must be off")
+}
+
+// Tenure is the electorate of tenures: nothing, or some seats.
+type Tenure struct {
+	Voters  int
+	Grant   time.Duration
+	Role    string
+	Refound cluster.Refound
+}
+
+// DefaultGrant is for how long the grant of a seat counts.
+const DefaultGrant = 2500 * time.Millisecond
+
+// withDefaults returns t with the default grant where there are seats.
+func (t Tenure) withDefaults() Tenure {
+	if t.Voters != 0 {
+		orDefault(&t.Grant, DefaultGrant)
+	}
+	return t
+}
+
+// config is t as nodes take it.
+func (t Tenure) config() node.TenureConfig {
+	return node.TenureConfig{Voters: t.Voters, Grant: t.Grant, Role: t.Role, Refound: t.Refound}
+}
+
+// validateTenure judges the settings of tenures.
+func (c Config) validateTenure(fault func(ok bool, format string, args ...any)) {
+	t := c.Sharding.Tenure
+	if t == (Tenure{}) {
+		return
+	}
+	err := t.config().Validate()
+	fault(err == nil, "Tenure: %w", err)
+	fault(len(t.Role) <= membership.MaxRoleSize, "Tenure: role %q, must have at most %d bytes", t.Role,
+		membership.MaxRoleSize)
+	fault(c.Sharding.Session == (Session{}), "Tenure and Session: a node has one of them")
+	// It is their settings that keep those out which have no tenure, or cannot read a list of seats.
+	fault(!c.Membership.LenientSettings, "Tenure is the same on all nodes: LenientSettings must be off")
 }

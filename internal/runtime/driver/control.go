@@ -44,6 +44,7 @@ type control struct {
 	drains                drainWaits
 	leases                leaseTable
 	session               sessions
+	tenure                tenures
 	flying                chan struct{} // closed when the last flight record is written; nil: none was
 }
 

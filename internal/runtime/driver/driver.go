@@ -27,6 +27,7 @@ import (
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/shutdown"
+	"github.com/kith-io/kith/wire"
 )
 
 // ErrTypeExists is returned by Register for a name that is registered on this node already.
@@ -120,11 +121,13 @@ func start(ctx context.Context, cfg Config, left legacy) (*Driver, error) {
 	d.recorder = keeps
 	d.warnInsecure()
 	sharding := cfg.Sharding.machine()
-	sharding.Moves, sharding.Costs, sharding.NoStates = d.moves, d.costs, d.noStates
+	sharding.Moves, sharding.NoStates = d.moves, d.noStates
+	sharding.Costs, sharding.Strains = d.speaks(wire.KindMoveCost), d.speaks(wire.KindShardStrains)
 	nc := node.Config{Self: d.self, Seed: seed, Membership: cfg.members(), Shard: sharding, Resolver: cfg.Resolver,
 		Patience: cfg.Patience, ProcessDeathIsProof: cfg.Sharding.ProcessDeathIsProof,
-		Session: cfg.Sharding.Session.config()}
+		Session: cfg.Sharding.Session.config(), Tenure: cfg.Sharding.Tenure.config()}
 	d.control.session.init(nc.Session)
+	d.control.tenure.on = nc.Tenure.On()
 	d.control.node = recorded(d, nc)
 	d.sleeps.stalls.tolerated = nc.Membership.AcceptablePause
 	d.exec.Gate.Init(nc.GapLimit())
@@ -373,6 +376,14 @@ func (d *Driver) SetMetadata(ctx context.Context, key string, value []byte) erro
 func (d *Driver) PrepareForFullShutdown(ctx context.Context) error {
 	if err := d.call(ctx, membership.PrepareShutdownCommand{}); err != nil {
 		return fmt.Errorf("kith: prepare for full shutdown: %w", err)
+	}
+	return nil
+}
+
+// Refound gives a person's word that the lost have ended.
+func (d *Driver) Refound(ctx context.Context) error {
+	if err := d.call(ctx, node.RefoundCommand{}); err != nil {
+		return fmt.Errorf("kith: found the electorate anew: %w", err)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // The gate: while the node is suspended no handler is called (package exec), and no local send is taken (MEM-10). And
-// the session lease, without which it is: the node decides, the calls of its store are made here. Control goroutine,
-// unless said otherwise.
+// the session lease or the tenure, without which it is: the node decides, the calls of its store are made here. Control
+// goroutine, unless said otherwise.
 
 package driver
 
@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith/internal/base/callback"
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/stats"
 )
@@ -85,6 +86,7 @@ func (s *sessions) init(c node.SessionConfig) {
 // gated has the gate follow the session of this node and its order, and makes the calls that the node wants.
 func gated(e *node.Effects, d *Driver) {
 	defer d.suspend(e.Suspend)
+	d.control.tenure.follow(e, d)
 	s := &d.control.session
 	if !s.on {
 		return
@@ -119,7 +121,7 @@ func sessionAnswer(op node.SessionOp, d *Driver, ok bool, err error) {
 }
 
 // callSession makes one call, on a goroutine of its own, and brings the answer back. A call that does not heed its
-// context is answered all the same: what it does later is as what a store does whose answer was lost.
+// context is answered all the same: what it does later is as what a store does after its answer was lost.
 func callSession(op node.SessionOp, d *Driver) {
 	s := &d.control.session
 	ctx, cancel := context.WithTimeout(s.life, op.Limit)
@@ -194,6 +196,77 @@ func (s *sessions) stats(start time.Time, now time.Duration) (out stats.Session)
 		Failed: at.Failed, RanOut: at.RanOut, Ended: at.Swapped}
 	if at.Held {
 		out.Left = max(at.Until-now, 0)
+	}
+	return out
+}
+
+// tenures is the part of a driver. shown is for any goroutine.
+type tenures struct {
+	on    bool
+	at    node.TenureStatus // as it was shown last
+	shown atomic.Pointer[tenureShown]
+}
+
+// tenureShown is where the tenure of this node stands.
+type tenureShown struct {
+	node.TenureStatus
+	seats   membership.Seats
+	vouched []time.Duration // until when each seat vouches for this node
+}
+
+// follow has the gate follow the tenure of this node, before its order is carried out, and shows where it stands.
+func (t *tenures) follow(e *node.Effects, d *Driver) {
+	if !t.on {
+		return
+	}
+	n := d.control.node.Node
+	at, until := node.Tenure(n)
+	d.exec.Gate.Lease(until)
+	shown, seats := t.shown.Load(), node.Electorate(n)
+	if shown == nil || at != t.at || seats.Number != shown.seats.Number || seats.Writer != shown.seats.Writer {
+		t.at = at
+		t.shown.Store(&tenureShown{at, seats, node.Vouched(make([]time.Duration, 0, len(seats.Holders)), n)})
+	}
+	for i := range e.Session.Tenure {
+		logTenure(&e.Session.Tenure[i], d)
+	}
+}
+
+// logTenure logs what happens to the tenure of this node, to its seat, and to those that it vouches for no more.
+func logTenure(e *node.TenureEvent, d *Driver) {
+	lasted := e.For.Round(time.Millisecond)
+	switch e.Kind {
+	case node.TenureBegan:
+		d.log.Info("the tenure is held: a quorum of the seats vouches for this node", "after", lasted)
+	case node.TenureRanOut:
+		d.log.Error("the tenure has run out: this node handles nothing until it is held again", "why", e.Why)
+	case node.TenureBack:
+		d.log.Warn("the tenure is held again, and nobody has proven it over: this node goes on", "after", lasted)
+	case node.TenureRevoked:
+		d.log.Warn("this node holds a seat and vouches for a member no more", "member", e.Of)
+	case node.TenureProven:
+		d.log.Warn("the tenure of a lost member is over: its shards are free", "member", e.Of)
+	case node.TenureGotSeat:
+		d.log.Info("this node holds a seat: others ask it for their tenures")
+	case node.TenureNoSeat:
+		d.log.Info("this node holds no seat any more")
+	}
+}
+
+// stats is where the tenure of this node stands. Any goroutine.
+func (t *tenures) stats(start time.Time, now time.Duration) (out stats.Tenure) {
+	at := t.shown.Load()
+	if at == nil {
+		return out
+	}
+	left := func(until time.Duration) time.Duration { return max(until-now, 0) }
+	out = stats.Tenure{On: true, Held: at.Held, Since: start.Add(at.Since), Why: at.Why, Number: at.seats.Number,
+		Granted: at.Granted, Refused: at.Refused, RanOut: at.RanOut, Given: at.Gave, Ended: at.Proven}
+	if at.Held {
+		out.Left, out.Least = left(at.Until), at.Least
+	}
+	for i, h := range at.seats.Holders {
+		out.Seats = append(out.Seats, stats.Seat{Holder: h, Left: left(at.vouched[i])})
 	}
 	return out
 }

@@ -5,6 +5,8 @@ package driver
 import (
 	"context"
 	"fmt"
+	"math"
+	"runtime/metrics"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/runtime/exec"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/shutdown"
 	"github.com/kith-io/kith/stats"
 )
@@ -55,6 +58,7 @@ type health struct {
 	counts *atomic.Pointer[node.Counts]
 	leases func() []stats.LeaseWait
 	outage func(now time.Duration) []stats.Outage
+	strain strain
 }
 
 func (h *health) init(d *Driver) {
@@ -149,3 +153,54 @@ func notReady(d *Driver, why error) error {
 	d.log.Warn("gave up waiting until this node is up", "node", d.self, "waits_for", w.For, "why", w.Detail, "error", why)
 	return &membership.NotReadyError{Waiting: w, Err: why}
 }
+
+// strain reads what the Go runtime knows of the process, on the goroutine of the node's steps. The zero value is ready.
+type strain struct {
+	last [3]float64 // processor seconds: all that there were, idle ones, those of the collector
+	is   strategy.NodeLoad
+}
+
+// strainNames are what is read, in this order.
+var strainNames = [...]string{"/cpu/classes/total:cpu-seconds", "/cpu/classes/idle:cpu-seconds",
+	"/cpu/classes/gc/total:cpu-seconds", "/memory/classes/total:bytes", "/memory/classes/heap/released:bytes",
+	"/gc/gomemlimit:bytes"}
+
+// strainOver is over how many processor seconds of all processors shares are measured at least.
+const strainOver = 0.1
+
+// read returns the load of this process since it was read last, a tenth of a second ago or more; since the start, the
+// first time.
+func (s *strain) read() strategy.NodeLoad {
+	list := make([]metrics.Sample, len(strainNames))
+	for i, name := range strainNames {
+		list[i].Name = name
+	}
+	metrics.Read(list)
+	var now [3]float64
+	for i := range now {
+		if list[i].Value.Kind() != metrics.KindFloat64 {
+			return strategy.NodeLoad{} // a later Go runtime does not know it
+		}
+		now[i] = list[i].Value.Float64()
+	}
+	if all := now[0] - s.last[0]; all >= strainOver {
+		s.is.Processor = thousandths(1 - (now[1]-s.last[1])/all)
+		s.is.Collector = thousandths((now[2] - s.last[2]) / all)
+		s.last = now
+	}
+	s.is.Memory = 0
+	if limit := number(list[5]); limit > 0 && limit < math.MaxInt64 {
+		s.is.Memory = thousandths((number(list[3]) - number(list[4])) / limit)
+	}
+	return s.is
+}
+
+func number(s metrics.Sample) float64 {
+	if s.Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return float64(s.Value.Uint64())
+}
+
+// thousandths returns a share, at most 2.
+func thousandths(share float64) uint16 { return uint16(math.Round(min(max(share, 0), 2) * 1000)) }

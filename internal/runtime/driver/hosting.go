@@ -3,6 +3,8 @@
 package driver
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -75,10 +77,11 @@ func measure(d *Driver, id route.TypeID) {
 		return
 	}
 	exec.Weigh(r.hosts)
-	cmd := shard.LoadsCommand{Type: id}
+	cmd := shard.LoadsCommand{Type: id, Node: d.strain.read()}
 	for h := range exec.Hosts(r.hosts) {
 		cmd.Readings = append(cmd.Readings, strategy.Reading{Shard: h.Shard(), Fence: h.Fence(),
-			Entities: uint32(min(exec.Entities(h), math.MaxUint32)), Handled: exec.Handled(h), HandlerTime: exec.HandlerTime(h)})
+			Entities: uint32(min(exec.Entities(h), math.MaxUint32)), Handled: exec.Handled(h), HandlerTime: exec.HandlerTime(h),
+			Queued: uint32(min(exec.MailboxBytes(h), math.MaxUint32))})
 	}
 	_ = d.command(cmd) // refused if the type was, meanwhile
 }
@@ -269,20 +272,26 @@ func (x hostRuntime) Answered(from entity.Origin, corr uint64) {
 	exec.Answered(asker(from), corr, x.Host)
 }
 
-// Tell sends as Region.TellWith does.
+// Tell sends as TellNamed does.
 func (x hostRuntime) Tell(headers []byte, typ, id string, payload []byte) error {
 	r, err := x.region(typ)
 	if err != nil {
 		return err
 	}
-	return r.TellWith(headersOf(headers), id, payload)
+	return TellNamed(headersOf(headers), r, id, payload)
 }
 
-// Ask asks as Region.AskWithinWith does.
+// Ask asks as Region.AskWithinWith and Pool.AskWithinWith do.
 func (x hostRuntime) Ask(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
 	r, err := x.region(typ)
 	if err != nil {
 		return nil, err
+	}
+	if id == "" && r.crew != nil {
+		if r == x.r {
+			return nil, fmt.Errorf("%w: a worker asks its own pool, which may be itself", entity.ErrWouldBlock)
+		}
+		return r.crew.askFor(x.Host, d, headersOf(headers), payload, nil)
 	}
 	if sh := r.Shard(id); r == x.r && sh == x.Shard() {
 		if err := slotOf(r, sh).asksItself(); err != nil {
@@ -290,6 +299,22 @@ func (x hostRuntime) Ask(headers []byte, d time.Duration, typ, id string, payloa
 		}
 	}
 	return r.askFor(x.Host, d, headersOf(headers), id, payload, nil)
+}
+
+// TellNamed is TellWith to a type that the sender names: any worker of a pool gets what has no id.
+func TellNamed(h *Headers, r *Region, id string, payload []byte) error {
+	if id == "" && r.crew != nil {
+		return r.crew.TellWith(h, payload)
+	}
+	return r.TellWith(h, id, payload)
+}
+
+// AskNamed is AskWith to a type that the sender names: any worker of a pool gets what has no id.
+func AskNamed(ctx context.Context, r *Region, h *Headers, id string, payload []byte) ([]byte, error) {
+	if id == "" && r.crew != nil {
+		return r.crew.AskWith(ctx, h, payload)
+	}
+	return r.AskWith(ctx, h, id, payload)
 }
 
 // asksItself judges an ask of a handler to the shard that it belongs to.

@@ -18,6 +18,7 @@ import (
 	"github.com/kith-io/kith/internal/core/replica"
 	"github.com/kith-io/kith/internal/core/survey"
 	"github.com/kith-io/kith/internal/runtime/exec"
+	"github.com/kith-io/kith/internal/runtime/parcels"
 	"github.com/kith-io/kith/internal/runtime/replicas"
 	"github.com/kith-io/kith/internal/runtime/transport"
 	"github.com/kith-io/kith/membership"
@@ -45,7 +46,7 @@ func (d *Driver) execution(log *slog.Logger) {
 			return &n.conns[c.Link().Number()].source
 		},
 		Marked: func(from peer.ID, m wire.Marker) { d.inbox.post(func() { d.dispatch.marked(from, m) }) },
-		Reply:  d.reply, InvalidFrames: d.nonsense.note, Refused: d.refused, Large: d.large.take,
+		Reply:  d.reply, Parcel: d.parcel, InvalidFrames: d.nonsense.note, Refused: d.refused, Large: d.large.take,
 		Asker:     asker,
 		Room:      d.room.ringHere,
 		Stopped:   func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
@@ -123,7 +124,7 @@ func (d *Driver) reply(from peer.ID, f []byte) {
 	d.asks.answered(corr, from, route.Reason(status), payload)
 }
 
-// openBeside makes what runs beside the control goroutine: surveys and replicated values. It returns the seed.
+// openBeside makes what runs beside the control goroutine: surveys, replicated values and parcels. It returns the seed.
 func openBeside(d *Driver, seed uint64) uint64 {
 	d.surveys = survey.NewOffice(survey.Needs{Self: d.self, Invalid: d.nonsense.note,
 		Look: func(ctx context.Context, typ route.TypeID) (*survey.Picture, bool) { return look(ctx, d, typ) },
@@ -134,7 +135,20 @@ func openBeside(d *Driver, seed uint64) uint64 {
 		Guard: &d.count.callbacks,
 		Send:  func(m peer.Mail) { _ = d.wires.Send(m) }, // it is said again
 	}, replica.New(d.self, rand.New(rand.NewPCG(seed, 4))))
+	d.parcels = parcels.New(parcels.Needs{Invalid: d.nonsense.note, Send: d.sendParcel})
 	return seed
+}
+
+// Parcels returns what carries the messages of services of a node.
+func Parcels(d *Driver) *parcels.Office { return d.parcels }
+
+// parcel takes a piece of a message to a service here, from members only. From event loops.
+func (d *Driver) parcel(c *transport.InConn, body []byte) {
+	if m, in := d.View().Member(c.From()); in && m.Status != membership.Down {
+		d.parcels.Take(c.From(), c.Generation(), body)
+	} else if _, err := wire.ParseParcel(body); err != nil { // nonsense counts from any sender
+		d.nonsense.note(c.From(), wire.KindParcel, err)
+	}
 }
 
 // Replicas returns what keeps the replicated values of a node.
@@ -169,10 +183,11 @@ func (p Partitions) Views(ctx context.Context) iter.Seq[*membership.View] {
 // returns its error, why the node has ended, or the context's: then it may still be carried out.
 func (p Partitions) Do(ctx context.Context, cmd membership.Command) error { return p.d.call(ctx, cmd) }
 
-// serveBeside runs surveys and replicated values until the node's goroutines end.
+// serveBeside runs surveys, replicated values and parcels until the node's goroutines end.
 func serveBeside(d *Driver) {
 	ctx, cancel := context.WithCancel(context.Background())
 	d.threads.Go(func() { d.surveys.Run(ctx) })
 	d.threads.Go(func() { d.replicas.Run(ctx) })
+	d.threads.Go(func() { d.parcels.Run(ctx) })
 	d.threads.Go(func() { <-d.tickerStop; cancel() })
 }

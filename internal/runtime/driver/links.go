@@ -53,9 +53,9 @@ func (t *peerTable) moves(id peer.ID) bool { return transport.VersionOf(t.wires,
 // movesSince is the wire version in which moves came.
 const movesSince = 5
 
-// costs reports whether a peer is known to understand what a move cost.
-func (t *peerTable) costs(id peer.ID) bool {
-	return transport.VersionOf(t.wires, id) >= wire.KindMoveCost.Since()
+// speaks returns what reports whether a peer is known to understand a kind.
+func (t *peerTable) speaks(k wire.Kind) func(peer.ID) bool {
+	return func(id peer.ID) bool { return transport.VersionOf(t.wires, id) >= k.Since() }
 }
 
 // noStates reports whether a peer speaks a version, as far as one is known, that has no states of entities.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/core/plane"
+	"github.com/kith-io/kith/internal/runtime/exec"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -145,9 +146,14 @@ func (p *Pool) AskWith(ctx context.Context, h *Headers, payload []byte) (b []byt
 
 // AskWithinWith is AskWith with a time limit; the reply is appended to into[:0].
 func (p *Pool) AskWithinWith(d time.Duration, h *Headers, payload, into []byte) (b []byte, err error) {
+	return p.askFor(nil, d, h, payload, into)
+}
+
+// askFor is AskWithinWith for a handler of a shard here, nil for none, as Region.askFor is.
+func (p *Pool) askFor(by *exec.Host, d time.Duration, h *Headers, payload, into []byte) (b []byte, err error) {
 	began := p.r.d.now()
 	err = p.offer(func(id string) (err error) {
-		b, err = p.r.AskWithinWith(d-(p.r.d.now()-began), h, id, payload, into)
+		b, err = p.r.askFor(by, d-(p.r.d.now()-began), h, id, payload, into)
 		return err
 	}, p.next)
 	return b, err

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -51,6 +52,9 @@ type crewed interface {
 	of(r *Region)                         // its workers are entities of r
 	muster()                              // homes or members are others now; on the control goroutine
 	refused(by peer.ID, why route.Reason) // a node has refused a message
+	TellWith(h *Headers, payload []byte) error
+	AskWith(ctx context.Context, h *Headers, payload []byte) ([]byte, error)
+	askFor(by *exec.Host, d time.Duration, h *Headers, payload, into []byte) ([]byte, error)
 }
 
 // routeCell is one shard as senders see it, half a line of memory. route is the fast path: nil means the slow one,
@@ -177,14 +181,22 @@ func (t *successorTable) add(n route.ShardID, left route.Fence, to peer.ID) {
 func (t *successorTable) may(n route.ShardID, from peer.ID, asked route.Fence) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.of[n]
-	return h != nil && h.May(from, asked)
+	return t.of[n].May(from, asked)
 }
 
 // mayAnswerFor reports whether a node may answer an ask beside the one that it was sent to: the shard has moved to it
 // since, and the ask with it.
 func mayAnswerFor(e *routeEntry, from peer.ID) bool {
-	return e.of.r != nil && e.of.r.heirs.may(e.of.shard, from, e.fence)
+	if e.of.r == nil {
+		return false
+	}
+	if e.of.r.heirs.may(e.of.shard, from, e.fence) {
+		return true
+	}
+	s := e.of.slot()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return plane.IsNextHome(&s.slot, from, e.fence)
 }
 
 // over reports whether an ask that was sent to e, nil for one that is parked, waits for an answer over a connection.

@@ -16,6 +16,7 @@ import (
 	"github.com/kith-io/kith/internal/core/plane"
 	"github.com/kith-io/kith/internal/core/survey"
 	"github.com/kith-io/kith/internal/runtime/exec"
+	"github.com/kith-io/kith/internal/runtime/parcels"
 	"github.com/kith-io/kith/internal/runtime/replicas"
 	"github.com/kith-io/kith/internal/runtime/transport"
 	"github.com/kith-io/kith/membership"
@@ -155,17 +156,53 @@ func (w *moveWaiters) take(nonce uint64) chan<- error {
 	return answer
 }
 
+// offices are what runs beside the control goroutine.
+type offices struct {
+	surveys  *survey.Office   // questions to all, and theirs
+	replicas *replicas.Office // replicated values
+	parcels  *parcels.Office  // messages of services to those of other nodes
+}
+
+// errNoParcels is why a node is sent none.
+var errNoParcels = errors.New("driver: the node speaks an older wire version, or is not known yet")
+
+// sendParcel has the first data connection to a node take a frame of a service, unless half of what it holds waits
+// there: the rest is that of messages to entities.
+func (t *peerTable) sendParcel(to peer.ID, frame []byte) (again bool, err error) {
+	if transport.VersionOf(t.wires, to) < wire.KindParcel.Since() {
+		return false, errNoParcels
+	}
+	l := t.peerNode(to).conns[0].link
+	l.Lock()
+	if _, all := l.Backlog(); all > t.cfg.LinkBuffer/2 {
+		l.Unlock()
+		return true, nil
+	}
+	b, err := l.Reserve(len(frame))
+	if err != nil {
+		l.Unlock()
+		return errors.Is(err, route.ErrLinkFull), err
+	}
+	copy(b, frame)
+	l.Hurry()
+	wake := l.Commit()
+	l.Unlock()
+	if wake {
+		l.Wake(nil)
+	}
+	return false, nil
+}
+
 // peerTable holds the other nodes by identity, and takes what the transport tells of connections to them. There are as
 // many as members, and those removed a moment ago. Methods are safe for concurrent use.
 type peerTable struct {
-	mu       sync.Mutex
-	byID     map[peer.ID]*peerNode
-	telling  []*peerNode      // those with refusals to report
-	last     lastWords        // of peers, when this node ends
-	ending   *atomic.Bool     // it does
-	surveys  *survey.Office   // questions to all, and theirs
-	replicas *replicas.Office // replicated values
-	wanted   moveWaiters      // for moves that this node has asked for
+	mu      sync.Mutex
+	byID    map[peer.ID]*peerNode
+	telling []*peerNode  // those with refusals to report
+	last    lastWords    // of peers, when this node ends
+	ending  *atomic.Bool // it does
+	offices
+	wanted moveWaiters // for moves that this node has asked for
 
 	log     *slog.Logger
 	cfg     *Config

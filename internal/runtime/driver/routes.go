@@ -66,6 +66,7 @@ func (d *dispatch) routeChanged(ch *shard.RouteChange) {
 		home = plane.Home{Moving: ch.State == shard.RouteMoving}
 	}
 	d.moveRoute(ref, e, home)
+	d.asks.lookAgain()
 }
 
 // moveRoute leads the slot to a home, or to none: parked messages first, then the fast path opens.

@@ -103,8 +103,8 @@ func exactly(d *Driver) time.Duration {
 // run after a sleep closes the gate.
 func (d *Driver) lookForSleep() {
 	limit := d.exec.Gate.Limit()
-	if d.control.session.on {
-		limit = sleptLeast // a store does not wait for a machine that stood still
+	if d.control.session.on || d.control.tenure.on {
+		limit = sleptLeast // neither a store nor other members wait for a machine that stood still
 	}
 	if d.sleeps.look(limit) {
 		d.exec.Gate.Gap()

@@ -68,6 +68,7 @@ type Stats struct {
 	Sharding           shard.Counters
 	Replicated         stats.Replicated
 	Watches            stats.Watches
+	Values             []stats.Values
 }
 
 // Stats gathers a snapshot.
@@ -82,14 +83,15 @@ func (d *Driver) Stats() Stats {
 		Unregistered: d.exec.Unregistered(), Envelopes: d.exec.Handled(), Transport: d.wires.Stats(),
 		CallbackPanics: d.count.callbacks.Count(), LogDropped: d.logged.Dropped(), LogStalled: d.logged.Stalled(),
 	}
-	s.Replicated, s.Watches = d.replicas.Stats(), exec.Watches(&d.exec)
+	s.Replicated, s.Watches, s.Values = d.replicas.Stats(), exec.Watches(&d.exec), d.parcels.Values()
 	s.LargeUnderway, s.LargeBytes = d.large.count(), d.large.bytes.used.Load()
 	if c := d.counts.Load(); c != nil {
 		s.Courier, s.Members, s.Sharding = c.Courier, c.Members, c.Sharding
 		s.Suspension = d.health.suspension(c.Suspensions)
-		s.Suspension.Session = d.control.session.stats(d.start, d.now())
 		s.Watches.Told = c.Watches.ByCause()
 	}
+	s.Suspension.Session = d.control.session.stats(d.start, d.now())
+	s.Suspension.Tenure = d.control.tenure.stats(d.start, d.now())
 	for _, r := range d.regions.Load().list {
 		s.Types = append(s.Types, r.stats())
 	}

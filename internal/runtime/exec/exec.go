@@ -57,6 +57,8 @@ type Needs struct {
 	Refused func(t *Type, from *Source, env *wire.Envelope, reason route.Reason)
 	// Large returns the large message for which an envelope stands, or why there is none to be had.
 	Large func(from *Source, env *wire.Envelope) (Large, route.Reason)
+	// Parcel takes the body of a parcel; it keeps nothing of that. Loops call it.
+	Parcel func(c *transport.InConn, body []byte)
 	// Asker returns the node that asked, by that way back.
 	Asker func(from entity.Origin) peer.ID
 	// Room says that the mailbox of an entity, by the hash of its id, has room again: Send has refused a message to it,

@@ -4,8 +4,8 @@
 // plane compares once for each batch: the control goroutine's last step is too old, or the node's session lease has run
 // out. After a sleep loops, workers and the goroutines of entities may run before the control goroutine does, and must
 // not handle what waits on the word of a node that slept. None of them costs the fast path a write: the bits change
-// with the suspension, the time with the steps of the control goroutine. Where there are session leases the time is
-// compared within a batch too, see look.
+// with the suspension, the time with the steps of the control goroutine. Where there are session leases or tenures the
+// time is compared within a batch too, see look.
 //
 // Loops keep what they read, up to a bound, and do not give its credit back; workers and the goroutines of entities
 // wait at the gate. The ticker lets all of them go on.
@@ -25,15 +25,14 @@ import (
 // Gate stands where handlers are called. bits are read for every batch or message, hence a line of their own. Methods
 // are safe for concurrent use, but Step and Lease, which are the control goroutine's.
 type Gate struct {
-	_      [64]byte
-	bits   atomic.Uint32 // plane.Gate
-	leased atomic.Bool   // this node has session leases
-	_      [56]byte
+	_    [64]byte
+	bits atomic.Uint32 // plane.Gate, and leased: one word, so that goOn is inlined
+	_    [60]byte
 
 	until   atomic.Int64 // the last moment at which handlers may be called, nanoseconds since the node's start
 	stepped atomic.Int64 // when the control goroutine last stepped
 	limit   int64        // nanoseconds that this may be old
-	lease   int64        // the moment from which on the session lease counts for nothing
+	lease   int64        // the moment from which on the session lease or the tenure counts for nothing
 	clock   *Clock
 	closes  func()      // called when the gate, which was open, has been closed; may be nil
 	some    atomic.Bool // somebody waits
@@ -42,6 +41,12 @@ type Gate struct {
 	resting map[*entity.Entity]struct{}
 	over    bool // the node has ended: nobody waits any more, abandoned hosts take nothing
 }
+
+// leased is the bit of a node that has a session lease or a tenure.
+const leased = 1 << 31
+
+// state is what closes the gate.
+func (g *Gate) state() plane.Gate { return plane.Gate(g.bits.Load() &^ leased) }
 
 // Init sets how old the last step may be before the gate counts as closed; before anything else.
 func (g *Gate) Init(limit time.Duration) {
@@ -53,11 +58,11 @@ func (g *Gate) Init(limit time.Duration) {
 func (g *Gate) Limit() time.Duration { return time.Duration(g.limit) }
 
 // Closed reports whether the gate was closed by the node, or because a gap was noticed.
-func (g *Gate) Closed() bool { return g.bits.Load() != 0 }
+func (g *Gate) Closed() bool { return g.state() != 0 }
 
 // Held reports whether handlers may not be called at now.
 func (g *Gate) Held(now time.Duration) bool {
-	return plane.Gate(g.bits.Load()).Held(now, time.Duration(g.until.Load()))
+	return g.state().Held(now, time.Duration(g.until.Load()))
 }
 
 // End closes the gate for good: what others send from here on is left as it is, unconsumed.
@@ -69,10 +74,11 @@ func (g *Gate) Step(now time.Duration) {
 	g.until.Store(plane.OpenUntil(int64(now), g.limit, g.lease))
 }
 
-// Lease says from when on the session lease of this node counts for nothing. Of a node without sessions nobody does.
+// Lease says from when on the session lease of this node, or its tenure, counts for nothing. Of a node without either
+// nobody does.
 func (g *Gate) Lease(ends time.Duration) {
-	if g.lease != int64(ends) || !g.leased.Load() {
-		g.leased.Store(true)
+	if g.lease != int64(ends) || g.bits.Load()&leased == 0 {
+		g.bits.Or(leased)
 		g.lease = int64(ends)
 		g.until.Store(plane.OpenUntil(g.stepped.Load(), g.limit, g.lease))
 	}
@@ -89,11 +95,11 @@ func (g *Gate) Notice(now time.Duration) {
 	}
 }
 
-// look is asked within a batch, for each handful of its messages: where there are session leases it compares the time
-// again. A process that stood still in the middle of a batch may go on with it before the ticker runs, and by then its
-// session may be ended and its shards may live elsewhere.
+// look is asked within a batch, for each handful of its messages: where there are session leases or tenures it compares
+// the time again. A process that stood still in the middle of a batch may go on with it before the ticker runs, and by
+// then its end may be proven and its shards may live elsewhere.
 func (g *Gate) look() {
-	if g.leased.Load() {
+	if g.bits.Load()&leased != 0 {
 		g.compare()
 	}
 }
@@ -105,7 +111,7 @@ func (g *Gate) compare() { g.Notice(g.clock.Now()) }
 
 // shut closes the gate.
 func (g *Gate) shut(why plane.Gate) {
-	if was := g.bits.Or(uint32(why)); was == 0 && g.closes != nil {
+	if was := g.bits.Or(uint32(why)); was&^leased == 0 && g.closes != nil {
 		g.closes()
 	}
 }
@@ -114,7 +120,7 @@ func (g *Gate) shut(why plane.Gate) {
 func (g *Gate) Gap() { g.shut(plane.GateNoticed) }
 
 // Noticed reports whether there is a gap to be judged.
-func (g *Gate) Noticed() bool { return plane.Gate(g.bits.Load())&plane.GateNoticed != 0 }
+func (g *Gate) Noticed() bool { return g.state()&plane.GateNoticed != 0 }
 
 // Order closes the gate as the node says.
 func (g *Gate) Order() { g.shut(plane.GateOrdered) }
@@ -123,7 +129,7 @@ func (g *Gate) Order() { g.shut(plane.GateOrdered) }
 // the node does not know yet of a sleep.
 func (g *Gate) Judge(closed, untold bool) {
 	is := g.bits.Load()
-	if want := uint32(plane.Judged(closed, untold)); is != want {
+	if want := uint32(plane.Judged(closed, untold)) | is&leased; is != want {
 		g.bits.CompareAndSwap(is, want) // else something was noticed just now, which the next step judges
 	}
 }
@@ -152,14 +158,14 @@ func (g *Gate) wait(e *entity.Entity) {
 
 // goOn is asked between two calls into handlers: it waits while the gate is closed.
 func (g *Gate) goOn(e *entity.Entity) {
-	if g.leased.Load() || g.bits.Load() != 0 {
+	if g.bits.Load() != 0 {
 		g.rest(e)
 	}
 }
 
 // rest is the slow part of goOn.
 func (g *Gate) rest(e *entity.Entity) {
-	if g.look(); g.bits.Load() != 0 {
+	if g.look(); g.Closed() {
 		g.wait(e)
 	}
 }

@@ -139,6 +139,10 @@ func Look(id string, h *Host) (d entity.Doing, known bool) {
 	return entity.Look(id, h.sh, now), true
 }
 
+// MailboxBytes returns what waits in the mailboxes of a shard, with entity.RecordOverhead for each message, up to
+// showEvery ago.
+func MailboxBytes(h *Host) uint64 { return h.published.value[figMailboxBytes].Load() }
+
 // HandlerTime returns how long handlers of the shard ran since Weigh was called and it lives here: what they waited for
 // included. Of Blocking entities that is the length of their runs, which ended; of the others an estimate, by one call
 // in so many. Zero for a type that is not weighed.

@@ -244,7 +244,7 @@ func (p *pass) order(now time.Duration, t hostTask) {
 // keep copies envelopes that came while the gate is closed; their credit is given back when they have been handled, so
 // senders run out of it, and so is that of what comes behind them. Answers to what was asked before are taken.
 func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
-	consumed, gate := 0, plane.Gate(p.x.Gate.bits.Load())
+	consumed, gate := 0, p.x.Gate.state()
 	for len(frames) > 0 {
 		n := wire.SizeOf(frames)
 		f := frames[:n:n]
@@ -255,9 +255,12 @@ func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
 			p.x.leave(&p.ahead.cache, c, from, f)
 			continue
 		case plane.GatePass:
-			if kind == wire.KindCancel {
+			switch kind {
+			case wire.KindCancel:
 				p.cancelled(c.From(), f)
-			} else {
+			case wire.KindParcel:
+				p.x.needs.Parcel(c, wire.Body(f))
+			default:
 				p.x.needs.Reply(c.From(), f)
 			}
 		case plane.Unknown:
@@ -296,7 +299,7 @@ func (p *pass) catchUp(now time.Duration) {
 	}
 	p.flush()
 	p.conn, p.from = nil, nil
-	p.behind.Release(plane.Gate(p.x.Gate.bits.Load()), p.backlog.size, (*transport.InConn).Consumed)
+	p.behind.Release(p.x.Gate.state(), p.backlog.size, (*transport.InConn).Consumed)
 	for _, t := range b.orders {
 		p.order(now, t)
 	}

@@ -207,6 +207,8 @@ func (p *pass) frame(now time.Duration, c *transport.InConn, from *Source, x *pr
 		e.needs.Reply(c.From(), x.frame)
 	case x.kind == wire.KindCancel:
 		p.cancelled(c.From(), x.frame)
+	case x.kind == wire.KindParcel:
+		e.needs.Parcel(c, wire.Body(x.frame))
 	case x.kind != wire.KindEnvelope && x.kind != wire.KindMarker:
 		e.needs.InvalidFrames(c.From(), x.kind, errNotExpected)
 	case e.Gate.Closed() || p.backlog.size > 0:

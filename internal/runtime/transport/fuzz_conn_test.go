@@ -208,7 +208,7 @@ func (p *player) composed() []byte {
 	case 6:
 		h.From = worldSelf
 	case 7:
-		h.Versions = wire.Versions{Newest: 11, Oldest: 10}
+		h.Versions = wire.Versions{Newest: 12, Oldest: 11}
 	}
 	p.makeWay(&h)
 	return wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h))

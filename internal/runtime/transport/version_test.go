@@ -18,25 +18,25 @@ import (
 // is chosen. Others are refused with a reason that names both ranges (CARD-3).
 func TestBuildsOfDifferentVersions(t *testing.T) {
 	first, now := hello.VersionOne, wire.Spoken()
-	before, next := wire.Versions{Newest: 9, Oldest: 1}, wire.Versions{Newest: 11, Oldest: 2}
-	later := wire.Versions{Newest: 12, Oldest: 11}
+	before, next := wire.Versions{Newest: 11, Oldest: 1}, wire.Versions{Newest: 13, Oldest: 2}
+	later := wire.Versions{Newest: 14, Oldest: 13}
 	for _, c := range []struct {
 		name         string
 		dials, takes wire.Versions
 		chosen       uint16 // zero: refused
 		text         string
 	}{
-		{"own", now, now, 10, ""},
-		{"the one before, dialled", now, before, 9, ""},
-		{"the one before, dialling", before, now, 9, ""},
+		{"own", now, now, 12, ""},
+		{"the one before, dialled", now, before, 11, ""},
+		{"the one before, dialling", before, now, 11, ""},
 		{"previous, dialled", now, first, 1, ""},
 		{"previous, dialling", first, now, 1, ""},
-		{"next, dialled", now, next, 10, ""},
-		{"next, dialling", next, now, 10, ""},
-		{"too new, dialled", now, later, 0, `ours "1-10", theirs "11-12"`},
-		{"too new, dialling", later, now, 0, `ours "11-12", theirs "1-10"`},
-		{"too old, dialled", next, first, 0, `ours "2-11", theirs "1"`},
-		{"too old, dialling", first, next, 0, `ours "1", theirs "2-11"`},
+		{"next, dialled", now, next, 12, ""},
+		{"next, dialling", next, now, 12, ""},
+		{"too new, dialled", now, later, 0, `ours "1-12", theirs "13-14"`},
+		{"too new, dialling", later, now, 0, `ours "13-14", theirs "1-12"`},
+		{"too old, dialled", next, first, 0, `ours "2-13", theirs "1"`},
+		{"too old, dialling", first, next, 0, `ours "1", theirs "2-13"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := newRider(), newRider()
@@ -86,7 +86,7 @@ func TestNodeOfVersionOne(t *testing.T) {
 		require.NoError(t, err)
 	}
 	nc, words := accept()
-	require.Equal(t, "4b495448"+"0a00", words)
+	require.Equal(t, "4b495448"+"0c00", words)
 	answer(nc, wire.KindHelloRefuse, "02"+"0c"+hex.EncodeToString([]byte("wire version"))+"0133"+"0131")
 	nc.Close()
 	taken := hex.EncodeToString(hello.AppendAck(nil, &hello.Ack{From: old}, hello.VersionOne))

@@ -340,6 +340,9 @@ func (b *books) rest(reports map[world.Report]uint64) {
 	}
 	over := 0
 	for k, n := range b.spare { // in any order: it is a sum, and the least of the texts
+		if k.Type == 0 && b.w.Unwritten() {
+			continue // of messages that have no entry, or of any type
+		}
 		if over += n; n == 0 {
 			continue
 		}

@@ -190,7 +190,7 @@ func (c *Checker) gossiped(p *world.Process, m *membership.Member, lost bool) {
 	c.Core.downed(p, m)
 	if !c.excused[m.ID] {
 		c.excused[m.ID] = true
-		if c.w.Leases.Sessions.Ended(m.ID) {
+		if c.w.Leases.ProvenEnded(m.ID) || c.w.Leases.Tenures.Revoked(m.ID) {
 			return
 		}
 		c.Violate(p, "downed-without-cause", "%s is down, nobody asked for it", c.w.Name(m.ID))
@@ -223,7 +223,7 @@ func (c *Checker) compare(p *world.Process, v *membership.View, removed map[peer
 			removed[old.ID] = true
 			c.pairs.loses(p, old.ID, c.w.Now)
 			c.loses(p, old.ID, lost)
-			if !c.excused[old.ID] && !c.w.Leases.Sessions.Ended(old.ID) {
+			if !c.excused[old.ID] && !c.w.Leases.ProvenEnded(old.ID) {
 				c.excused[old.ID] = true
 				c.Violate(p, "removed-without-cause", "%s was removed, it was neither down nor leaving", c.w.Name(old.ID))
 			}

@@ -96,6 +96,17 @@ var heirCases = map[string]struct {
 		x.begins(x.owner, route.MakeFence(1, 3, 1))
 		x.gives(x.owner, 3)
 	}, false},
+	"by a coordinator that has not heard of the next one": {func(x *heirPlay) {
+		x.says(x.owner, shard.MoveHandedOver, 3)
+		x.begins(x.next, x.gives(x.next, 4))
+		x.gives(x.next, 3)
+	}, false},
+	"twice by a coordinator that has not heard of the next one": {func(x *heirPlay) {
+		x.says(x.owner, shard.MoveHandedOver, 3)
+		x.begins(x.next, x.gives(x.next, 4))
+		x.gives(x.next, 3)
+		x.gives(x.next, 3)
+	}, true},
 	"to who has what is old in this term": {func(x *heirPlay) {
 		x.keeps()
 		x.begins(x.chair, route.MakeFence(1, 3, 9))

@@ -152,10 +152,11 @@ func (c *Checker) tookOver(p *world.Process, o *ownership, f route.Fence, name s
 		// delivers finds that the shard lives elsewhere.
 	case provenDead(c, o.p.ID):
 		// The host of the dead process has said so itself, or the next process there has got its lock, or a member has ended
-		// its session lease.
-	case c.w.Config.SessionTTL > 0 && c.w.Resolves():
-		// Without a resolver an operator downs owners that live, and when all others begin anew before they have ended its
-		// session nobody remembers the owner: then the takeover time counts, as without sessions.
+		// its session lease or proven that its tenure is over.
+	case c.w.Config.TenureVoters > 0 && (c.w.Resolves() || c.w.Splits()),
+		c.w.Resolves() && c.w.Config.SessionTTL > 0 && !c.pairs.forgotten(p, o.p.ID):
+		// Where nobody remembers an owner with a session the takeover time counts, as without; that it has stopped by then
+		// is for suspendedBefore to say. Without a resolver an operator downs owners that live.
 		c.Violate(p, "takeover", "%s starts here, and nothing proves that %s has ended", name, c.w.Name(o.p.ID))
 	case !down:
 		c.Violate(p, "takeover", "%s starts here though %s neither stopped it nor is down", name, c.w.Name(o.p.ID))
@@ -244,7 +245,7 @@ func (c *Checker) ready(p *world.Process, e *shard.Event) {
 // provenDead reports whether a member's process is dead where that may be proven: its host says so, or the next process
 // there.
 func provenDead(c *Checker, id peer.ID) bool {
-	if c.w.Leases.Sessions.Ended(id) {
+	if c.w.Leases.ProvenEnded(id) {
 		return true
 	}
 	p := c.w.ProcessOf(id)
@@ -259,8 +260,8 @@ func (c *Checker) seat(p *world.Process, e *shard.Event) {
 	if seat != nil && seat.p != p && seat.p.Alive {
 		switch _, down := c.gone[seat.p.ID]; {
 		case down && c.pairs.apart(p.ID, seat.p.ID), c.leaveNotices[seat.p.ID]:
-		case bygone(seat.p, p):
-		case bygone(p, seat.p):
+		case bygone(c, seat.p, p):
+		case bygone(c, p, seat.p):
 			return
 		case c.leaveNotices[p.ID] && e.Term < seat.term:
 			return
@@ -272,9 +273,13 @@ func (c *Checker) seat(p *world.Process, e *shard.Event) {
 	c.leads[e.Type] = &coordinatorSeat{p: p, term: e.Term}
 }
 
-// bygone reports whether a process has stopped in a cluster that is older than that of another: the node that formed
-// that one anew knows nothing of it, and it gives out nothing.
-func bygone(old, fresh *world.Process) bool { return old.View.Birth < fresh.View.Birth && old.Held() }
+// bygone reports whether a process is suspended in another cluster than a second one: one that is older, of which the
+// node that formed the second anew knows nothing, or one of nodes with tenures that has too few members for a seat. It
+// gives out nothing.
+func bygone(c *Checker, held, other *world.Process) bool {
+	was, is := held.View.Birth, other.View.Birth
+	return held.Held() && (was < is || was != is && c.w.Config.TenureVoters > 0)
+}
 
 // Delivers: an envelope reaches an entity only under the fence under which its shard lives here, and while it does.
 func (c *Checker) Delivers(p *world.Process, key world.ShardKey, e *wire.Envelope) {

@@ -103,7 +103,7 @@ func (r *pairs) overslept(p, q *world.Process) bool {
 // hasToStop reports whether something has to have stopped q, which is lost for the side of p, when a shard of its lives
 // there.
 func (r *pairs) hasToStop(p, q *world.Process) bool {
-	if p.World.Config.SessionTTL > 0 {
+	if p.World.Config.SessionTTL > 0 || p.World.Config.TenureVoters > 0 {
 		return true
 	}
 	if p.World.Resolves() {
@@ -128,6 +128,14 @@ func (r *pairs) leased(p, q *world.Process) bool {
 		}
 	}
 	return false
+}
+
+// forgotten reports whether nobody on the side of p has seen that q was lost: no process that runs there has ever shown
+// it as a member.
+func (r *pairs) forgotten(p *world.Process, q peer.ID) bool {
+	return !slices.ContainsFunc(p.World.Running(), func(by *world.Process) bool {
+		return r.held[reportKey{by.ID, q}] && (by == p || hasMember(p, by))
+	})
 }
 
 // hasMember reports whether the view of p has q for a member.

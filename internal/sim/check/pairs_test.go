@@ -180,15 +180,19 @@ func TestWhoIsGoneForWhom(t *testing.T) {
 // (JOIN-1).
 func TestASuspendedCoordinatorOfAnOldCluster(t *testing.T) {
 	for name, k := range map[string]struct {
-		held bool
-		born uint64 // of the newcomer's cluster beside that of the other one
-		want int
+		held   bool
+		born   uint64 // of the newcomer's cluster beside that of the other one
+		voters int
+		want   int
 	}{
-		"it has stopped":          {true, 1, 0},
-		"it goes on":              {false, 1, 2},
-		"it stopped in this one":  {true, 0, 2},
-		"it goes on in this one":  {false, 0, 2},
-		"it stopped in a new one": {true, ^uint64(0), 2},
+		"it has stopped":          {true, 1, 0, 0},
+		"it goes on":              {false, 1, 0, 2},
+		"it stopped in this one":  {true, 0, 0, 2},
+		"it goes on in this one":  {false, 0, 0, 2},
+		"it stopped in a new one": {true, ^uint64(0), 0, 2},
+		"it has no seat there":    {true, ^uint64(0), 3, 0},
+		"nor here":                {true, 0, 3, 2},
+		"it has one there":        {false, ^uint64(0), 3, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := formed(t, 2, setup.Config{})
@@ -197,6 +201,7 @@ func TestASuspendedCoordinatorOfAnOldCluster(t *testing.T) {
 			v.Birth += k.born
 			fresh.View = &v
 			world.FeignSuspended(old, k.held)
+			w.Config.TenureVoters = k.voters
 			checks(w).seat(old, &shard.Event{Type: 7, Term: 4})
 			checks(w).seat(fresh, &shard.Event{Type: 7, Term: 1})
 			checks(w).seat(old, &shard.Event{Type: 7, Term: 4})

@@ -171,6 +171,7 @@ type heir struct {
 	id    peer.ID
 	maybe bool        // the last move is to it: it has that only if the owner was lost on the way
 	spent uint32      // the latest term in which the shard was given to it for that, or began anywhere
+	past  uint32      // likewise the latest of a coordinator that was too late: one of a later term had given it away
 	began route.Fence // under which it has begun with it
 }
 
@@ -252,13 +253,19 @@ func (x *heirs) begins(p *world.Process, f route.Fence) {
 
 // due reports whether a shard that is given away goes to an heir, which is due once in a coordinator term: one that
 // does not take it then gets it as anyone does. Where the coordinator runs on the heir, that has begun in the very
-// step.
+// step. A coordinator that has not heard of its successor yet knows nothing of what that has given away.
 func (x *heirs) due(c *Checker, e *shard.Event) bool {
 	h := x.of(e.Home)
-	if h == nil || h.began != e.Fence && (!h.began.IsZero() || h.spent >= e.Term) {
+	switch {
+	case h == nil:
 		return false
+	case e.Term < h.spent && h.past < e.Term && (h.began.IsZero() || h.began.Term() > e.Term):
+		h.past = e.Term
+	case h.began != e.Fence && (!h.began.IsZero() || h.spent >= e.Term):
+		return false
+	default:
+		h.spent = e.Term
 	}
-	h.spent = e.Term
 	return !h.maybe || (x.term == 0 || x.term == e.Term) && silenced(c, x.from)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/sim/world"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/sim/setup"
@@ -62,6 +63,42 @@ func TestOwnersOfAnEarlierCluster(t *testing.T) {
 			rules = append(rules, v.Rule)
 		}
 		require.Equal(t, want, rules, "%v", checks(w).Violations)
+	}
+}
+
+// TestForgottenOwners: with sessions an owner that was lost has no successor before its end is proven, while somebody
+// who runs on that side had it for a member. When all of these are gone nobody knows whose session to end, and the
+// takeover time counts (SHD-9). Found by storm seed 7142080123.
+func TestForgottenOwners(t *testing.T) {
+	key := world.ShardKey{Type: route.TypeOf("t"), Shard: 0}
+	for name, k := range map[string]struct {
+		witness, early, broken bool
+	}{
+		"nobody remembers, and the takeover time is over": {},
+		"nobody remembers, and it is not":                 {early: true, broken: true},
+		"one that runs has had it for a member":           {witness: true, broken: true},
+	} {
+		w := formed(t, 3, setup.Config{SessionTTL: 3 * time.Second, SessionEnds: time.Minute})
+		a, witness := w.Hosts[0].Process, w.Hosts[2].Process
+		checks(w).Hosts(a, key, route.MakeFence(9, 1, 1))
+		a.Die(true)
+		w.Hosts[1].Process.Die(true)
+		b := w.Start(1, nil) // which knows of nobody
+		b.View = &membership.View{Self: b.ID, Members: []membership.Member{{ID: b.ID}, {ID: witness.ID}}}
+		if !k.witness {
+			witness.Die(true)
+		}
+		checks(w).pairs.loses(b, a.ID, w.Now)
+		checks(w).gone[a.ID] = w.Now
+		if !k.early {
+			w.Now += w.Node().Takeover(1)
+		}
+		checks(w).Hosts(b, key, route.MakeFence(9, 1, 2))
+		rules := map[string]bool{}
+		for _, v := range checks(w).Violations {
+			rules[v.Rule] = true
+		}
+		require.Equal(t, k.broken, rules["takeover"], "%s: %v", name, checks(w).Violations)
 	}
 }
 

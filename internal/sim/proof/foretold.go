@@ -8,7 +8,7 @@ import "github.com/kith-io/kith/sbr"
 // are possible: more than one only where a lease has one winner. Nodes are bits, the lowest is the first; the links are
 // two bits for each pair in ascending order, there and back, and a bit that is set is a link that carries.
 func Foretold(nodes int, c sbr.Config) func(links uint32) (survivors []uint32) {
-	p := newProver(nodes, c)
+	p := newProver(nodes, Case{Config: c})
 	return func(links uint32) (survivors []uint32) {
 		heard := p.mutual(links)
 		var acts [MaxNodes]act

@@ -99,6 +99,12 @@ func (p *prover) obliged(heard uint32, groups []uint32) uint32 {
 		return all
 	}
 	for _, g := range groups {
+		if p.seats != nil {
+			if p.seated(g, heard) {
+				return g
+			}
+			continue
+		}
 		if p.heardByOne(g, heard) && p.mustLive(g) {
 			return g
 		}
@@ -113,6 +119,26 @@ func (p *prover) whole(heard uint32) bool { return count(heard) == p.n*(p.n-1)/2
 func (p *prover) heardByOne(group, heard uint32) bool {
 	for a := range p.n {
 		if (p.stay(group)>>a&1 == 1 || group == 1<<a) && p.accuses(a, heard)&group == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// seated reports whether some holders of a group that all hear each other hold a quorum of the seats.
+func (p *prover) seated(group, heard uint32) bool {
+	for set := uint32(1); set < 1<<p.n; set++ {
+		if set&^p.stay(group) != 0 {
+			continue
+		}
+		held, hear := 0, true
+		for _, x := range p.seats {
+			if x >= 0 && set>>x&1 == 1 {
+				held++
+				hear = hear && p.accuses(x, heard)&set == 0
+			}
+		}
+		if hear && held == count(set) && 2*held > len(p.seats) {
 			return true
 		}
 	}

@@ -56,10 +56,47 @@ func Strategies(nodes int) []sbr.Config {
 		{Strategy: sbr.LeaseMajority}}
 }
 
+// Case is a strategy, and with a tenure the nodes that hold its seats; -1 is an empty seat.
+type Case struct {
+	sbr.Config
+	Seats []int
+}
+
+// Name says which it is.
+func (c Case) Name() string {
+	if c.Seats == nil {
+		return c.Settings()
+	}
+	return fmt.Sprintf("%s seats=%v", c.Settings(), c.Seats)
+}
+
+// Cases returns what the proof is run for with that many nodes: all strategies, and three and five seats that are
+// counted in their place.
+func Cases(nodes int) (list []Case) {
+	for _, c := range Strategies(nodes) {
+		list = append(list, Case{Config: c})
+	}
+	seats := func(all, first int) []int {
+		s := make([]int, all)
+		for i := range s {
+			if s[i] = (i + first) % nodes; i >= nodes {
+				s[i] = -1
+			}
+		}
+		return s
+	}
+	list = append(list, Case{Seats: seats(3, nodes-1)}, Case{sbr.Config{Strategy: sbr.KeepOldest}, seats(3, 0)})
+	if nodes > 2 {
+		list = append(list, Case{Seats: seats(5, 0)})
+	}
+	return list
+}
+
 // prover decides for one strategy. Sets of nodes and of pairs are bit masks.
 type prover struct {
 	n       int
 	cfg     sbr.Config
+	seats   []int      // of a tenure, nil without one
 	promise sbr.Config // what it is held to: the same but in a test of the proof
 	ids     []peer.ID
 	pair    [MaxNodes][MaxNodes]uint32 // the bit of an unordered pair
@@ -87,8 +124,9 @@ type act struct {
 	granted  uint32        // downs when it gets it
 }
 
-func newProver(n int, c sbr.Config) *prover {
-	p := &prover{n: n, cfg: c, promise: c, memo: map[viewKey]act{}, parting: parting{node: -1}}
+func newProver(n int, c Case) *prover {
+	p := &prover{n: n, cfg: c.Config, seats: c.Seats, promise: c.Config, memo: map[viewKey]act{},
+		parting: parting{node: -1}}
 	bit := 0
 	for a := range n {
 		p.ids = append(p.ids, peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7355", a+1)), Inc: uint64(a + 1)})
@@ -180,6 +218,9 @@ func (p *prover) accuses(o int, heard uint32) (whom uint32) {
 func (p *prover) decide(self int, group uint32, earlier, rows []uint32) act {
 	m := sbr.New(p.ids[self], p.cfg)
 	now := time.Second
+	if p.seats != nil {
+		_ = m.Do(now, sbr.SeatsCommand{Number: 2, Holders: p.holders()}) // likewise
+	}
 	as := p.as(group)
 	show := func(rows []uint32, converged bool) {
 		v := p.view(self, rows, converged)
@@ -277,6 +318,17 @@ func (p *prover) view(self int, rows []uint32, converged bool) *membership.View 
 	}
 	v.Leader = v.RoleLeader("")
 	return v
+}
+
+// holders returns the holder of each seat.
+func (p *prover) holders() []peer.ID {
+	list := make([]peer.ID, len(p.seats))
+	for i, x := range p.seats {
+		if x >= 0 {
+			list[i] = p.ids[x]
+		}
+	}
+	return list
 }
 
 func (p *prover) oldest() int { return min(2, p.n-1) }

@@ -4,16 +4,14 @@ package proof
 
 import (
 	"fmt"
-
-	"github.com/kith-io/kith/sbr"
 )
 
-// Run runs the proof for 2 to MaxNodes nodes, every state of their directed links under every strategy.
-func Run(nodes int, strategies []sbr.Config) Result {
-	out := Result{Nodes: nodes, States: 1 << (nodes * (nodes - 1)), Strategies: len(strategies)}
-	for _, c := range strategies {
+// Run runs the proof for 2 to MaxNodes nodes, every state of their directed links in every case.
+func Run(nodes int, cases []Case) Result {
+	out := Result{Nodes: nodes, States: 1 << (nodes * (nodes - 1)), Strategies: len(cases)}
+	for _, c := range cases {
 		p := newProver(nodes, c)
-		row := Row{Settings: c.Settings()}
+		row := Row{Settings: c.Name()}
 		for state := range uint32(out.States) {
 			p.judge(p.mutual(state), &row, func(what string) {
 				if len(out.Failures) < maxFailures {

@@ -95,13 +95,27 @@ func (r *scaleRun) joinMore(n int) (time.Duration, error) {
 }
 
 func (r *scaleRun) joinOne() error {
-	took, err := r.joinMore(1)
-	if err == nil {
-		r.out.JoinOneS = seconds(took)
-		size := r.c.sent.largest[wire.KindWelcome]
-		r.out.StateBytes = &size
+	if err := r.awaitQuiet(); err != nil {
+		return err
 	}
+	before := r.c.sent.gossip()
+	took, err := r.joinMore(1)
+	if err != nil {
+		return err
+	}
+	r.out.JoinOneS = seconds(took)
+	size := r.c.sent.largest[wire.KindWelcome]
+	r.out.StateBytes = &size
+	r.out.JoinOneBytes, err = r.untilQuiet(before)
 	return err
+}
+
+// untilQuiet runs until the cluster is converged everywhere, and returns how much gossip each node has sent since then
+// and since a count of it all.
+func (r *scaleRun) untilQuiet(before uint64) (*float64, error) {
+	err := r.awaitQuiet()
+	each := float64(r.c.sent.gossip()-before) / float64(r.c.want)
+	return &each, err
 }
 
 func (r *scaleRun) joinTwenty() error {
@@ -118,7 +132,10 @@ func (r *scaleRun) quiet() error {
 		return err
 	}
 	span := time.Minute
-	if r.out.Built {
+	switch {
+	case r.cfg.Quiet > 0:
+		span = r.cfg.Quiet
+	case r.out.Built:
 		span = 10 * time.Minute
 	}
 	c := r.c
@@ -140,26 +157,59 @@ func (r *scaleRun) define() error {
 	if r.cfg.Paths == 0 || r.c == nil {
 		return nil
 	}
+	if err := r.awaitQuiet(); err != nil {
+		return err
+	}
 	c := r.c
-	began := c.now
+	began, before := c.now, c.sent.gossip()
 	for k := range r.cfg.Paths {
-		c.do(0, membership.DefineCommand{Definition: cluster.PartitionDefinition{Path: fmt.Sprintf("market/prices/%04d", k),
-			Count: cluster.Count{Kind: cluster.CountExactly, N: 3}}})
+		r.defines(k, 3)
 	}
-	placed := func() bool {
-		if c.steps%1024 != 0 {
-			return false
-		}
-		for _, s := range c.nodes {
-			if s.alive && (len(s.view.Partitions) != r.cfg.Paths || s.view.Partitions[r.cfg.Paths-1].Epoch == 0) {
-				return false
-			}
-		}
-		return true
-	}
-	if !c.until(scaleLimit, placed) {
+	if !c.until(scaleLimit, func() bool { return r.shown(r.cfg.Paths-1, 3) }) {
 		return fmt.Errorf("%w: not all nodes show %d partitions after %v", ErrRun, r.cfg.Paths, scaleLimit)
 	}
 	r.out.Paths, r.out.PlacedS = r.cfg.Paths, seconds(c.now-began)
-	return r.awaitQuiet()
+	var err error
+	if r.out.PlacedBytes, err = r.untilQuiet(before); err != nil {
+		return err
+	}
+	return r.redefine()
+}
+
+// redefine gives one partition a fourth instance.
+func (r *scaleRun) redefine() (err error) {
+	c := r.c
+	if c.want < 4 {
+		return nil
+	}
+	began, before := c.now, c.sent.gossip()
+	r.defines(0, 4)
+	if !c.until(scaleLimit, func() bool { return r.shown(0, 4) }) {
+		return fmt.Errorf("%w: not all nodes show a fourth instance after %v", ErrRun, scaleLimit)
+	}
+	r.out.ChangedS = seconds(c.now - began)
+	r.out.ChangeBytes, err = r.untilQuiet(before)
+	r.out.ConvergedS = seconds(c.now - began)
+	return err
+}
+
+// defines makes the first node define the k-th partition.
+func (r *scaleRun) defines(k, instances int) {
+	r.c.do(0, membership.DefineCommand{Definition: cluster.PartitionDefinition{Path: fmt.Sprintf("market/prices/%04d", k),
+		Count: cluster.Count{Kind: cluster.CountExactly, N: instances}}})
+}
+
+// shown reports whether all nodes show all partitions, and so many instances of the k-th placed. It looks now and then,
+// and else says no.
+func (r *scaleRun) shown(k, instances int) bool {
+	c := r.c
+	if c.steps%uint64(min(1024, len(c.nodes))) != 0 {
+		return false
+	}
+	for _, s := range c.nodes {
+		if s.alive && (len(s.view.Partitions) != r.cfg.Paths || s.view.Partitions[k].Has() != min(instances, c.want)) {
+			return false
+		}
+	}
+	return true
 }

@@ -14,14 +14,15 @@ import (
 
 // Config says what a scale run measures.
 type Config struct {
-	Nodes   int      // members of the cluster, 2 to MaxNodes
-	Seed    uint64   // one seed, one result, but for the wall time and the memory
-	Parts   []string // of Parts; empty means those that are sensible for so many nodes
-	Hours   float64  // virtual hours of the part "loss"; zero means 1
-	Rounds  int      // how often an eighth of them freezes in the part "frozen"; zero means 10
-	Build   bool     // make the cluster at once instead of by joining; above 3,000 nodes it is unless "join" is asked for
-	Crashes int      // how many the parts "crash" and "kill" measure each; zero: 100, above 300 nodes 50, above 3,000 one
-	Paths   int      // partitions of three instances that are defined before anything is measured
+	Nodes   int           // members of the cluster, 2 to MaxNodes
+	Seed    uint64        // one seed, one result, but for the wall time and the memory
+	Parts   []string      // of Parts; empty means those that are sensible for so many nodes
+	Hours   float64       // virtual hours of the part "loss"; zero means 1
+	Rounds  int           // how often an eighth of them freezes in the part "frozen"; zero means 10
+	Build   bool          // make the cluster at once; above 3,000 nodes it is unless "join" is asked for
+	Crashes int           // of "crash" and "kill" each; zero: 100, above 300 nodes 50, above 3,000 one
+	Paths   int           // partitions of three instances that are defined before anything is measured
+	Quiet   time.Duration // of the part "quiet"; zero: a minute, ten of a cluster that is built
 	// Progress, when it is set, gets in words how far the run is.
 	Progress func(string)
 }
@@ -34,6 +35,7 @@ type Result struct {
 	Built         bool     `json:"built,omitempty"`             // made at once, not by joining
 	BulkJoinS     *float64 `json:"bulk_join_s,omitempty"`       // all started at once: until all saw all Up
 	JoinOneS      *float64 `json:"join_one_s,omitempty"`        // one more node: until all saw it Up
+	JoinOneBytes  *float64 `json:"join_one_bytes,omitempty"`    // of gossip that each node sent, until convergence
 	JoinTwentyS   *float64 `json:"join_twenty_s,omitempty"`     // twenty more at once
 	Crashes       int      `json:"crashes,omitempty"`           // how many the next five are about
 	CrashFirstP50 *float64 `json:"crash_first_p50_s,omitempty"` // a host falls silent: until somebody says so
@@ -42,8 +44,7 @@ type Result struct {
 	CrashAllP99   *float64 `json:"crash_all_p99_s,omitempty"`
 	CrashSpread   *float64 `json:"crash_spread_max_s,omitempty"` // the longest from the first to all
 	Killed
-	Paths         int      `json:"paths,omitempty"`        // partitions that are there
-	PlacedS       *float64 `json:"placed_s,omitempty"`     // defined on one node: until all showed all placed
+	Parted
 	StateBytes    *int     `json:"state_bytes,omitempty"`  // the full state as one welcome carries it
 	StatusBytes   *int     `json:"status_bytes,omitempty"` // the largest status message
 	GossipRate    *float64 `json:"gossip_bytes_per_node_s,omitempty"`
@@ -63,6 +64,16 @@ type Killed struct {
 	Kills      int      `json:"kills,omitempty"`          // how many the next two are about
 	KillAllP50 *float64 `json:"kill_all_p50_s,omitempty"` // a process dies, its host lives: until all have said so
 	KillAllP99 *float64 `json:"kill_all_p99_s,omitempty"`
+}
+
+// Parted is what was found of partitions. Bytes are of gossip that each node sent, on average, until convergence.
+type Parted struct {
+	Paths       int      `json:"paths,omitempty"`        // partitions that are there
+	PlacedS     *float64 `json:"placed_s,omitempty"`     // defined on one node: until all showed all placed
+	PlacedBytes *float64 `json:"placed_bytes,omitempty"` // of that
+	ChangedS    *float64 `json:"changed_s,omitempty"`    // one gets a fourth instance: until all showed it
+	ConvergedS  *float64 `json:"converged_s,omitempty"`  // until all had seen that all showed it
+	ChangeBytes *float64 `json:"change_bytes,omitempty"` // of that
 }
 
 // scalePart is one measurement. Above most nodes it runs only when it is asked for; one that is alone brings a cluster
@@ -121,6 +132,9 @@ func Run(cfg Config) (Result, error) {
 	}
 	if cfg.Hours < 0 || cfg.Hours > 1000 {
 		return Result{}, fmt.Errorf("%w: %v hours, must be from 0 to 1000", ErrRun, cfg.Hours)
+	}
+	if cfg.Quiet < 0 || cfg.Quiet > time.Hour {
+		return Result{}, fmt.Errorf("%w: %v of quiet, must be from 0 to an hour", ErrRun, cfg.Quiet)
 	}
 	if cfg.Rounds == 0 {
 		cfg.Rounds = 10

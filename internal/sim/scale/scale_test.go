@@ -60,6 +60,10 @@ func TestScaleWithPartitions(t *testing.T) {
 	require.Less(t, *r.PlacedS, 5.0)
 	require.InDelta(t, *r.GossipRate, float64(*r.StatusBytes), 1, "one status a second and nothing else")
 	require.Less(t, *r.StateBytes, 30*40+200*20)
+	require.Less(t, *r.ChangedS, 5.0)
+	require.LessOrEqual(t, *r.ChangedS, *r.ConvergedS)
+	require.Less(t, *r.ChangeBytes, *r.PlacedBytes, "a change of one does not send all")
+	require.Positive(t, *r.JoinOneBytes)
 	_, err = Run(Config{Nodes: 30, Paths: 1025})
 	require.ErrorIs(t, err, ErrRun)
 }

@@ -54,6 +54,9 @@ func (s *storm) calm() {
 	}
 	s.replicas.demandAlike()
 	demandPartitions(partitionsBound, s)
+	if s.instances != nil {
+		s.instances.Demand()
+	}
 	s.watches.demand()
 	s.demandRoom()
 	moveBesideBacklogs(s)
@@ -159,7 +162,7 @@ func (s *storm) buryAs(shift int, belongs func(q *world.Process) bool, right fun
 	w := s.w
 	again := false
 	for _, p := range w.Running() {
-		if p.View == nil || p.Leaving || p.Doomed || astray(s.check, p) || !belongs(p) {
+		if p.View == nil || p.Leaving || p.Doomed && !vouched(p) || astray(s.check, p) || !belongs(p) {
 			continue
 		}
 		if self, ok := p.View.SelfMember(); !ok || self.Status == membership.Down {
@@ -182,6 +185,21 @@ func (s *storm) buryAs(shift int, belongs func(q *world.Process) bool, right fun
 			}
 		})
 	}
+}
+
+// vouched reports whether all others that run, and there are some, hold a process for a member: nobody took the order
+// to down it while it stood still (storm 1142047665).
+func vouched(p *world.Process) (some bool) {
+	for _, q := range p.World.Running() {
+		if q == p || q.View == nil {
+			continue
+		}
+		if m, ok := q.View.Member(p.ID); !ok || m.Status == membership.Down {
+			return false
+		}
+		some = true
+	}
+	return some
 }
 
 // idIn returns an entity id of a shard. It tries as many ids as a type has shards, for each home that is probed: when
@@ -228,10 +246,18 @@ func (s *storm) demandFates() {
 	if !w.Quiet() {
 		return // the audit names what is missing
 	}
-	w.Until(node.ParkTimeFor(w.Takeover())+time.Second, func() bool { return !s.parksInVain() })
+	w.Until(parkTime(w)+time.Second, func() bool { return !s.parksInVain() })
 	for _, p := range w.Running() {
 		p.Idle()
 	}
+}
+
+// parkTime is how long a message waits for a home at most.
+func parkTime(w *world.World) time.Duration {
+	if d := w.Config.Data.ParkWait; d > 0 {
+		return d
+	}
+	return node.ParkTimeFor(w.Takeover())
 }
 
 // parksInVain reports whether something waits for a home that no running node may be.

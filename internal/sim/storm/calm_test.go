@@ -157,6 +157,19 @@ func TestCalmEndsTheSideOfAMistake(t *testing.T) {
 	}
 }
 
+// TestCalmNeedsNoOrderThatNobodyTook: processes that stood still, and that nobody was there to down then, take the
+// operator's orders as any member does.
+func TestCalmNeedsNoOrderThatNobodyTook(t *testing.T) {
+	w := formed(t, 3, alone)
+	s := &storm{w: w, check: checks(w)}
+	w.Hosts[0].Process.Doomed, w.Hosts[1].Process.Doomed = true, true
+	w.Hosts[2].Process.Crash(true)
+	w.Advance(20 * time.Second)
+	s.calm()
+	require.Empty(t, rulesBroken(w))
+	require.True(t, s.isUp(0) && s.isUp(1))
+}
+
 // TestNoOrderToTheSideOfAMistake: a node that is downed while it hears nobody, and comes back when all that it knew
 // have begun anew, is joined by one that begins now. The operator, who downs the dead, orders that at the others and
 // not at these two: a side that lists none of the running ones would take over what lives there. Found by storm

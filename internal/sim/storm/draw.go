@@ -53,8 +53,10 @@ const (
 	OffReplicas    = "replicated"  // replicated values
 	OffLocks       = "locks"       // processes that prove the last one at their address dead, and some that lie
 	OffPartitions  = "partitions"  // partitions that are defined, moved and handed over
+	OffInstances   = "instances"   // instances of these, as processes run them: Config.Instances
 	OffWatches     = "watches"     // entities that watch one another
 	OffPatience    = "patience"    // nodes that go by another preset than PatienceNormal
+	OffTopics      = "topics"      // topics, where there are instances: Config.Instances
 	OffSessions    = "sessions"    // nodes that hold session leases, in a store that is away at times
 )
 
@@ -64,7 +66,7 @@ func Draws() []string {
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
 		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog, OffZones,
 		OffPools, OffReplicas, OffLocks, OffPartitions,
-		OffWatches, OffPatience, OffSessions}
+		OffWatches, OffPatience, OffSessions, OffInstances, OffTopics}
 }
 
 // demanding is a part of a storm that demands something when all is well.
@@ -82,6 +84,7 @@ type draws struct {
 	waits              *waits
 	backlogs           *backlogs
 	crew               demanding // a pool of workers; nil: there is none
+	instances          Instances // of partitions; nil: there are none
 	replicas           *replicas
 	watches            *watches
 	crashes            *crashes

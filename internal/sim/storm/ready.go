@@ -1,15 +1,11 @@
-// What people and programs say of where shards and instances may live: members that drain, regions that are not ready,
-// pauses of the balance, partitions.
+// What people and programs say of where shards may live: members that drain, regions that are not ready, pauses of the
+// balance.
 
 package storm
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"time"
 
-	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/internal/core/partition"
 	"github.com/kith-io/kith/internal/sim/check"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
@@ -118,91 +114,4 @@ func undrain(s *storm) {
 			}
 		}
 	}
-}
-
-// planPartitions has members define, move and delete partitions, and hand instances over, some of them never before the
-// calm.
-func planPartitions(rng *rand.Rand, s *storm) {
-	handOver(rng, s)
-	sayOfPartitions(rng, s)
-}
-
-func sayOfPartitions(rng *rand.Rand, s *storm) {
-	s.w.After(between(rng, 200*time.Millisecond, 3*time.Second), func() {
-		if s.quiet() {
-			return
-		}
-		defer sayOfPartitions(rng, s)
-		if up := s.up(); len(up) > 0 {
-			p, cmd := up[rng.IntN(len(up))], drawTable(rng, up)
-			p.Live(func() { p.Do(cmd) }) // refused when it makes no sense (any more)
-		}
-	})
-}
-
-// drawTable draws what one says of partitions.
-func drawTable(rng *rand.Rand, up []*world.Process) membership.Command {
-	path := []string{"a", "a/b", "market/prices", "z/y/x"}[rng.IntN(4)]
-	switch rng.IntN(8) {
-	case 0:
-		return membership.UndefineCommand{Path: path}
-	case 1, 2, 3:
-		return membership.MoveInstanceCommand{Path: path, Slot: rng.IntN(3), To: up[rng.IntN(len(up))].ID}
-	}
-	d := membership.DefineCommand{Definition: cluster.PartitionDefinition{Path: path,
-		Handoff: []cluster.Handoff{cluster.Stateless, cluster.Ordered, cluster.Lossy}[rng.IntN(3)], Hint: rng.IntN(500)}}
-	d.Definition.Count = []cluster.Count{partition.Exactly(1 + rng.IntN(4)), partition.Survives(rng.IntN(3)),
-		partition.Share(1 + rng.IntN(100)), partition.Scaled(1, 5, 100)}[rng.IntN(4)]
-	return d
-}
-
-// handOver makes the old node of each pending change complete it by chance, again and again; in the calm all do.
-func handOver(rng *rand.Rand, s *storm) {
-	for _, p := range s.w.Running() {
-		if p.View == nil {
-			continue
-		}
-		for _, is := range p.View.Partitions { // of this view: what is done below makes another one
-			for _, c := range is.Changes {
-				never := c.Epoch%5 == 0
-				if c.From == p.ID && !c.Complete && (s.ending || !never && rng.IntN(3) == 0) {
-					p.Live(func() { p.Do(membership.CompleteCommand{Change: c}) })
-				}
-			}
-		}
-	}
-	s.w.After(between(rng, 100*time.Millisecond, 2*time.Second), func() { handOver(rng, s) })
-}
-
-// demandPartitions demands, when all is well, that soon every partition has its instances, on members that may host
-// them, and that nothing is pending.
-func demandPartitions(within time.Duration, s *storm) {
-	if len(s.w.Running()) == 0 {
-		return
-	}
-	if !s.w.Until(within, func() bool { return s.w.Converged() && wrongPartition(s.w) == "" }) {
-		s.check.Violate(nil, "partitions", "%v after the calm %s", within, wrongPartition(s.w))
-	}
-}
-
-// partitionsBound is for what the storm has left: each hand-over takes seconds, and a change of a definition waits.
-const partitionsBound = 2 * time.Minute
-
-// wrongPartition says what is not as it should be, empty when all is.
-func wrongPartition(w *world.World) string {
-	for _, p := range w.Running() {
-		for i := range p.View.Partitions {
-			is := &p.View.Partitions[i]
-			if len(is.Changes) > 0 || is.Has() != min(is.Wanted, p.View.CountUp()) {
-				return fmt.Sprintf("%q has %d instances of %d at %s, and %d changes", is.Path, is.Has(), is.Wanted,
-					w.Name(p.ID), len(is.Changes))
-			}
-			for _, id := range is.Instances {
-				if m, ok := p.View.Member(id); !id.IsZero() && (!ok || m.Status != membership.Up) {
-					return fmt.Sprintf("%q has an instance on %s, which is no member that is up", is.Path, w.Name(id))
-				}
-			}
-		}
-	}
-	return ""
 }

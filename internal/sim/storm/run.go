@@ -90,11 +90,11 @@ type storm struct {
 }
 
 func newStorm(seed uint64, without []string, text bool) *storm {
-	return makeStorm(seed, without, text, false)
+	return makeStorm(seed, &Config{Without: without}, text)
 }
 
-func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
-	s := &storm{seed: seed, draws: draws{without: without}, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
+func makeStorm(seed uint64, of *Config, text bool) *storm {
+	s := &storm{seed: seed, draws: draws{without: of.Without}, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
 		load: rand.New(rand.NewPCG(seed, purposeLoad))}
 	n := drawFlapping(s, s.size())
 	cfg := setup.Config{Network: s.network(), Data: s.data(), Text: text}
@@ -110,8 +110,12 @@ func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
 	drawSessions(&cfg, s)
 	_, locks := s.draw(OffLocks, 2)
 	cfg.NoLockProof = !locks
-	if heavy {
+	if of.Heavy {
 		s.drawHeavy(&cfg)
+	}
+	hosts := of.Instances != nil && DrawsInstances(seed, of.Without)
+	if hosts { // a node without its share of shards has no way to its instances
+		cfg.Shard.RebalanceInterval = max(cfg.Shard.RebalanceInterval, 0)
 	}
 	s.w, s.check = check.NewWorld(n, seed, cfg)
 	s.check.CalmMail = true
@@ -131,6 +135,13 @@ func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
 	if rng, ok := s.draw(OffStrategies, 2); ok {
 		s.strategies = true
 		drawStrategies(rng, s.types, s.w.Hosts)
+	}
+	if rng, _ := s.draw(OffInstances, 2); hosts {
+		g := &Stage{World: s.w, Rand: rng, s: s}
+		if rng, ok := s.draw(OffTopics, 2); ok {
+			g.Topics = rng
+		}
+		s.instances = of.Instances(g)
 	}
 	return s
 }
@@ -168,9 +179,12 @@ func (s *storm) data() setup.DataConfig {
 		ParkRecords: 16 << s.rng.IntN(6), ParkBytes: 8 << 10 << s.rng.IntN(5), ParkTotal: 64 << 10 << s.rng.IntN(5),
 		ParkWait: s.between(15*time.Second, time.Minute), LinkBuffer: 6 << 10 << s.rng.IntN(5),
 		Window: 1 << 10 << s.rng.IntN(7), MailboxBudget: 32 << 10 << s.rng.IntN(6), Connections: 1 + int(s.seed%3),
-		OldCredit: s.seed%4 == 0, AskTogether: s.seed%2 == 0,
+		OldCredit: oldCredit(s.seed), AskTogether: s.seed%2 == 0,
 	}
 }
+
+// oldCredit reports whether the nodes of a seed's storm speak the first wire version.
+func oldCredit(seed uint64) bool { return seed%4 == 0 }
 
 // between draws a duration from lo to hi.
 func (s *storm) between(lo, hi time.Duration) time.Duration {
@@ -378,11 +392,11 @@ func (a *asked) String() string {
 	return fmt.Sprintf("%s from n%d: %v", p.World.ShardName(a.r.ID, a.shard), p.Index+1, a.why)
 }
 
-// hostable reports whether some node of these may host the type.
+// hostable reports whether some node of these that runs may host the type.
 func (s *storm) hostable(typ route.TypeID, among []*world.Process) bool {
 	for _, p := range among {
 		r := p.Region(typ)
-		if m, ok := p.View.SelfMember(); ok && r != nil && r.Refused == nil && m.HasRole(r.Role()) {
+		if m, ok := p.View.SelfMember(); p.Alive && ok && r != nil && r.Refused == nil && m.HasRole(r.Role()) {
 			return true
 		}
 	}
@@ -391,7 +405,7 @@ func (s *storm) hostable(typ route.TypeID, among []*world.Process) bool {
 
 // plain returns the regions of a process with entities that get messages by their id.
 func plain(s *storm, p *world.Process) []*world.Region {
-	if s.keeps == nil && s.crew == nil {
+	if s.keeps == nil && s.crew == nil && s.instances == nil {
 		return p.Regions
 	}
 	var list []*world.Region

@@ -51,7 +51,17 @@ type given struct {
 // stateRow is what is known of one entity.
 type stateRow struct {
 	taken route.Fence // of the owner of the state taken up last
+	under route.Fence // the highest of an owner that has begun, with a state or without
 	last  int         // the state that was handed over last, from one
+}
+
+// begins notes an owner that begins; false: one with a higher fence has begun before.
+func (r *stateRow) begins(f route.Fence) bool {
+	if f.Compare(r.under) < 0 {
+		return false
+	}
+	r.under = f
+	return true
 }
 
 // losses says what has befallen the world until some moment: while it is the same no state is lost, unless its holder
@@ -142,6 +152,7 @@ func (h *statefulEntity) Receive(c *entity.Context, payload []byte) error {
 // the one that the state was given under, takes nothing from the owner that it is for (storm 1142002915).
 func (b *states) anew(p *world.Process, k stateKey, f route.Fence) {
 	row := b.row(k)
+	row.begins(f)
 	if row.last == 0 {
 		return
 	}
@@ -201,20 +212,29 @@ func (b *states) gave(p *world.Process, g given) {
 	b.row(g.key).last = len(b.given)
 }
 
-// TakeUp implements entity.Stateful.
-func (h *statefulEntity) TakeUp(c *entity.Context, state []byte) error {
-	b, w := h.s.states, h.s.w
-	r := wire.NewReader(0, state)
-	g := &b.given[r.U64()-1]
-	row := b.row(h.key)
-	if g.key != h.key || g.taken || g.fence.Compare(c.Fence) >= 0 || g.fence.Compare(row.taken) <= 0 || h.began {
-		h.s.check.Violate(h.p, "state", "%s/%s takes up under %s what %s/%s gave under %s: taken before %t, after %s",
-			w.TypeName(h.typ), h.id, world.FenceName(c.Fence), w.TypeName(g.key.typ), g.key.id,
+// takes judges that an owner under f takes up a state.
+func (b *states) takes(p *world.Process, k stateKey, g *given, f route.Fence, began bool) {
+	row := b.row(k)
+	newest := row.begins(f)
+	switch {
+	case !newest && g.by.ID == p.ID && g.key == k && !began:
+		return // a late owner, and what it kept itself: the one that has the shard went on without (storm 1142042101)
+	case g.key != k || g.taken || g.fence.Compare(f) >= 0 || g.fence.Compare(row.taken) <= 0 || began:
+		b.s.check.Violate(p, "state", "%s/%s takes up under %s what %s/%s gave under %s: taken before %t, after %s",
+			b.s.w.TypeName(k.typ), k.id, world.FenceName(f), b.s.w.TypeName(g.key.typ), g.key.id,
 			world.FenceName(g.fence), g.taken, world.FenceName(row.taken))
 	}
 	g.taken, row.taken = true, g.fence
+}
+
+// TakeUp implements entity.Stateful.
+func (h *statefulEntity) TakeUp(c *entity.Context, state []byte) error {
+	b := h.s.states
+	r := wire.NewReader(0, state)
+	g := &b.given[r.U64()-1]
+	b.takes(h.p, h.key, g, c.Fence, h.began)
 	h.began, h.n = true, g.count
-	w.Plane.StatesTaken++
+	h.s.w.Plane.StatesTaken++
 	if !h.s.ending && b.rng.IntN(60) == 0 {
 		return errors.New("as the dice fell")
 	}

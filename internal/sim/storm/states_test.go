@@ -40,6 +40,11 @@ func (x *statePlay) has(from, to *world.Process, epoch uint32) {
 		Fence: route.MakeFence(1, 1, epoch)})
 }
 
+// takes has an owner take up what was given last, under the fence of this term.
+func (x *statePlay) takes(p *world.Process, term uint32) {
+	x.states.takes(p, x.key, &x.given[0], route.MakeFence(1, term, 1), false)
+}
+
 func (x *statePlay) begins(p *world.Process) { x.anew(p, x.key, route.MakeFence(1, 4, 2)) }
 
 // TestStatesOfTheLost: a state may be lost with its owner, or with its holder now, if that is lost for those that the
@@ -83,6 +88,24 @@ func TestStatesOfTheLost(t *testing.T) {
 			x.has(x.owner, x.next, 1)
 			x.has(x.next, x.other, 2)
 			x.begins(x.chair)
+		}},
+		"a late owner takes up what it kept": {false, func(x *statePlay) {
+			x.downs(x.owner)
+			x.gives()
+			x.begins(x.chair)
+			x.takes(x.owner, 3)
+		}},
+		"a late owner takes up what another gave": {true, func(x *statePlay) {
+			x.downs(x.owner)
+			x.gives()
+			x.begins(x.chair)
+			x.takes(x.next, 3)
+		}},
+		"the newest owner takes up what is taken": {true, func(x *statePlay) {
+			x.downs(x.owner)
+			x.gives()
+			x.begins(x.chair)
+			x.takes(x.owner, 5)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

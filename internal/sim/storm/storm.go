@@ -22,12 +22,14 @@ import (
 
 // Config says how many seeds a storm runs, and where it starts.
 type Config struct {
-	Seeds    int      // how many, at least 1
-	First    uint64   // the first seed; the others follow
-	Workers  int      // seeds run at a time; zero means one per processor
-	Without  []string // what seeds do not draw, of what StormDraws names
-	Heavy    bool     // storms for the account: see heavy
-	TraceDir string   // where the trace of a failing seed is written; empty means the temporary directory
+	Seeds   int      // how many, at least 1
+	First   uint64   // the first seed; the others follow
+	Workers int      // seeds run at a time; zero means one per processor
+	Without []string // what seeds do not draw, of what StormDraws names
+	Heavy   bool     // storms for the account: see heavy
+	// Instances, if not nil, makes the instances of storms that draw some, before their first process starts.
+	Instances func(*Stage) Instances
+	TraceDir  string // where the trace of a failing seed is written; empty means the temporary directory
 	// Patience is how long one seed may take in real time; zero means ten minutes. One that does not end has violated the
 	// rule "hang", its trace is where all goroutines stand, and it is left behind.
 	Patience time.Duration
@@ -279,7 +281,7 @@ func broken(rule, trace, format string, args ...any) seedResult {
 
 // runSeed runs one seed twice and compares; a seed that fails runs once more with a trace that people can read.
 func runSeed(seed uint64, cfg *Config) seedResult {
-	run := func(text bool) *storm { return makeStorm(seed, cfg.Without, text, cfg.Heavy) }
+	run := func(text bool) *storm { return makeStorm(seed, cfg, text) }
 	first, second := run(false).run(), run(false).run()
 	r := seedResult{run: first, violations: first.violations}
 	if first.hash != second.hash || first.records != second.records {

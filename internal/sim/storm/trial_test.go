@@ -38,6 +38,42 @@ func (h *loaded) Receive(c *entity.Context, payload []byte) error {
 
 func (h *loaded) Stop(*entity.Context) {}
 
+// TestDemandHomesOfNobody: the only process that may host a type ends while its shards are asked; another one of the
+// role coordinates it, and has not registered it. Nothing is demanded of the others then; what was asked waits for a
+// home as long as a message may, which no bound counts for a leak. Of a host that runs and does not answer all is
+// demanded. Found by storm 5142080795.
+func TestDemandHomesOfNobody(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		cfg := alone
+		cfg.Roles, cfg.Data.ParkWait = [][]string{nil, {"store"}, {"store"}}, time.Minute
+		s := &storm{load: rand.New(rand.NewPCG(1, 1))}
+		made := func(id string, _ route.Fence) entity.Handler { return &loaded{s, id, false, true} }
+		w := formed(t, 3, cfg, &world.EntityType{Absent: []int{2}, Type: entity.Type{Name: "far", Shards: 3,
+			Role: "store", Mode: entity.Worker, New: made}})
+		s.w, s.check = w, checks(w)
+		asker, host := w.Hosts[0].Process, w.Hosts[1].Process
+		if ends {
+			w.After(time.Second, func() {
+				host.Crash(true)
+				s.down(asker, host.ID)
+			})
+		}
+		s.demandHomes(w.Running(), 20*time.Second)
+		if ends {
+			w.Advance(time.Second)
+			r := asker.Region(route.TypeOf("far"))
+			for n := range route.ShardID(r.Type.Shards) {
+				(&asked{r: r, shard: n, end: w.Now + time.Second}).probe(s)
+			}
+			require.Equal(t, 3, r.Waiting())
+			s.demandFates()
+			require.Empty(t, rulesBroken(w))
+		} else {
+			require.Equal(t, []string{"homes"}, rulesBroken(w))
+		}
+	}
+}
+
 // TestDemandHomesBesideALoad: large messages to entities that stand still take all the room that their node has for
 // any, so that probes of another shard there, behind large ones, are late for as long as that goes on; nobody has
 // promised more, and without load all answer. A shard that answers nothing even then has no excuse, and one with a home

@@ -67,6 +67,9 @@ func (l *Ledger) sends(payload []byte, n route.ShardID, ask, large bool) {
 
 // undelivered reports messages to the embedder of a process that were accepted there and not delivered.
 func (l *Ledger) undelivered(p *Process, typ route.TypeID, n route.ShardID, why route.Reason, count uint64) {
+	if t := p.World.TypeOf(typ); t != nil && t.Late {
+		return // no message of it has an entry
+	}
 	if l.reports == nil {
 		l.reports = map[Report]uint64{}
 	}

@@ -22,6 +22,7 @@ type asks struct {
 	by    *lifetime.Shard // with a handler that begins the next one; nil: none
 
 	cancels lifetime.Cancels // of asks with handlers at work here
+	early   plane.EarlyAnswers
 }
 
 // ask is one question under way. The process uses it again, under another generation, when it is over.
@@ -67,6 +68,26 @@ func (t *asks) begin(due int64, most int) *ask {
 func (t *asks) end(a *ask) {
 	t.table.End(&a.Ask)
 	a.state, a.r, a.id, a.to, a.fence, a.done, a.by = 0, nil, "", peer.ID{}, route.Fence{}, nil, nil
+}
+
+// judge says what the answer of a process to an ask is.
+func (t *asks) judge(corr uint64, from peer.ID) plane.Verdict {
+	a := t.find(corr)
+	if a == nil {
+		return plane.Late
+	}
+	return a.state.Judge(corr, a.to == from || a.r != nil &&
+		(a.r.heirs[a.shard].May(from, a.fence) || plane.IsNextHome(a.r.Slot(a.shard), from, a.fence)))
+}
+
+// due takes out the answers that were kept and count by now.
+func (t *asks) due() []plane.EarlyAnswer {
+	return t.early.Look(func(a *plane.EarlyAnswer) plane.Verdict {
+		if now := t.find(a.Corr); now != nil {
+			return a.Judge(t.judge(a.Corr, a.From), now.fence)
+		}
+		return plane.Late
+	})
 }
 
 // waiting counts the asks that wait.
@@ -152,21 +173,21 @@ func (p *Process) goes(corr uint64, to peer.ID, f route.Fence) {
 }
 
 // replied takes the answer of another process, which must be the one that was asked, or one to which the shard has
-// moved since: numbers can be guessed. Here nobody guesses, so the others never answer.
+// moved since: numbers can be guessed. Here nobody guesses: what comes of others waits for the news of a move.
 func (p *Process) replied(from peer.ID, corr uint64, why route.Reason, payload []byte) {
 	a := p.asks.find(corr)
-	if a == nil {
-		p.World.Plane.LateAnswers++
-		return
-	}
-	switch a.state.Judge(corr, a.to == from || a.r != nil && a.r.heirs[a.shard].May(from, a.fence)) {
+	switch p.asks.judge(corr, from) {
 	case plane.Due:
 		p.World.Watcher.Refusal(p, a.r.ID, from, why, payload)
 		p.answered(corr, why, payload)
 	case plane.Late:
 		p.World.Plane.LateAnswers++
 	case plane.Foreign:
-		p.World.Watcher.Violate(p, "asks", "%s answers what %s was asked", p.World.Name(from), p.World.Name(a.to))
+		by := p.World.ProcessOf(from).Region(a.r.ID)
+		if by == nil || by.lastHosted[a.shard].Compare(a.fence) <= 0 {
+			p.World.Watcher.Violate(p, "asks", "%s answers what %s was asked", p.World.Name(from), p.World.Name(a.to))
+		}
+		p.asks.early.Keep(&plane.EarlyAnswer{Corr: corr, From: from, Asked: a.fence, Reason: why, Payload: payload})
 	}
 }
 

@@ -4,6 +4,7 @@ package world
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -60,6 +61,7 @@ func (p *Process) host(o shard.HostOrder) {
 	switch {
 	case !o.Stop && h == nil:
 		p.World.Watcher.Hosts(p, key, o.Fence)
+		noteHosted(r, o)
 		h = &hosted{r: r, planned: -1}
 		h.shard = entity.NewShard(r.Type, o.Shard, o.Fence, shardRuntime{p, r, h}, p.mailbox)
 		entity.PoisonContexts(h.shard)
@@ -67,6 +69,7 @@ func (p *Process) host(o shard.HostOrder) {
 		h.begins(o)
 	case !o.Stop:
 		p.World.Watcher.Hosts(p, key, o.Fence)
+		noteHosted(r, o)
 	case h == nil && r.lease != nil && r.lease.stopped[o.Fence] != nil:
 		// The confirmation follows.
 	case h == nil:
@@ -100,6 +103,14 @@ func (p *Process) host(o shard.HostOrder) {
 			p.Later(o.Within, func() { p.pass(func() { h.overdue(by) }) })
 		}
 	}
+}
+
+// noteHosted notes under which fence a shard lives here.
+func noteHosted(r *Region, o shard.HostOrder) {
+	if r.lastHosted == nil {
+		r.lastHosted = map[route.ShardID]route.Fence{}
+	}
+	r.lastHosted[o.Shard] = o.Fence
 }
 
 // begins makes a shard that is to live here begin: with what its last owner left, and with the entity that is kept
@@ -178,7 +189,7 @@ func measure(p *Process, id route.TypeID) {
 		if h := *at; h != nil {
 			st := h.shard.Stats()
 			cmd.Readings = append(cmd.Readings, strategy.Reading{Shard: s, Fence: h.shard.Fence(),
-				Entities: uint32(max(st.Live, 0)), Handled: st.Delivered})
+				Entities: uint32(max(st.Live, 0)), Handled: st.Delivered, Queued: uint32(max(st.QueuedBytes, 0))})
 		}
 	}
 	p.post(cmd)
@@ -355,6 +366,9 @@ func (r shardRuntime) Tell(headers []byte, typ, id string, payload []byte) error
 	if reg == nil {
 		return route.ErrNotRegistered
 	}
+	if id == "" && reg.Pooled() {
+		return TellAny(headers, reg, payload)
+	}
 	_, err := reg.SendWith(headers, id, payload, 0)
 	return err
 }
@@ -368,6 +382,14 @@ func (r shardRuntime) Ask(headers []byte, d time.Duration, typ, id string, paylo
 	}
 	if r.h.cut {
 		return nil, route.NotRun(route.ReplyError(route.ShardStopping, []byte(plane.LetGo)))
+	}
+	if reg := r.p.Region(route.TypeOf(typ)); id == "" && reg != nil && reg.Pooled() {
+		if reg == r.r {
+			return nil, fmt.Errorf("%w: a worker asks its own pool, which may be itself", entity.ErrWouldBlock)
+		}
+		return reg.AskAny(d, func(d time.Duration, id string) ([]byte, error) {
+			return r.p.askInside(&r.h.life, headers, d, typ, id, payload)
+		})
 	}
 	return r.p.askInside(&r.h.life, headers, d, typ, id, payload)
 }

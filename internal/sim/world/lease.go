@@ -44,10 +44,11 @@ type leaseRow struct {
 	until time.Duration
 }
 
-// LeaseStore is the store of all leases of singletons, and of sessions.
+// LeaseStore is the store of all leases of singletons, and of sessions; and what is known of tenures, which need none.
 type LeaseStore struct {
 	rows     map[route.TypeID]*leaseRow
 	Sessions SessionStore
+	Tenures  TenureBook
 
 	Acquired, Lost, Refused int // as processes have seen it
 }
@@ -339,7 +340,13 @@ func leasing(e *node.Effects, p *Process) {
 	for _, op := range e.Session.Ops {
 		callSession(op, p)
 	}
+	for i := range e.Session.Tenure {
+		p.World.Leases.Tenures.note(&e.Session.Tenure[i], p)
+	}
 }
+
+// ProvenEnded reports whether a member has ended the session of a process, or proven that its tenure is over.
+func (s *LeaseStore) ProvenEnded(id peer.ID) bool { return s.Sessions.Ended(id) || s.Tenures.Over(id) }
 
 // noteSession counts what a node tells.
 func noteSession(ev *node.SessionEvent, p *Process) {
@@ -384,23 +391,70 @@ func callSession(op node.SessionOp, p *Process) {
 	})
 }
 
-// unleased reports whether the session lease of a process counts for nothing by now: also by what its clock has not
-// shown, and though its control loop is stuck.
+// unleased reports whether the session lease of a process, or its tenure, counts for nothing by now: also by what its
+// clock has not shown, and though its control loop is stuck.
 func (g *gate) unleased(p *Process) bool {
 	_, until := node.Session(p.Node.Node)
-	return p.clock()+p.unseen >= until
+	_, tenure := node.Tenure(p.Node.Node)
+	return p.clock()+p.unseen >= min(until, tenure)
 }
 
-// outlivesEnd: when a session is ended its owner handles nothing, whatever its control loop does.
+// outlivesEnd: when a session is ended its owner handles nothing, whatever its control loop does. One that never learnt
+// that it was let in has nothing to handle, and no session to go by yet (storm 1142045529).
 func outlivesEnd(op *node.SessionOp, ok bool, w *World) {
-	if p := w.ProcessOf(op.Of); op.End && ok && p != nil && p.Alive && !p.Paused() && !p.Held() {
+	p := w.ProcessOf(op.Of)
+	if !op.End || !ok || p == nil || !p.Alive {
+		return
+	}
+	if _, until := node.Session(p.Node.Node); until != node.NoLease && !p.Paused() && !p.Held() {
 		w.Watcher.Violate(p, "session", "its session lease is ended while it handles messages")
 	}
 }
 
-// outlives: a process that handles messages has a session that nobody has ended.
+// outlives: a process that handles messages has a session that nobody has ended, and a tenure that nobody has proven
+// over.
 func (g *gate) outlives(p *Process) {
+	if p.World.Leases.Tenures.Over(p.ID) && !p.Held() {
+		p.World.Watcher.Violate(p, "tenure", "it handles messages, and its tenure is proven over")
+	}
 	if p.World.Leases.Sessions.Ended(p.ID) && !p.Held() {
 		p.World.Watcher.Violate(p, "session", "it handles messages, and a member has ended its session lease")
+	}
+}
+
+// TenureBook is what processes have reported of tenures.
+type TenureBook struct {
+	over    peer.Set // processes with an end that a member has proven
+	revoked peer.Set // processes that the holder of a seat vouches for no more
+
+	RanOut, Backs, Proven int // as processes have seen it
+}
+
+// Over reports whether a member has proven that the tenure of a process is over.
+func (b *TenureBook) Over(id peer.ID) bool { return b.over.Has(id) }
+
+// Revoked reports whether the holder of a seat vouches for a process no more.
+func (b *TenureBook) Revoked(id peer.ID) bool { return b.revoked.Has(id) }
+
+// note takes what a node reports. When an end is proven its owner handles nothing, whatever its control loop does.
+func (b *TenureBook) note(ev *node.TenureEvent, p *Process) {
+	switch ev.Kind {
+	case node.TenureRanOut:
+		b.RanOut++
+	case node.TenureBack:
+		b.Backs++
+	case node.TenureRevoked:
+		b.revoked.Add(ev.Of)
+	case node.TenureProven:
+		b.Proven++
+		b.over.Add(ev.Of)
+		p.World.tell(p, "proved that the tenure of %s is over", p.World.Name(ev.Of))
+		q := p.World.ProcessOf(ev.Of)
+		if q == nil || !q.Alive {
+			return
+		}
+		if _, until := node.Tenure(q.Node.Node); until != node.NoLease && !q.Paused() && !q.Held() {
+			p.World.Watcher.Violate(q, "tenure", "its tenure is proven over while it handles messages")
+		}
 	}
 }

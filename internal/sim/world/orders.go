@@ -23,11 +23,21 @@ func (w *World) Leave(p *Process) {
 	p.Leaving, p.leaveBy = true, p.clock()+leaveTimeout
 	w.Watcher.Excuse(p.ID)
 	w.Watcher.Touch(p)
-	p.Live(func() {
+	goes := func() {
 		p.Do(node.LeaveCommand{Within: w.Config.LeaveTimeout})
 		p.Later(w.Config.LeaveTimeout, func() {
 			p.forced = true
 			p.Do(node.LeaveCommand{Force: true})
+		})
+	}
+	p.Live(func() {
+		if w.OnLeave == nil {
+			goes()
+			return
+		}
+		w.OnLeave(p, func() {
+			p.leaveBy = p.clock() + leaveTimeout
+			goes()
 		})
 	})
 }

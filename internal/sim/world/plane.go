@@ -5,6 +5,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -28,6 +29,7 @@ type EntityType struct {
 	entity.Type
 	Absent []int
 	RoleAt func(*Process) string // nil: all processes register it with the same role
+	Late   bool                  // processes register it by Register, when they come to it
 	Keep   *entity.Keep          // of which entities are kept alive; nil: none
 	// PerNode says that its entities are the workers of a pool, so many on each node; zero: they are not.
 	PerNode int
@@ -49,7 +51,9 @@ type Region struct {
 	stopped []*hosted                // that the node gets in a moment
 	left    map[route.ShardID][]byte // what shards that have stopped last handed over
 	heirs   map[route.ShardID]*plane.Successors
-	shy     map[peer.ID]time.Duration // until when a node is given nothing of a pool that has workers elsewhere
+	// lastHosted is the last fence under which each shard lived here.
+	lastHosted map[route.ShardID]route.Fence
+	shy        map[peer.ID]time.Duration // until when a node is given nothing of a pool that has workers elsewhere
 
 	decl    *EntityType
 	lease   *leaseDesk // nil: it needs none
@@ -121,6 +125,9 @@ func (p *Process) open() {
 	p.gapLimit = p.World.Node().GapLimit()
 }
 
+// Register makes a type known to a process that is Late.
+func Register(p *Process, t *EntityType) { p.register(t) }
+
 // register makes a type known to the process.
 func (p *Process) register(t *EntityType) {
 	if slices.Contains(t.Absent, p.Index) {
@@ -148,19 +155,22 @@ func (r *Region) Kept() bool {
 	return r.decl.Keep != nil || r.decl.Remembered != nil || r.decl.Hosted != nil || r.decl.PerNode > 0
 }
 
+// HomeOf returns where a shard lives as far as the process of its region knows.
+func HomeOf(r *Region, n route.ShardID) (peer.ID, bool) {
+	switch s := r.Slot(n); {
+	case s.State() < flow.Local:
+		return peer.ID{}, false
+	case s.IsLocal():
+		return r.Process.ID, true
+	default:
+		return s.Home(), true
+	}
+}
+
 // CrewOf returns the workers of a pool as the process of its region knows them.
 func CrewOf(r *Region) *plane.Crew {
 	p := r.Process
-	home := func(n route.ShardID) (peer.ID, bool) {
-		switch s := r.Slot(n); {
-		case s.State() < flow.Local:
-			return peer.ID{}, false
-		case s.IsLocal():
-			return p.ID, true
-		default:
-			return s.Home(), true
-		}
-	}
+	home := func(n route.ShardID) (peer.ID, bool) { return HomeOf(r, n) }
 	usable := func(id peer.ID) bool {
 		m, ok := p.View.Member(id)
 		return ok && m.Status != membership.Down && p.View.Reachable(id)
@@ -170,6 +180,49 @@ func CrewOf(r *Region) *plane.Crew {
 
 // Offer gives a message of a pool to workers by send until one takes it, and returns the last error. draw says which.
 func Offer(r *Region, draw uint64, send func(id string) error) (err error) {
+	return offer(draw, r, send, plane.NextWorker)
+}
+
+// TellAny gives a message to any worker of a pool.
+func TellAny(headers []byte, r *Region, payload []byte) error {
+	return Offer(r, r.Process.World.workRand.Uint64(), func(id string) error {
+		_, err := r.SendWith(headers, id, payload, 0)
+		return err
+	})
+}
+
+// AskAny asks workers of a pool by ask, which waits, until one answers that may have handled it.
+func (r *Region) AskAny(d time.Duration, ask func(d time.Duration, id string) ([]byte, error)) (b []byte, err error) {
+	p := r.Process
+	began := p.clock()
+	var of peer.ID
+	err = offer(p.World.workRand.Uint64(), r, func(id string) (err error) {
+		of = r.Slot(r.shardOf(id)).Home()
+		b, err = ask(d-(p.clock()-began), id)
+		return err
+	}, func(err error) bool {
+		next := !route.MayHaveRun(err) && plane.NextWorker(err)
+		if next && of != p.ID && errors.Is(err, route.ErrMailboxFull) {
+			r.spare(of)
+		}
+		return next
+	})
+	return b, err
+}
+
+// Pooled reports whether the entities are the workers of a pool.
+func (r *Region) Pooled() bool { return r.decl.PerNode > 0 }
+
+// spare gives a node nothing of a pool for a while: it had no room.
+func (r *Region) spare(at peer.ID) {
+	if r.shy == nil {
+		r.shy = map[peer.ID]time.Duration{}
+	}
+	r.shy[at] = r.Process.clock() + plane.ShyTime
+}
+
+// offer is Offer where next says after which errors another worker is tried.
+func offer(draw uint64, r *Region, send func(id string) error, next func(error) bool) (err error) {
 	p, crew := r.Process, CrewOf(r)
 	load := func(team int) int {
 		t := &crew.There[team]
@@ -181,7 +234,7 @@ func Offer(r *Region, draw uint64, send func(id string) error) (err error) {
 	}
 	some := crew.Offer(draw, load, func(w *plane.Worker) bool {
 		err = send(w.ID)
-		return err != nil && plane.NextWorker(err)
+		return err != nil && next(err)
 	})
 	switch {
 	case some:
@@ -364,6 +417,9 @@ func (p *Process) Routed(c shard.RouteChange) {
 		r.rehome(c.Shard, c.Home, c.Fence)
 	}
 	r.follow(c.Shard, next)
+	for _, a := range p.asks.due() {
+		p.replied(a.From, a.Corr, a.Reason, a.Payload)
+	}
 }
 
 // follow does what a verb on a slot has called for.

@@ -88,9 +88,10 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 	sharding := w.Config.Shard
 	sharding.Moves = func(peer.ID) bool { return w.version() >= movesSince }
 	sharding.Costs = func(peer.ID) bool { return w.version() >= wire.KindMoveCost.Since() }
+	sharding.Strains = func(peer.ID) bool { return w.version() >= wire.KindShardStrains.Since() }
 	p.Setup = node.Config{Self: p.ID, Seed: w.hostRand.Uint64(), Membership: mc, Shard: sharding,
 		ProcessDeathIsProof: w.Config.ProcessDeathIsProof, Resolver: w.Config.Resolver, Courier: w.Config.Courier,
-		Patience: w.Config.Patience, Session: w.Node().Session}
+		Patience: w.Config.Patience, Session: w.Node().Session, Tenure: w.Node().Tenure}
 	p.Node = flight.New(p.Setup, w.Config.FlightBytes, nil)
 	w.trace.note(w.Now, idx, opFault, "start")
 	h.Process = p
@@ -107,8 +108,13 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 	join.Dead = h.locks(w, p.ID)
 	p.memory = membership.NewMemory(join.Record, w.Node().RecordRole())
 	p.Do(join)
-	for i := range w.types {
-		p.register(w.types[i])
+	for _, t := range w.types {
+		if !t.Late {
+			p.register(t)
+		}
+	}
+	if w.OnStart != nil {
+		w.OnStart(p)
 	}
 	return p
 }

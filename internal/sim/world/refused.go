@@ -203,11 +203,8 @@ func (p *Process) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 			continue
 		}
 		p.World.Book.undelivered(p, e.Type, e.Shard, e.Reason, e.Count)
-		if r.decl.PerNode > 0 && errors.Is(e.Reason.Err(), route.ErrMailboxFull) {
-			if r.shy == nil {
-				r.shy = map[peer.ID]time.Duration{}
-			}
-			r.shy[from] = p.clock() + plane.ShyTime
+		if r.Pooled() && errors.Is(e.Reason.Err(), route.ErrMailboxFull) {
+			r.spare(from)
 		}
 		if s := r.Slot(e.Shard); plane.Doubts(s, from, &e.RefusalKey) {
 			p.World.Plane.Doubted++

@@ -57,10 +57,13 @@ type World struct {
 	OnUnknown func(*Region, route.ShardID)  // the home of a shard elsewhere is about to become unknown
 	OnMember  func(p *Process, e membership.Event)
 	OnEnd     func(p *Process) // a process with a membership that is over has stopped
-	types     []*EntityType
-	arena     []byte
-	Lease     LeaseKeeper
-	Leases    LeaseStore
+	OnStart   func(p *Process) // a process has been started, and knows its types
+	// OnLeave, if not nil, does what a process does before it leaves, and calls then when that is over.
+	OnLeave func(p *Process, then func())
+	types   []*EntityType
+	arena   []byte
+	Lease   LeaseKeeper
+	Leases  LeaseStore
 	// False returns another claim than a process at a host can prove, zero: none; nil: all tell the truth.
 	False func(h *Host) uint64
 	forms struct{ never, anew bool } // how processes are started now: JoinCommand.NeverForm and FormNew
@@ -258,8 +261,15 @@ func (w *World) Seeds(order []int) []peer.Addr {
 func (w *World) AddType(t *EntityType) {
 	w.types = append(w.types, t)
 	for _, p := range w.Running() {
-		p.register(t)
+		if !t.Late {
+			p.register(t)
+		}
 	}
+}
+
+// Unwritten reports whether there are types of which no message has an entry in the book: those that are Late.
+func (w *World) Unwritten() bool {
+	return slices.ContainsFunc(w.types, func(t *EntityType) bool { return t.Late })
 }
 
 // TypeOf returns the declaration of a type, nil when nobody declared it.
@@ -297,7 +307,8 @@ func (w *World) ShardName(id route.TypeID, n route.ShardID) string {
 func (w *World) Node() node.Config {
 	return node.Config{Patience: w.Config.Patience, Membership: w.Config.Membership, Resolver: w.Config.Resolver,
 		Shard: w.Config.Shard, ProcessDeathIsProof: w.Config.ProcessDeathIsProof,
-		Session: node.SessionConfig{TTL: w.Config.SessionTTL, Ends: w.Config.SessionEnds}}
+		Session: node.SessionConfig{TTL: w.Config.SessionTTL, Ends: w.Config.SessionEnds},
+		Tenure:  node.TenureConfig{Voters: w.Config.TenureVoters, Grant: w.Config.TenureGrant}}
 }
 
 // Takeover is how long a shard of a lost owner waits at most: as for all processes that ever ran.

@@ -31,7 +31,7 @@ func (a *account) Receive(c *kith.Context, payload []byte) error {
 	}
 	a.Value.Cents += cents
 	err = a.Save(c, func(tx *sql.Tx) error { // committed with the balance, or not at all
-		_, err := tx.ExecContext(c.Context(), "insert into journal (account, cents) values (?, ?)", c.ID, cents)
+		_, err := tx.Exec("insert into journal (account, cents) values (?, ?)", c.ID, cents)
 		return err
 	})
 	if err != nil || !c.Asked() {

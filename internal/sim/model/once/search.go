@@ -4,18 +4,9 @@ package once
 
 import (
 	"time"
-)
 
-// Found is what a run found.
-type Found struct {
-	Name      string   `json:"name"`
-	States    int      `json:"states"`
-	Depth     int      `json:"depth"`
-	Complete  bool     `json:"complete"` // all states were looked at
-	Violation string   `json:"violation,omitempty"`
-	Steps     []string `json:"steps,omitempty"` // that lead to it
-	Seconds   float64  `json:"seconds"`
-}
+	"github.com/kith-io/kith/internal/sim/model/explore"
+)
 
 // search is one run.
 type search struct {
@@ -25,14 +16,14 @@ type search struct {
 	origin []int32 // from which state each was first reached
 	depth  []int32
 	ways   [][]int32 // the states that lead to each without that time goes by
-	found  Found
+	found  explore.Found
 }
 
 // Explore looks at all states of a configuration, at most limit, and stops at the first violation. A run that has more
 // is not complete.
-func Explore(c Config, limit int) Found {
+func Explore(c Config, limit int) explore.Found {
 	begin := time.Now()
-	s := &search{c: &c, seen: map[state]int32{}, found: Found{Name: c.Name}}
+	s := &search{c: &c, seen: map[state]int32{}, found: explore.Found{Name: c.Name}}
 	s.add(state{}, -1)
 	for i := 0; i < len(s.states) && len(s.states) <= limit && s.found.Violation == ""; i++ {
 		s.look(int32(i))

@@ -8,7 +8,7 @@
 // `make model` runs it, behind the model of hand-off.
 package once
 
-import "strings"
+import "github.com/kith-io/kith/internal/sim/model/explore"
 
 // Config bounds one run. The zero value of a bound forbids what it bounds.
 type Config struct {
@@ -50,59 +50,34 @@ const (
 )
 
 // rules are the names of the rules, and the smallest runs that need them.
-var rules = []struct {
-	rule Rule
-	name string
-	in   Config
-}{
-	{sentAfterCommit, "sent-after-commit", Config{Parcels: [2]uint8{1}, Moves: 1}},
-	{resentByOwner, "resent-by-owner", Config{Parcels: [2]uint8{1}, Moves: 1}},
-	{numbersGoOn, "numbers-go-on", Config{Parcels: [2]uint8{2}, Deletes: 1}},
-	{outboxStays, "outbox-stays", Config{Parcels: [2]uint8{1}, Deletes: 1}},
-	{namesBefore, "names-before", Config{Parcels: [2]uint8{2}}},
-	{beforeIsNow, "before-is-now", Config{Parcels: [2]uint8{2}, Time: true}},
-	{markWithState, "mark-with-state", Config{Parcels: [2]uint8{1}, Stops: 1}},
-	{fenced, "fenced", Config{Parcels: [2]uint8{1, 1}, Stops: 1}},
-	{ackAfterCommit, "ack-after-commit", Config{Parcels: [2]uint8{1}, Stops: 1}},
-	{knownWaits, "known-waits", Config{Parcels: [2]uint8{1}, Stops: 1}},
-	{knownAgain, "known-again", Config{Parcels: [2]uint8{1}, Stops: 1}},
-	{marksStay, "marks-stay", Config{Parcels: [2]uint8{1}, Cleans: 1}},
-	{voidFirst, "void-first", Config{Parcels: [2]uint8{2}, Rejects: 1}},
-	{voidIsMark, "void-is-mark", Config{Parcels: [2]uint8{1}, Rejects: 1}},
-	{voidProves, "void-proves", Config{Parcels: [2]uint8{1}, Time: true}},
-	{marksOutlive, "marks-outlive", Config{Parcels: [2]uint8{1}, Time: true}},
-	{refusesOld, "refuses-old", Config{Parcels: [2]uint8{1}, Time: true}},
+var rules = explore.Rules[Rule, Config]{
+	explore.Need(sentAfterCommit, "sent-after-commit", Config{Parcels: [2]uint8{1}, Moves: 1}),
+	explore.Need(resentByOwner, "resent-by-owner", Config{Parcels: [2]uint8{1}, Moves: 1}),
+	explore.Need(numbersGoOn, "numbers-go-on", Config{Parcels: [2]uint8{2}, Deletes: 1}),
+	explore.Need(outboxStays, "outbox-stays", Config{Parcels: [2]uint8{1}, Deletes: 1}),
+	explore.Need(namesBefore, "names-before", Config{Parcels: [2]uint8{2}}),
+	explore.Need(beforeIsNow, "before-is-now", Config{Parcels: [2]uint8{2}, Time: true}),
+	explore.Need(markWithState, "mark-with-state", Config{Parcels: [2]uint8{1}, Stops: 1}),
+	explore.Need(fenced, "fenced", Config{Parcels: [2]uint8{1, 1}, Stops: 1}),
+	explore.Need(ackAfterCommit, "ack-after-commit", Config{Parcels: [2]uint8{1}, Stops: 1}),
+	explore.Need(knownWaits, "known-waits", Config{Parcels: [2]uint8{1}, Stops: 1}),
+	explore.Need(knownAgain, "known-again", Config{Parcels: [2]uint8{1}, Stops: 1}),
+	explore.Need(marksStay, "marks-stay", Config{Parcels: [2]uint8{1}, Cleans: 1}),
+	explore.Need(voidFirst, "void-first", Config{Parcels: [2]uint8{2}, Rejects: 1}),
+	explore.Need(voidIsMark, "void-is-mark", Config{Parcels: [2]uint8{1}, Rejects: 1}),
+	explore.Need(voidProves, "void-proves", Config{Parcels: [2]uint8{1}, Time: true}),
+	explore.Need(marksOutlive, "marks-outlive", Config{Parcels: [2]uint8{1}, Time: true}),
+	explore.Need(refusesOld, "refuses-old", Config{Parcels: [2]uint8{1}, Time: true}),
 }
 
 // Rules returns the names of all rules.
-func Rules() []string {
-	names := make([]string, len(rules))
-	for i, r := range rules {
-		names[i] = r.name
-	}
-	return names
-}
+func Rules() []string { return rules.Names() }
 
 // RuleOf returns the rule of that name.
-func RuleOf(name string) (Rule, bool) {
-	for _, r := range rules {
-		if r.name == name {
-			return r.rule, true
-		}
-	}
-	return 0, false
-}
+func RuleOf(name string) (Rule, bool) { return rules.Of(name) }
 
 // String returns the names of the rules in the set, with commas in between.
-func (r Rule) String() string {
-	var names []string
-	for _, x := range rules {
-		if r&x.rule != 0 {
-			names = append(names, x.name)
-		}
-	}
-	return strings.Join(names, ",")
-}
+func (r Rule) String() string { return rules.Text(r) }
 
 // keeps reports whether a rule is on.
 func (c *Config) keeps(r Rule) bool { return c.Broken&r == 0 }

@@ -8,7 +8,7 @@
 // `make model` runs it, behind the model of messages between durable entities.
 package quorum
 
-import "strings"
+import "github.com/kith-io/kith/internal/sim/model/explore"
 
 // Config bounds one run. The zero value of a bound forbids what it bounds.
 type Config struct {
@@ -70,39 +70,35 @@ const (
 )
 
 // rules are the names of the rules, and the smallest runs that need them.
-var rules = []struct {
-	rule Rule
-	name string
-	in   Config
-}{
-	{rewriteFirst, "rewrite-first", Config{Shards: one(3, "", "")}},
-	{newFence, "new-fence", Config{Shards: one(4, "1/1/0/0", "")}},
-	{promiseOnDisk, "promise-on-disk", Config{Shards: one(2, "", ""), Crashes: 1}},
-	{batchPromises, "batch-promises", Config{Shards: one(3, "", "")}},
-	{noGap, "no-gap", Config{Shards: one(3, "", "")}},
-	{sameFenceBefore, "same-fence-before", Config{Shards: one(3, "1/2/1", "")}},
-	{beyondGoes, "beyond-goes", Config{Shards: one(3, "", "")}},
-	{wholeHistory, "whole-history", Config{Shards: one(2, "2/1", ""), Losses: 1, Live: true}},
-	{oneUnderWay, "one-under-way", Config{Shards: one(2, "2/2", "")}},
-	{besideTheState, "beside-the-state", Config{Shards: one(3, "", ""), Crashes: 1}},
-	{oldMajority, "old-majority", Config{Shards: one(2, "", "124/")}},
-	{newMajority, "new-majority", Config{Shards: one(2, "", "124/")}},
-	{setsOfDisks, "sets-of-disks", Config{Near: true,
-		Shards: []Shard{{Owners: 3, Batches: "0/0/0", Wishes: "124/145/", Tables: "123,124/124,145/123,123"}}}},
-	{proposedIsNone, "proposed-is-none", Config{Near: true, Shards: one(3, "0/1/0", "124//")}},
-	{answersTellSets, "answers-tell-sets", Config{Shards: one(2, "", "124/")}},
-	{newcomerCatchesUp, "newcomer-catches-up", Config{Shards: one(2, "", "124/")}},
-	{diskIsIdentity, "disk-is-identity", Config{Shards: one(2, "", ""), Losses: 1}},
-	{lateRelease, "late-release", Config{Shards: one(2, "", "124/"), Losses: 1, Live: true, Release: true}},
-	{everyShardReleases, "every-shard-releases", Config{Near: true, Losses: 1, Live: true, Release: true,
-		Shards: []Shard{{Owners: 1, Wishes: "124", Done: true}, {Owners: 2, Batches: "0/1", Wishes: "124/"}}}},
-	{ownSets, "own-sets", Config{Set: "1",
-		Shards: []Shard{{Owners: 1, Wishes: "2", Done: true}, {Owners: 2, Batches: "1/0"}}}},
-	{fenceFirst, "fence-first", Config{Shards: one(2, "", "124/"), Losses: 1, Live: true}},
-	{copyRefused, "copy-refused", Config{Shards: one(2, "", ""), Copies: true}},
-	{copyStamped, "copy-stamped", Config{Shards: one(3, "1/1/0", ""), Copies: true}},
-	{readsAsk, "reads-ask", Config{Shards: one(2, "", ""), Reads: true}},
-	{foundedOnce, "founded-once", Config{Shards: one(2, "", "12/345")}},
+var rules = explore.Rules[Rule, Config]{
+	explore.Need(rewriteFirst, "rewrite-first", Config{Shards: one(3, "", "")}),
+	explore.Need(newFence, "new-fence", Config{Shards: one(4, "1/1/0/0", "")}),
+	explore.Need(promiseOnDisk, "promise-on-disk", Config{Shards: one(2, "", ""), Crashes: 1}),
+	explore.Need(batchPromises, "batch-promises", Config{Shards: one(3, "", "")}),
+	explore.Need(noGap, "no-gap", Config{Shards: one(3, "", "")}),
+	explore.Need(sameFenceBefore, "same-fence-before", Config{Shards: one(3, "1/2/1", "")}),
+	explore.Need(beyondGoes, "beyond-goes", Config{Shards: one(3, "", "")}),
+	explore.Need(wholeHistory, "whole-history", Config{Shards: one(2, "2/1", ""), Losses: 1, Live: true}),
+	explore.Need(oneUnderWay, "one-under-way", Config{Shards: one(2, "2/2", "")}),
+	explore.Need(besideTheState, "beside-the-state", Config{Shards: one(3, "", ""), Crashes: 1}),
+	explore.Need(oldMajority, "old-majority", Config{Shards: one(2, "", "124/")}),
+	explore.Need(newMajority, "new-majority", Config{Shards: one(2, "", "124/")}),
+	explore.Need(setsOfDisks, "sets-of-disks", Config{Near: true,
+		Shards: []Shard{{Owners: 3, Batches: "0/0/0", Wishes: "124/145/", Tables: "123,124/124,145/123,123"}}}),
+	explore.Need(proposedIsNone, "proposed-is-none", Config{Near: true, Shards: one(3, "0/1/0", "124//")}),
+	explore.Need(answersTellSets, "answers-tell-sets", Config{Shards: one(2, "", "124/")}),
+	explore.Need(newcomerCatchesUp, "newcomer-catches-up", Config{Shards: one(2, "", "124/")}),
+	explore.Need(diskIsIdentity, "disk-is-identity", Config{Shards: one(2, "", ""), Losses: 1}),
+	explore.Need(lateRelease, "late-release", Config{Shards: one(2, "", "124/"), Losses: 1, Live: true, Release: true}),
+	explore.Need(everyShardReleases, "every-shard-releases", Config{Near: true, Losses: 1, Live: true, Release: true,
+		Shards: []Shard{{Owners: 1, Wishes: "124", Done: true}, {Owners: 2, Batches: "0/1", Wishes: "124/"}}}),
+	explore.Need(ownSets, "own-sets", Config{Set: "1",
+		Shards: []Shard{{Owners: 1, Wishes: "2", Done: true}, {Owners: 2, Batches: "1/0"}}}),
+	explore.Need(fenceFirst, "fence-first", Config{Shards: one(2, "", "124/"), Losses: 1, Live: true}),
+	explore.Need(copyRefused, "copy-refused", Config{Shards: one(2, "", ""), Copies: true}),
+	explore.Need(copyStamped, "copy-stamped", Config{Shards: one(3, "1/1/0", ""), Copies: true}),
+	explore.Need(readsAsk, "reads-ask", Config{Shards: one(2, "", ""), Reads: true}),
+	explore.Need(foundedOnce, "founded-once", Config{Shards: one(2, "", "12/345")}),
 }
 
 // one returns the bounds of a single shard.
@@ -111,31 +107,10 @@ func one(owners int, batches, wishes string) []Shard {
 }
 
 // Rules returns the names of all rules.
-func Rules() []string {
-	names := make([]string, len(rules))
-	for i, r := range rules {
-		names[i] = r.name
-	}
-	return names
-}
+func Rules() []string { return rules.Names() }
 
 // RuleOf returns the rule of that name.
-func RuleOf(name string) (Rule, bool) {
-	for _, r := range rules {
-		if r.name == name {
-			return r.rule, true
-		}
-	}
-	return 0, false
-}
+func RuleOf(name string) (Rule, bool) { return rules.Of(name) }
 
 // String returns the names of the rules in the set, with commas in between.
-func (r Rule) String() string {
-	var names []string
-	for _, x := range rules {
-		if r&x.rule != 0 {
-			names = append(names, x.name)
-		}
-	}
-	return strings.Join(names, ",")
-}
+func (r Rule) String() string { return rules.Text(r) }

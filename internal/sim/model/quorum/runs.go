@@ -2,10 +2,7 @@
 
 package quorum
 
-import (
-	"sync"
-	"time"
-)
+import "github.com/kith-io/kith/internal/sim/model/explore"
 
 // Runs returns the configurations in which the protocol has to hold: all of them, or those that take seconds.
 func Runs(all bool) []Config {
@@ -40,72 +37,14 @@ func Runs(all bool) []Config {
 
 // Needs returns for every rule the configuration that needs it, with that rule switched off.
 func Needs() []Config {
-	all := make([]Config, len(rules))
-	for i, r := range rules {
-		all[i] = r.in
-		all[i].Name, all[i].Broken = "quorum/without "+r.name, r.rule
-	}
-	return all
-}
-
-// Result is what all runs came to.
-type Result struct {
-	Runs             int      `json:"runs"`
-	Complete         int      `json:"complete"`
-	States           int      `json:"states"`
-	Depth            int      `json:"depth"`
-	Violations       int      `json:"violations"`
-	BrokenRules      int      `json:"broken_rules"`
-	BrokenRulesFound int      `json:"broken_rules_found"`
-	WallSeconds      float64  `json:"wall_seconds"`
-	Missed           []string `json:"missed,omitempty"` // rules without which nothing was found
-	Failed           []Found  `json:"failed,omitempty"`
-	Found            []Found  `json:"-"` // by every run, in order
+	return rules.Needs(func(c Config, r Rule, name string) Config {
+		c.Name, c.Broken = "quorum/without "+name, r
+		return c
+	})
 }
 
 // Prove makes runs, in which nothing may be found, and needs, in each of which something must be, some at a time.
-func Prove(runs, needs []Config, states, workers int) Result {
-	begin := time.Now()
-	all := append(append([]Config(nil), runs...), needs...)
-	found := make([]Found, len(all))
-	work := make(chan int, len(all))
-	for i := range all {
-		work <- i
-	}
-	close(work)
-	var group sync.WaitGroup
-	for range max(workers, 1) {
-		group.Go(func() {
-			for i := range work {
-				found[i] = Explore(all[i], states)
-			}
-		})
-	}
-	group.Wait()
-	r := Result{Runs: len(runs), BrokenRules: len(needs), Found: found}
-	for i, f := range found {
-		switch {
-		case i >= len(runs) && f.Violation != "":
-			r.BrokenRulesFound++
-		case i >= len(runs):
-			r.Missed = append(r.Missed, needs[i-len(runs)].Broken.String())
-		case f.Violation != "":
-			r.Violations++
-			r.Failed = append(r.Failed, f)
-		}
-		if i < len(runs) {
-			r.add(f)
-		}
-	}
-	r.WallSeconds = time.Since(begin).Seconds()
-	return r
-}
-
-// add counts a run in which nothing may be found.
-func (r *Result) add(f Found) {
-	r.States += f.States
-	r.Depth = max(r.Depth, f.Depth)
-	if f.Complete {
-		r.Complete++
-	}
+func Prove(runs, needs []Config, states, workers int) explore.Result {
+	return explore.Prove(runs, needs, workers, func(c Config) explore.Found { return Explore(c, states) },
+		func(c Config) string { return c.Broken.String() })
 }

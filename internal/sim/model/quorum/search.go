@@ -8,18 +8,9 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-)
 
-// Found is what a run found.
-type Found struct {
-	Name      string   `json:"name"`
-	States    int      `json:"states"`
-	Depth     int      `json:"depth"`
-	Complete  bool     `json:"complete"` // all states were looked at
-	Violation string   `json:"violation,omitempty"`
-	Steps     []string `json:"steps,omitempty"` // that lead to it
-	Seconds   float64  `json:"seconds"`
-}
+	"github.com/kith-io/kith/internal/sim/model/explore"
+)
 
 // origin says how a state was first reached: from which one, by which of its steps.
 type origin struct {
@@ -35,18 +26,18 @@ type search struct {
 	front, next []state
 	first       int32 // the number of the first of front
 	bytes       []byte
-	found       Found
+	found       explore.Found
 
-	ways [][2]int32 // which state leads to which
-	good []bool     // the newest owner of each shard has served and committed
-	hope []bool     // majorities live
+	ways []explore.Step // which state leads to which
+	good []bool         // the newest owner of each shard has served and committed
+	hope []bool         // majorities live
 }
 
 // Explore looks at all states of a configuration, at most limit, and stops at the first violation. A run that has more
 // is not complete.
-func Explore(c Config, limit int) Found {
+func Explore(c Config, limit int) explore.Found {
 	begin := time.Now()
-	s := &search{c: compile(&c), seen: map[uint64]int32{}, found: Found{Name: c.Name}}
+	s := &search{c: compile(&c), seen: map[uint64]int32{}, found: explore.Found{Name: c.Name}}
 	if c.States > 0 {
 		limit = min(limit, c.States)
 	}
@@ -154,7 +145,7 @@ func (s *search) level(limit int) {
 			s.c.settle(&to, nil)
 			at := s.add(&to, origin{number, uint16(n - 1)})
 			if s.c.Live {
-				s.ways = append(s.ways, [2]int32{at, number})
+				s.ways = append(s.ways, explore.Step{To: at, From: number})
 			}
 		})
 		if bad != "" || len(s.origins) > limit {
@@ -254,34 +245,7 @@ func (c *compiled) proposedLive(h *history, at uint8, alive set) bool {
 
 // stuck looks for a state with majorities alive from which the newest owner has no way to serve and commit.
 func (s *search) stuck() {
-	into := make([]int32, len(s.origins)+1) // where the ways to each state begin
-	for _, w := range s.ways {
-		into[w[0]+1]++
-	}
-	for i := range s.origins {
-		into[i+1] += into[i]
-	}
-	from, at := make([]int32, len(s.ways)), append([]int32(nil), into...)
-	for _, w := range s.ways {
-		from[at[w[0]]] = w[1]
-		at[w[0]]++
-	}
-	var queue []int32
-	for i, good := range s.good {
-		if good {
-			queue = append(queue, int32(i))
-		}
-	}
-	for len(queue) > 0 {
-		v := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
-		for _, p := range from[into[v]:into[v+1]] {
-			if !s.good[p] {
-				s.good[p] = true
-				queue = append(queue, p)
-			}
-		}
-	}
+	explore.Lead(s.ways, s.good)
 	for i := range s.good {
 		if s.hope[i] && !s.good[i] {
 			s.found.Complete = false

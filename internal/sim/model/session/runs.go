@@ -2,7 +2,7 @@
 
 package session
 
-import "time"
+import "github.com/kith-io/kith/internal/sim/model/explore"
 
 // Runs returns the configurations in which the rules have to hold.
 func Runs() []Config {
@@ -12,57 +12,21 @@ func Runs() []Config {
 		{Name: "session/slow", Slow: drift},
 		{Name: "session/stops", Stops: 2},
 		{Name: "session/all", Slow: drift, Stops: 1, Dies: true},
+		{Name: "session/sleeps", Sleeps: 1, Sets: 1},
+		{Name: "session/sleeps and dies", Sleeps: 2, Slow: drift, Dies: true},
 	}
 }
 
 // Needs returns for every rule the configuration that needs it, with that rule switched off.
 func Needs() []Config {
-	all := make([]Config, len(rules))
-	for i, r := range rules {
-		all[i] = r.in
-		all[i].Name, all[i].Broken = "session/without "+r.name, r.rule
-	}
-	return all
-}
-
-// Result is what all runs came to.
-type Result struct {
-	Runs             int      `json:"runs"`
-	Complete         int      `json:"complete"`
-	States           int      `json:"states"`
-	Depth            int      `json:"depth"`
-	Violations       int      `json:"violations"`
-	BrokenRules      int      `json:"broken_rules"`
-	BrokenRulesFound int      `json:"broken_rules_found"`
-	WallSeconds      float64  `json:"wall_seconds"`
-	Missed           []string `json:"missed,omitempty"` // rules without which nothing was found
-	Failed           []Found  `json:"failed,omitempty"`
-	Found            []Found  `json:"-"` // by every run, in order
+	return rules.Needs(func(c Config, r Rule, name string) Config {
+		c.Name, c.Broken = "session/without "+name, r
+		return c
+	})
 }
 
 // Prove makes runs, in which nothing may be found, and needs, in each of which something must be.
-func Prove(runs, needs []Config, states int) Result {
-	begin := time.Now()
-	r := Result{Runs: len(runs), BrokenRules: len(needs)}
-	for _, c := range runs {
-		f := Explore(c, states)
-		r.Found, r.States, r.Depth = append(r.Found, f), r.States+f.States, max(r.Depth, f.Depth)
-		if f.Complete {
-			r.Complete++
-		}
-		if f.Violation != "" {
-			r.Violations++
-			r.Failed = append(r.Failed, f)
-		}
-	}
-	for _, c := range needs {
-		f := Explore(c, states)
-		if r.Found = append(r.Found, f); f.Violation != "" {
-			r.BrokenRulesFound++
-		} else {
-			r.Missed = append(r.Missed, c.Broken.String())
-		}
-	}
-	r.WallSeconds = time.Since(begin).Seconds()
-	return r
+func Prove(runs, needs []Config, states int) explore.Result {
+	return explore.Prove(runs, needs, 1, func(c Config) explore.Found { return Explore(c, states) },
+		func(c Config) string { return c.Broken.String() })
 }

@@ -2,18 +2,11 @@
 
 package session
 
-import "time"
+import (
+	"time"
 
-// Found is what a run found.
-type Found struct {
-	Name      string   `json:"name"`
-	States    int      `json:"states"`
-	Depth     int      `json:"depth"`
-	Complete  bool     `json:"complete"` // all states were looked at
-	Violation string   `json:"violation,omitempty"`
-	Steps     []string `json:"steps,omitempty"` // that lead to it
-	Seconds   float64  `json:"seconds"`
-}
+	"github.com/kith-io/kith/internal/sim/model/explore"
+)
 
 // search is one run.
 type search struct {
@@ -24,14 +17,14 @@ type search struct {
 	text   []string
 	depth  []int
 	ways   [2][][]int32 // the states that lead to each: when nothing goes wrong, and with the others' steps too
-	found  Found
+	found  explore.Found
 }
 
 // Explore looks at all states of a configuration, at most limit, and stops at the first violation. A run that has more
 // is not complete.
-func Explore(c Config, limit int) Found {
+func Explore(c Config, limit int) explore.Found {
 	begin := time.Now()
-	s := &search{c: &c, seen: map[state]int32{}, found: Found{Name: c.Name}}
+	s := &search{c: &c, seen: map[state]int32{}, found: explore.Found{Name: c.Name}}
 	s.add(step{}, -1)
 	for i := 0; i < len(s.states) && len(s.states) <= limit && s.found.Violation == ""; i++ {
 		s.look(int32(i))
@@ -50,6 +43,9 @@ func Explore(c Config, limit int) Found {
 
 // lives reports whether an owner must be able to handle (again).
 func (t *state) lives() bool {
+	if t.asleep || t.doubt == ranOut || t.doubt == asks && t.store != held {
+		return false // it slept for longer than its session lasts, or may have
+	}
 	return !t.over && t.store != ended && !t.taken && t.without < tries
 }
 

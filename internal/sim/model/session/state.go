@@ -8,7 +8,7 @@
 // `make model` runs it, behind the other models.
 package session
 
-import "strings"
+import "github.com/kith-io/kith/internal/sim/model/explore"
 
 // Config bounds one run. The zero value of a bound forbids what it bounds.
 type Config struct {
@@ -16,6 +16,9 @@ type Config struct {
 	Slow  uint8 // ticks that the owner's clock does not count
 	Stops uint8 // times that the owner stands still
 	Dies  bool  // the owner may die
+	// Sleeps is how often its machine sleeps, which none of its clocks shows until it wakes, and Sets how often its wall
+	// clock is set forward, which looks the same.
+	Sleeps, Sets uint8
 
 	Broken Rule // switched off
 }
@@ -33,54 +36,35 @@ const (
 	givesUp
 	readEachBatch
 	goesOn
+	asksItself
+	noneUnderWay
+	asksAnew
 	lastRule // no rule: their number
 )
 
 // rules are the names of the rules, and the smallest runs that need them.
-var rules = []struct {
-	rule Rule
-	name string
-	in   Config
-}{
-	{fromTheCall, "from-the-call", Config{}},
-	{margin, "margin", Config{Slow: 1}},
-	{proofIsTheSwap, "proof-is-the-swap", Config{}},
-	{endedStays, "ended-stays", Config{}},
-	{endedOutlasts, "ended-outlasts", Config{}},
-	{givesUp, "gives-up", Config{}},
-	{readEachBatch, "read-each-batch", Config{Stops: 1}},
-	{goesOn, "goes-on", Config{}},
+var rules = explore.Rules[Rule, Config]{
+	explore.Need(fromTheCall, "from-the-call", Config{}),
+	explore.Need(margin, "margin", Config{Slow: 1}),
+	explore.Need(proofIsTheSwap, "proof-is-the-swap", Config{}),
+	explore.Need(endedStays, "ended-stays", Config{}),
+	explore.Need(endedOutlasts, "ended-outlasts", Config{}),
+	explore.Need(givesUp, "gives-up", Config{}),
+	explore.Need(readEachBatch, "read-each-batch", Config{Stops: 1}),
+	explore.Need(goesOn, "goes-on", Config{}),
+	explore.Need(asksItself, "asks-itself", Config{Sleeps: 1}),
+	explore.Need(noneUnderWay, "none-under-way", Config{Sleeps: 1}),
+	explore.Need(asksAnew, "asks-anew", Config{Sleeps: 1}),
 }
 
 // Rules returns the names of all rules.
-func Rules() []string {
-	names := make([]string, len(rules))
-	for i, r := range rules {
-		names[i] = r.name
-	}
-	return names
-}
+func Rules() []string { return rules.Names() }
 
 // RuleOf returns the rule of that name.
-func RuleOf(name string) (Rule, bool) {
-	for _, r := range rules {
-		if r.name == name {
-			return r.rule, true
-		}
-	}
-	return 0, false
-}
+func RuleOf(name string) (Rule, bool) { return rules.Of(name) }
 
 // String returns the names of the rules in the set, with commas in between.
-func (r Rule) String() string {
-	var names []string
-	for _, x := range rules {
-		if r&x.rule != 0 {
-			names = append(names, x.name)
-		}
-	}
-	return strings.Join(names, ",")
-}
+func (r Rule) String() string { return rules.Text(r) }
 
 // keeps reports whether a rule is on.
 func (c *Config) keeps(r Rule) bool { return c.Broken&r == 0 }
@@ -112,6 +96,16 @@ type call struct {
 	ok     bool  // and what it said
 }
 
+// probe is how far the owner is with its question: an attempt to end its own session.
+type probe uint8
+
+const (
+	sure   probe = iota // it asks nothing
+	asks                // the call is under way
+	isHeld              // carried out: the session was held
+	ranOut              // carried out: it had run out, or was ended before
+)
+
 // state is everything.
 type state struct {
 	store word
@@ -124,8 +118,11 @@ type state struct {
 	batch   bool  // it handles what it has read its clock for
 	over    bool  // it has ended, or died
 	still   bool  // it stands still
+	asleep  bool  // its machine sleeps: its clock stands
+	doubt   probe // the wall clock has stepped, and it asks whether it slept
+	kept    uint8 // what sure was before; only where it does not ask anew
 
 	taken bool // a member has taken its shards
 
-	slow, stops uint8 // what was used of the bounds
+	slow, stops, sleeps, sets uint8 // what was used of the bounds
 }

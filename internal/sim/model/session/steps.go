@@ -30,6 +30,7 @@ func (c *Config) steps(from *state) []step {
 	s.time()
 	s.owner()
 	s.service()
+	s.probes()
 	s.members()
 	return s.list
 }
@@ -42,7 +43,7 @@ func (s *steps) add(to state, k kind, text string) {
 
 // fault returns what is wrong with a state; empty: nothing.
 func (s *state) fault() string {
-	if s.taken && !s.over && !s.still && (s.batch || s.sure > 0) {
+	if s.taken && !s.over && !s.still && !s.asleep && (s.batch || s.sure > 0) {
 		return "TWO OWNERS: a member has taken its shards, and it handles"
 	}
 	return ""
@@ -75,6 +76,10 @@ func (s *steps) time() {
 			t.store = none
 		}
 	}
+	if t.asleep {
+		s.add(t, fair, "a tick, and the owner's machine sleeps")
+		return
+	}
 	if slow := t; slow.slow < s.c.Slow {
 		slow.slow++
 		s.add(slow, fault, "a tick that the owner's clock does not count")
@@ -99,6 +104,9 @@ func (s *steps) owner() {
 	if t.over {
 		return
 	}
+	if s.sleeps(); t.asleep {
+		return
+	}
 	if dead := t; s.c.Dies {
 		dead.over, dead.batch = true, false
 		s.add(dead, fault, "the owner dies")
@@ -120,9 +128,88 @@ func (s *steps) owner() {
 		return
 	}
 	s.handles()
+	if t.doubt != sure {
+		s.hears()
+		return
+	}
 	for i := range s.from.calls {
 		s.asks(i)
 	}
+}
+
+// sleeps has the owner's machine sleep and wake, and its wall clock be set.
+func (s *steps) sleeps() {
+	t := *s.from
+	if t.asleep {
+		t.asleep = false
+		s.c.stepped(&t)
+		s.add(t, fair, "the owner's machine wakes, and its wall clock has stepped")
+		return
+	}
+	if t.still {
+		return
+	}
+	if t.sleeps < s.c.Sleeps {
+		t.sleeps++
+		t.asleep = true
+		s.add(t, fault, "the owner's machine sleeps, and its clock stands")
+	}
+	if t = *s.from; t.sets < s.c.Sets {
+		t.sets++
+		s.c.stepped(&t)
+		s.add(t, fault, "the owner's wall clock is set forward")
+	}
+}
+
+// stepped is what the owner does when it sees that its wall clock has stepped: for how long it slept nobody knows.
+func (c *Config) stepped(t *state) {
+	under := t.calls[0].on || t.calls[1].on
+	switch {
+	case !t.began: // nothing lives there, and no answer counts
+		for i := range t.calls {
+			t.calls[i].age = ttl
+		}
+		return
+	case t.sure == 0 || under && c.keeps(noneUnderWay):
+		t.over, t.batch = true, false
+		return
+	}
+	if t.doubt = asks; !c.keeps(asksItself) {
+		t.doubt = sure
+	}
+	if !c.keeps(asksAnew) {
+		t.kept = t.sure
+	}
+	t.sure = 0
+	c.reads(t)
+}
+
+// hears has the owner hear what became of its attempt to end its own session.
+func (s *steps) hears() {
+	t := *s.from
+	switch t.doubt {
+	case isHeld:
+		t.doubt = sure
+		if t.kept > 0 {
+			t.sure, t.kept, t.without = t.kept, 0, 0
+		}
+		s.add(t, fair, "the owner hears that its session is held, so it did not sleep, and asks anew")
+	case ranOut:
+		t.over, t.batch = true, false
+		s.add(t, fair, "the owner hears that its session had run out, and ends")
+	}
+}
+
+// probes is what the store does with that attempt, at any time later.
+func (s *steps) probes() {
+	t := *s.from
+	if t.doubt != asks {
+		return
+	}
+	if t.doubt = isHeld; t.store != held {
+		t.doubt, t.store, t.left = ranOut, ended, marker
+	}
+	s.add(t, fair, "the store carries out the owner's attempt to end its own session")
 }
 
 // handles begins and ends a batch.

@@ -1,0 +1,314 @@
+// Tenures of a few nodes: they begin, an owner that is lost is proven ended, and it handles nothing by then (MEM-10).
+
+package node
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+var fewSeats = TenureConfig{Voters: 3, Grant: 2500 * time.Millisecond}
+
+// electorate returns so many nodes with tenures, which all hold theirs.
+func electorate(t *testing.T, nodes int, change ...func(*Config)) *wires {
+	w := &wires{t: t}
+	for i := range nodes {
+		self := id(fmt.Sprintf("10.0.0.%d", i+1))
+		c := Config{Self: self, Seed: uint64(i), Tenure: fewSeats}
+		for _, f := range change {
+			f(&c)
+		}
+		w.nodes = append(w.nodes, &end{id: self, n: New(c)})
+	}
+	for _, e := range w.nodes {
+		_, until := Tenure(e.n)
+		require.Equal(t, NoLease, until, "nothing lives here yet")
+		require.NoError(t, e.n.Do(0, membership.JoinCommand{Seeds: seedsOf(w), WallMillis: 1}))
+		w.drain(e)
+	}
+	w.run(time.Minute, func() bool { return w.hold(w.nodes...) })
+	require.True(t, w.hold(w.nodes...))
+	return w
+}
+
+// hold reports whether these nodes are Up and handle messages.
+func (w *wires) hold(nodes ...*end) bool {
+	for _, e := range nodes {
+		s, until := Tenure(e.n)
+		if !s.Held || until <= w.now || e.n.Suspended() {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *wires) without(e *end) (rest []*end) {
+	for _, o := range w.nodes {
+		if o != e {
+			rest = append(rest, o)
+		}
+	}
+	return rest
+}
+
+// TestTenureBegins: nodes handle nothing before a quorum of seats vouches for them; that is nothing to report while the
+// cluster forms.
+func TestTenureBegins(t *testing.T) {
+	w := electorate(t, 3)
+	for _, e := range w.nodes {
+		require.Empty(t, e.told)
+		s, _ := Tenure(e.n)
+		require.GreaterOrEqual(t, s.Seat, 0, "three members, three seats")
+	}
+	w.run(20*time.Second, func() bool { return !w.hold(w.nodes...) })
+	require.True(t, w.hold(w.nodes...), "and it is renewed in time")
+}
+
+// TestLonelyNodeHasNoTenure: one alone is no quorum of three seats, and says so.
+func TestLonelyNodeHasNoTenure(t *testing.T) {
+	w := &wires{t: t}
+	e := &end{id: id("10.0.0.1"), n: New(Config{Self: id("10.0.0.1"), Seed: 1, Tenure: fewSeats})}
+	w.nodes = []*end{e}
+	require.NoError(t, e.n.Do(0, membership.JoinCommand{Seeds: seedsOf(w), WallMillis: 1}))
+	w.run(time.Minute, func() bool { return len(e.told) > 0 })
+	require.Equal(t, membership.NodeSuspended, e.told[0].Kind)
+	require.Contains(t, e.told[0].Detail, "it has no tenure yet: no seat has a holder yet: that takes 2 members")
+	require.True(t, e.n.Suspended())
+}
+
+// TestSleepersEndIsProven: a member that stands still is proven ended by the words of the seats, and by then it handles
+// nothing; nor does it when it wakes (AVL-5).
+func TestSleepersEndIsProven(t *testing.T) {
+	for victim := range 5 {
+		w := electorate(t, 5)
+		e := w.nodes[victim]
+		e.asleep = true
+		slept := w.now
+		_, until := Tenure(e.n)
+		proven := func(o *end) bool {
+			m, in := o.view.Member(e.id)
+			return in && m.Cause == cluster.CauseProvenDead || !in
+		}
+		w.run(time.Minute, func() bool { return proven(w.without(e)[0]) })
+		require.Greater(t, w.now, until, "its last grants have run out")
+		require.Less(t, w.now-slept, 8*time.Second)
+		w.run(time.Minute, func() bool {
+			for _, o := range w.without(e) {
+				if !proven(o) {
+					return false
+				}
+			}
+			return w.hold(w.without(e)...)
+		})
+		require.True(t, w.hold(w.without(e)...), "the others go on")
+		e.asleep = false
+		w.run(10*time.Second, func() bool {
+			_, until := Tenure(e.n)
+			require.LessOrEqual(t, until, w.now)
+			return e.n.health.ended != nil
+		})
+		require.NotNil(t, e.n.health.ended, "it learns of its end")
+	}
+}
+
+// TestTenureFrames: a node without tenures knows none of their frames, and nonsense is refused.
+func TestTenureFrames(t *testing.T) {
+	n := New(Config{Self: id("10.0.0.1"), Seed: 1})
+	require.ErrorIs(t, n.Handle(0, 0, id("10.0.0.2"), wire.KindTenure, []byte{1, 1}), ErrNotMine)
+	n = New(Config{Self: id("10.0.0.1"), Seed: 1, Tenure: fewSeats})
+	require.Error(t, n.Handle(0, 0, id("10.0.0.2"), wire.KindTenure, []byte{77}))
+}
+
+// TestTenureSettings: all nodes must have the same, and earlier builds are refused by a line that they compare too.
+func TestTenureSettings(t *testing.T) {
+	value := func(c Config) string {
+		for _, s := range (&Terms{Config: c}).Joins() {
+			if s.Key == "kith.takeover-time" {
+				return s.Value
+			}
+		}
+		return ""
+	}
+	require.Equal(t, "derived", value(Config{}))
+	require.Equal(t, `derived with tenure voters=3 grant=2.5s role=""`, value(Config{Tenure: fewSeats}))
+	require.True(t, Config{Tenure: fewSeats}.sharding().ProofOnly)
+	require.Negative(t, Config{Tenure: fewSeats}.forming().WeaklyUpAfter)
+}
+
+// TestSeatsDecideACut: of a cut the side with a quorum of the seats lives, though it has fewer members (MEM-10).
+func TestSeatsDecideACut(t *testing.T) {
+	w := electorate(t, 5)
+	var holders, rest []*end
+	for _, e := range w.nodes {
+		if s, _ := Tenure(e.n); s.Seat >= 0 && len(holders) < 2 {
+			holders = append(holders, e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	require.Len(t, holders, 2)
+	for _, e := range rest {
+		e.asleep = true
+	}
+	w.run(2*time.Minute, func() bool { return len(holders[0].view.Members) == 2 && w.hold(holders...) })
+	require.True(t, w.hold(holders...), "two of five live on")
+	for _, e := range holders {
+		e.asleep = true
+	}
+	w = electorate(t, 5)
+	rest = nil
+	for _, e := range w.nodes {
+		if s, _ := Tenure(e.n); s.Seat >= 0 && len(rest) < 2 {
+			e.asleep = true
+			rest = append(rest, e)
+		}
+	}
+	var others []*end
+	for _, e := range w.nodes {
+		if !e.asleep {
+			others = append(others, e)
+		}
+	}
+	w.run(2*time.Minute, func() bool {
+		for _, e := range others {
+			if e.n.health.ended == nil {
+				return false
+			}
+		}
+		return true
+	})
+	for _, e := range others {
+		require.NotNil(t, e.n.health.ended, "three of five without a quorum of the seats go")
+	}
+}
+
+// withoutResolver returns five nodes with tenures of which the leader lists two holders as Down that died: no quorum of
+// the three seats is left.
+func withoutResolver(t *testing.T, word cluster.Refound) (w *wires, left []*end) {
+	w = electorate(t, 5, func(c *Config) { c.Resolver.Strategy, c.Tenure.Refound = ResolverOff, word })
+	var dead []*end
+	for _, e := range w.nodes {
+		if s, _ := Tenure(e.n); s.Seat > 0 {
+			e.asleep = true
+			dead = append(dead, e)
+			continue
+		}
+		left = append(left, e)
+	}
+	require.Len(t, dead, 2)
+	require.ErrorIs(t, left[0].n.Do(w.now, RefoundCommand{}), membership.ErrNoRefound, "two of three seats are held")
+	w.drain(left[0])
+	for _, e := range dead {
+		require.NoError(t, left[0].n.Do(w.now, membership.DownCommand{ID: e.id}))
+		w.drain(left[0])
+	}
+	return w, left
+}
+
+// TestRefoundByOperator: when a quorum of the seats is lost for good nothing is handled until an operator says that all
+// that are Down have ended; then others get the seats (ended-before-refounding, MEM-10).
+func TestRefoundByOperator(t *testing.T) {
+	w, left := withoutResolver(t, cluster.RefoundByOperator)
+	w.run(time.Minute, func() bool { return len(left[0].view.Members) == 3 })
+	require.Len(t, left[0].view.Members, 3, "both are removed")
+	was := Electorate(left[0].n)
+	w.run(time.Minute, func() bool { return w.hold(left[0]) })
+	require.False(t, w.hold(left[0]))
+	require.Equal(t, was, Electorate(left[0].n))
+	waits, _, assumed := Refounding(left[0].n)
+	require.Len(t, waits, 2)
+	require.False(t, assumed)
+	require.NoError(t, left[2].n.Do(w.now, RefoundCommand{}), "at any member")
+	w.drain(left[2])
+	w.run(time.Minute, func() bool { return w.hold(left...) })
+	require.True(t, w.hold(left...))
+	require.Equal(t, was.Number+1, Electorate(left[0].n).Number)
+	require.ErrorIs(t, left[2].n.Do(w.now, RefoundCommand{}), membership.ErrNoRefound)
+	w.drain(left[2])
+	without := New(Config{Self: id("10.0.0.1"), Seed: 1})
+	require.Error(t, without.Do(0, RefoundCommand{}))
+}
+
+// TestRefoundByTakeover: it may be assumed a takeover time after the last of them was seen Down, and not before.
+func TestRefoundByTakeover(t *testing.T) {
+	w, left := withoutResolver(t, cluster.RefoundByTakeover)
+	begin := w.now
+	waits, at, assumed := Refounding(left[0].n)
+	require.Len(t, waits, 2)
+	require.True(t, assumed)
+	require.Equal(t, begin+left[0].n.Takeover(), at)
+	w.run(time.Minute, func() bool { return !w.hold(left...) })
+	w.run(2*time.Minute, func() bool { return w.hold(left...) })
+	require.True(t, w.hold(left...))
+	require.GreaterOrEqual(t, w.now, at)
+	require.Less(t, w.now, at+15*time.Second)
+}
+
+// TestOutagesWithoutAQuorum: when a quorum of the seats is lost nobody proves an end, so nobody knows when the shards
+// of lost members are served again, or a takeover time after the last was seen Down (AVL-5).
+func TestOutagesWithoutAQuorum(t *testing.T) {
+	for _, word := range []cluster.Refound{cluster.RefoundByOperator, cluster.RefoundByTakeover} {
+		w, left := withoutResolver(t, word)
+		var o Outages
+		cfg := Config{Tenure: fewSeats}
+		o.Follow(w.now, left[0].n, cfg, left[0].view, func(peer.ID) int { return 5 })
+		later := o.At(w.now + 10*time.Second)
+		require.Len(t, later, 2)
+		_, at, assumed := Refounding(left[0].n)
+		for _, x := range later {
+			require.True(t, x.Decided)
+			require.Equal(t, 5, x.Shards)
+			if assumed {
+				require.Equal(t, at, x.Until)
+			} else {
+				require.Zero(t, x.Until)
+				require.Len(t, o.At(w.now+time.Hour), 2, "they wait")
+			}
+		}
+		require.NoError(t, left[0].n.Do(w.now, RefoundCommand{}))
+		w.drain(left[0])
+		o.Follow(w.now, left[0].n, cfg, left[0].view, func(peer.ID) int { return 5 })
+		require.Empty(t, o.At(w.now), "proven: nothing is waited for")
+	}
+}
+
+// TestOrdersCarryTheirProofs: a coordinator sends the proofs that it knows before the first order to each member, in
+// the same stream (orders-carry).
+func TestOrdersCarryTheirProofs(t *testing.T) {
+	w := electorate(t, 3)
+	coordinator := w.nodes[0]
+	for _, e := range w.nodes {
+		e.n.tenures.ends.learns([]peer.ID{id("10.0.0.9")})
+	}
+	kinds := map[peer.ID][]wire.Kind{}
+	w.tap = func(m peer.Mail) bool {
+		if m.Kind == wire.KindSegment {
+			kinds[m.To] = append(kinds[m.To], wire.Kind(m.Body[33]))
+		}
+		return true
+	}
+	for _, e := range w.nodes {
+		require.NoError(t, e.n.Do(w.now, shard.RegisterCommand{Settings: books}))
+		require.NoError(t, e.n.Do(w.now, shard.WantCommand{Type: books.ID(), Shards: []route.ShardID{0, 1, 2, 3}}))
+		w.drain(e)
+	}
+	ordered := func(e *end) int { return slices.Index(kinds[e.id], wire.KindHostShards) }
+	w.run(time.Minute, func() bool { return ordered(w.nodes[1]) >= 0 && ordered(w.nodes[2]) >= 0 })
+	for _, e := range w.without(coordinator) {
+		at := slices.Index(kinds[e.id], wire.KindTenure)
+		require.GreaterOrEqual(t, at, 0)
+		require.Less(t, at, ordered(e))
+		require.Equal(t, 1, coordinator.n.tenures.ends.sent[e.id], "once")
+	}
+}

@@ -1,0 +1,108 @@
+// Tests of the model: the rules hold in the small runs, and every one is needed.
+
+package tenure
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/base/long"
+)
+
+// TestTenure looks at every state of the small runs (MEM-10, AVL-5).
+func TestTenure(t *testing.T) {
+	r := Prove(Runs(false), nil, 2_000_000, 2)
+	for _, f := range r.Failed {
+		t.Errorf("%s: %s\n  %s", f.Name, f.Violation, strings.Join(f.Steps, "\n  "))
+	}
+	require.Equal(t, r.Runs, r.Complete)
+	require.Greater(t, r.States, 10_000)
+}
+
+// slow are the rules without which something is found only after many states.
+var slow = downFirst | wordsNameOthers | joinersReport | convergedJoins | sameList | wordsOfMembers | ordersOfMembers |
+	seekerMarks | ordersCarry | emptiedFirst | seenByAll | quorumStays
+
+// TestRulesAreNeeded switches off one rule after the other: what each is there for is found, and
+// docs/contributing/tenure.md says so (MEM-10).
+func TestRulesAreNeeded(t *testing.T) {
+	table(t)
+	needed(t, func(r Rule) bool { return r&slow == 0 })
+}
+
+// TestLongRulesAreNeeded does the same with the others.
+func TestLongRulesAreNeeded(t *testing.T) {
+	long.Test(t)
+	needed(t, func(r Rule) bool { return r&slow != 0 })
+}
+
+func needed(t *testing.T, wanted func(Rule) bool) {
+	var some []Config
+	for _, c := range Needs() {
+		if wanted(c.Broken) {
+			some = append(some, c)
+		}
+	}
+	r := Prove(nil, some, 4_000_000, 2)
+	require.Empty(t, r.Missed)
+	text := page(t)
+	for i, f := range r.Found {
+		require.NotEmpty(t, f.Steps, f.Name)
+		kind, _, _ := strings.Cut(f.Violation, ":")
+		row := regexp.MustCompile("(?m)^\\| `" + some[i].Broken.String() + "` \\| .* \\| " + kind + "\\b.*\\|$")
+		require.Regexp(t, row, text, "docs/contributing/tenure.md on %s", f.Name)
+	}
+}
+
+func page(t *testing.T) string {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "contributing", "tenure.md"))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// table holds that the page lists every rule and every second fence once, in the order of the code.
+func table(t *testing.T) {
+	var rows []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(page(t), -1) {
+		rows = append(rows, m[1])
+	}
+	require.Equal(t, Rules(), rows)
+	all := Rule(0)
+	for _, name := range Rules() {
+		r, ok := RuleOf(name)
+		require.True(t, ok)
+		require.Equal(t, name, r.String())
+		all |= r
+	}
+	require.Equal(t, lastFence-1, all|lastRule)
+	_, ok := RuleOf("no-rule")
+	require.False(t, ok)
+}
+
+// TestLongSecondFences holds what the page says of them: nothing is found without. The run without lower-writer has
+// more states than can be held: it is looked at up to a bound.
+func TestLongSecondFences(t *testing.T) {
+	long.Test(t)
+	r := Prove(Fences(), nil, 500_000, 2)
+	require.Empty(t, r.Failed)
+	require.Equal(t, r.Runs-1, r.Complete)
+}
+
+// TestSearchIsBounded holds the bound on states, and that one run is like the next.
+func TestSearchIsBounded(t *testing.T) {
+	c := Runs(false)[0]
+	whole := Explore(c, 1_000_000)
+	require.True(t, whole.Complete)
+	again := Explore(c, 1_000_000)
+	again.Seconds = whole.Seconds
+	require.Equal(t, whole, again)
+	some := Explore(c, 100)
+	require.False(t, some.Complete)
+	require.Empty(t, some.Violation)
+	require.Less(t, some.States, whole.States)
+}
