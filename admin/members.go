@@ -61,13 +61,16 @@ type outage struct {
 	Since    time.Time  `json:"since"`
 	Decided  bool       `json:"decided"`             // it is down; before, it may still turn out to live
 	ServedBy *time.Time `json:"served_by,omitempty"` // when its shards may be served elsewhere; none: nobody decides
+	Late     bool       `json:"late,omitempty"`      // that is over, and they wait still
+	NoQuorum bool       `json:"no_quorum,omitempty"` // of the seats of tenures: nobody's end is proven
 	Shards   int        `json:"shards"`              // that lived there, as far as this node knew
 	Text     string     `json:"text"`                // all of it in a sentence
 }
 
 func outagesOf(list []kith.Outage) (out []outage) {
 	for _, o := range list {
-		x := outage{Member: o.Member.String(), Since: o.Since, Decided: o.Decided, Shards: o.Shards, Text: o.String()}
+		x := outage{Member: o.Member.String(), Since: o.Since, Decided: o.Decided, Late: o.Late,
+			NoQuorum: o.NoQuorum, Shards: o.Shards, Text: o.String()}
 		if !o.ServedBy.IsZero() {
 			x.ServedBy = &o.ServedBy
 		}

@@ -9,6 +9,7 @@
 package membership
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -74,10 +75,26 @@ func (m *Machine) prove(ids []peer.ID) error {
 // refound carries out a RefoundCommand.
 func (m *Machine) refound() error {
 	lost, unproven := SeatsLost(m, nil)
-	if m.phase == member && !lost {
-		return ErrNoRefound
+	switch {
+	case m.phase != member || lost:
+		return m.prove(unproven)
+	case m.cfg.Electorate.Voters == 0:
+		return fmt.Errorf("%w: nodes have no tenures", ErrNoRefound)
 	}
-	return m.prove(unproven)
+	held, silent := 0, peer.Set{}
+	for _, h := range m.st.Seats.Holders {
+		if st := m.st.Status(h); st == Down || st == Removed {
+			continue
+		}
+		if held++; len(m.st.Accusers(h)) > 0 {
+			silent.Add(h)
+		}
+	}
+	why := fmt.Sprintf("members that are not Down hold %d of %d seats", held, m.cfg.Electorate.Voters)
+	if len(silent) == 0 {
+		return fmt.Errorf("%w: %s", ErrNoRefound, why)
+	}
+	return fmt.Errorf("%w: %s, and %v of them do not answer: down those that are dead before", ErrNoRefound, why, silent)
 }
 
 // noteDeaths hands on members that are proven dead in the next state and were not in the present one.

@@ -103,6 +103,9 @@ func TestSeatsStayWithoutAQuorum(t *testing.T) {
 			gone = append(gone, a.id)
 		}
 	}
+	refused := w.alive()[0].m.Do(w.now, RefoundCommand{})
+	require.ErrorIs(t, refused, ErrNoRefound)
+	require.ErrorContains(t, refused, "members that are not Down hold 3 of 3 seats")
 	w.do(w.alive()[0], DownAllCommand{IDs: gone, Cause: cluster.CauseResolver})
 	w.until(time.Minute, "both are removed", w.settled)
 	w.run(10 * time.Second)

@@ -102,9 +102,14 @@ type Outage struct {
 	// Decided: it is Down, or removed. Before, it may still turn out to live.
 	Decided bool
 	// ServedBy is when what lived there may be served elsewhere at the earliest; while it is not Decided, if nothing
-	// changes until then. Zero: nobody decides (ResolverOff), an operator has to.
+	// changes until then. Zero: nobody decides (ResolverOff) or proves its end, an operator has to say so.
 	ServedBy time.Time
 	Shards   int // of all types, that lived there as far as this node knew when it heard of it
+	// Late: ServedBy is over, and what lived there waits still.
+	Late bool
+	// NoQuorum: with tenures, half of the seats or more are held by members that do not answer or were lost. Then nobody's
+	// end is proven, and ServedBy is zero unless it is assumed (RefoundByTakeover).
+	NoQuorum bool
 }
 
 // String says it in a sentence.
@@ -114,8 +119,17 @@ func (o Outage) String() string {
 		where = "%v is lost since %s, %d shards lived there"
 	}
 	where = fmt.Sprintf(where, o.Member, o.Since.Format(time.TimeOnly), o.Shards)
-	if o.ServedBy.IsZero() {
-		return where + "; they wait until it is heard again, or an operator downs it"
+	by := o.ServedBy.Format(time.TimeOnly)
+	switch {
+	case o.Late && o.Decided:
+		return where + "; they were to be served again from " + by + " on, and wait, for its end is not proven yet"
+	case o.Late:
+		return where + "; they were to be served again from " + by + " on, and wait, for nobody has decided yet"
+	case !o.ServedBy.IsZero():
+		return where + "; they are served again from " + by + " on"
+	case o.NoQuorum:
+		return where + "; they wait, for half of the seats or more are held by members that do not answer: until these do, " +
+			"or an operator says that they are dead (down for each, then refound)"
 	}
-	return where + "; they are served again from " + o.ServedBy.Format(time.TimeOnly) + " on"
+	return where + "; they wait until it is heard again, or an operator downs it"
 }

@@ -342,7 +342,9 @@ export class Model {
       const x = all.get(id);
       rest.delete(id);
       if (!x) return "";
-      const from = x.served_by ? `are served again from ${clock(Date.parse(x.served_by))} on` : "wait for an operator";
+      const by = x.served_by && clock(Date.parse(x.served_by));
+      let from = by ? `are served again from ${by} on` : x.no_quorum ? "wait for a quorum of the seats, or an operator" : "wait for an operator";
+      if (x.late) from = `were to be served again from ${by} on, and wait`;
       return ` ${many(x.shards, "shard")} ${x.decided ? "that lived there" : "there"} ${from}.`;
     };
     again.rest = () => [...rest];

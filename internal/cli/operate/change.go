@@ -125,6 +125,15 @@ type Refound struct {
 	Asked
 }
 
+// Help says what comes before it.
+func (*Refound) Help() string {
+	return "Where nodes have tenures (kith run --tenure) and more than half of the seats are lost for good, nothing is " +
+		"handled any more. Make sure that the lost processes are dead, and say kith down for each of them first. refound, " +
+		"at any node that lives, says that all members which are down or were removed are dead: their seats go to others, " +
+		"and what lived there begins elsewhere. If one of them lives after all, its entities live twice. It is refused " +
+		"while more than half of the seats are held by members that are not down."
+}
+
 // Run gives that word.
 func (c *Refound) Run(to *Console) error { return c.order(to, "/v1/refound") }
 

@@ -19,47 +19,77 @@ type Outage struct {
 	Decided bool          // it is Down, or removed; before, it may still turn out to live
 	Until   time.Duration // when its shards may live elsewhere at the earliest; zero: nobody decides, or proves its end
 	Shards  int           // that lived there, as far as this node knew when it heard of it
+	// Proof: sessions or tenures prove its end, and no time does, so that it lasts beyond Until.
+	Proof bool
+	// NoQuorum: with tenures, so few seats are held by members that answer that they prove nobody's end.
+	NoQuorum bool
+}
+
+// Late reports whether its shards wait for longer than Until.
+func (o *Outage) Late(now time.Duration) bool {
+	return o.Until != 0 && now >= o.Until && (o.Proof || !o.Decided)
 }
 
 // Outages holds them, sorted by member. The zero value is empty. There are no more of them than members, and losses
 // that sharding remembers.
 type Outages struct{ list []Outage }
 
+// outlook is what ends the outages of a node.
+type outlook struct {
+	undecided time.Duration // from the first accusation, when nothing changes meanwhile; zero: nothing does
+	proof     bool          // of lost members likewise
+	noQuorum  bool
+}
+
 // Follow takes the view of a node, and what its sharding remembers of lost members. count says how many shards live at
 // a member as far as this node knows; it is called once for each.
 func (o *Outages) Follow(now time.Duration, n *Node, cfg Config, v *cluster.View, count func(peer.ID) int) {
-	undecided := time.Duration(0)
+	l := outlook{proof: cfg.Session.On() || cfg.Tenure.On()}
 	if cfg.Resolver.Strategy != ResolverOff {
-		undecided = cfg.Resolver.StableFor(v.CountUp()) + n.Takeover()
+		l.undecided = cfg.Resolver.StableFor(v.CountUp()) + n.Takeover()
 	}
 	losses := n.shards.Losses(nil)
 	if cfg.Session.On() { // its last renewal came before the accusation
-		undecided = cfg.Session.TTL + cfg.Session.Retry()
+		l.undecided = cfg.Session.TTL + cfg.Session.Retry()
 	}
 	if cfg.Tenure.On() { // likewise
-		undecided = cfg.Tenure.Promise() + cfg.Tenure.Retry()
+		l.undecided = cfg.Tenure.Promise() + cfg.Tenure.Retry()
+		if l.noQuorum = !quorumAnswers(v, n, cfg.Tenure.Voters); l.noQuorum {
+			l.undecided = 0
+		}
 	}
-	if cfg.Session.On() || cfg.Tenure.On() {
-		for i := range losses {
-			losses[i].Until = losses[i].Since + undecided
+	for i := range losses {
+		if l.proof {
+			losses[i].Until = 0
+		}
+		if l.proof && l.undecided > 0 {
+			losses[i].Until = losses[i].Since + l.undecided
 		}
 	}
 	if lost, _ := membership.SeatsLost(n.members, nil); lost { // then nobody's end is proven, but said or assumed
-		undecided = 0
-		_, at, assumed := Refounding(n)
-		for i := range losses {
-			if losses[i].Until = 0; assumed {
+		if _, at, assumed := Refounding(n); assumed {
+			for i := range losses {
 				losses[i].Until = at
 			}
 		}
 	}
-	o.follow(now, v, losses, undecided, count)
+	o.follow(now, v, losses, l, count)
 }
 
-// follow is Follow; undecided is how long from its first accusation until the shards of a member live elsewhere, when
-// nothing changes meanwhile; zero where no resolver decides.
-func (o *Outages) follow(now time.Duration, v *cluster.View, losses []shard.Loss, undecided time.Duration,
-	count func(peer.ID) int) {
+// quorumAnswers reports whether members that answer hold more than half of the seats.
+func quorumAnswers(v *cluster.View, n *Node, voters int) bool {
+	seats, _, _ := n.members.Seats(nil, nil)
+	held := 0
+	for _, h := range seats.Holders {
+		if m, in := v.Member(h); in && m.Status != cluster.Down && v.Reachable(h) {
+			held++
+		}
+	}
+	return 2*held > voters
+}
+
+// follow is Follow.
+func (o *Outages) follow(now time.Duration, v *cluster.View, losses []shard.Loss, l outlook, count func(peer.ID) int) {
 	var next []Outage
 	add := func(x Outage) {
 		at, known := o.find(x.Member)
@@ -68,14 +98,15 @@ func (o *Outages) follow(now time.Duration, v *cluster.View, losses []shard.Loss
 		} else {
 			x.Shards = count(x.Member)
 		}
-		if !x.Decided && undecided > 0 {
-			x.Until = x.Since + undecided
+		if !x.Decided && l.undecided > 0 {
+			x.Until = x.Since + l.undecided
 		}
+		x.Proof, x.NoQuorum = l.proof, l.noQuorum
 		next = append(next, x)
 	}
 	for _, l := range losses {
-		if !l.Proven && (l.Until > now || l.Until == 0) {
-			add(Outage{Member: l.ID, Since: l.Since, Decided: true, Until: l.Until})
+		if x := (Outage{Member: l.ID, Since: l.Since, Decided: true, Until: l.Until}); !l.Proven {
+			add(x)
 		}
 	}
 	for _, id := range v.Unreachable {
@@ -85,7 +116,12 @@ func (o *Outages) follow(now time.Duration, v *cluster.View, losses []shard.Loss
 		}
 	}
 	slices.SortFunc(next, func(a, b Outage) int { return a.Member.Compare(b.Member) })
-	o.list = next
+	o.list = slices.DeleteFunc(next, func(x Outage) bool { return x.over(now) })
+}
+
+// over reports whether its shards may live elsewhere.
+func (o *Outage) over(now time.Duration) bool {
+	return o.Decided && !o.Proof && o.Until != 0 && o.Until <= now
 }
 
 func (o *Outages) find(id peer.ID) (int, bool) {
@@ -97,7 +133,5 @@ func NoOutage(o *Outages) bool { return len(o.list) == 0 }
 
 // At returns those that are not over at now; the slice is the caller's.
 func (o *Outages) At(now time.Duration) []Outage {
-	return slices.DeleteFunc(slices.Clone(o.list), func(x Outage) bool {
-		return x.Decided && x.Until != 0 && x.Until <= now
-	})
+	return slices.DeleteFunc(slices.Clone(o.list), func(x Outage) bool { return x.over(now) })
 }

@@ -40,6 +40,9 @@ func (d *Driver) noteCounts() {
 		changed := s // s itself would be made anew at every step
 		d.counts.Store(&changed)
 	}
+	if d.takeover.stale(d.now()) {
+		d.takeover.note(d.now(), d.control.node, d.View(), d.peerTable.homesAt)
+	}
 	if over := d.takeover.over(d.now(), d.View()); over != nil {
 		d.events.publish(d.View(), over)
 	}

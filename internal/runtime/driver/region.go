@@ -461,7 +461,7 @@ func unanswered(e *routeEntry, r *Region, id string, sh route.ShardID, reason ro
 	for _, o := range r.d.takeover.told(r.d.start, r.d.now()) {
 		if o.Member == u.Owner {
 			u.Lost = true
-			if !o.ServedBy.IsZero() {
+			if !o.ServedBy.IsZero() && !o.Late {
 				u.ServedIn = max(time.Until(o.ServedBy), 1)
 			}
 		}

@@ -24,6 +24,7 @@ type takeover struct {
 	park     atomic.Int64 // how long a message may wait for a home, when that is derived
 	outages  atomic.Pointer[node.Outages]
 	open     []node.Outage // of the last step, until each is over
+	noted    time.Duration // when outages were brought up to date last
 	short    bool          // reported: ParkTime is below the takeover time
 	outgrown bool          // reported: TakeoverTime is too short for so many members
 }
@@ -66,8 +67,19 @@ func (t *takeover) outgrow(v *membership.View) {
 // note brings outages up to date with a view. Control goroutine.
 func (t *takeover) note(now time.Duration, n *flight.Node, v *membership.View, homes func(peer.ID) int) {
 	next := *t.outages.Load()
+	t.noted = now
 	next.Follow(now, n.Node, t.cfg.node(), v, homes)
 	t.outages.Store(&next)
+}
+
+// looksAgain is how often outages that only proof ends are brought up to date while no view says anything new: a leave
+// notice is proof too.
+const looksAgain = 500 * time.Millisecond
+
+// stale reports whether that is due. Control goroutine.
+func (t *takeover) stale(now time.Duration) bool {
+	return len(t.open) > 0 && now-t.noted >= looksAgain &&
+		slices.ContainsFunc(t.open, func(o node.Outage) bool { return o.Proof && o.Decided })
 }
 
 // over logs each outage that is over since the last step, and returns an event for it; nil mostly. Control goroutine.
@@ -85,7 +97,7 @@ func (t *takeover) over(now time.Duration, v *membership.View) (events []members
 		switch {
 		case in && m.Status != membership.Down && v.Reachable(o.Member):
 			e.Detail = "it answers again"
-		case o.Decided && now >= o.Until:
+		case o.Decided && (o.Proof || now >= o.Until):
 			e.Detail = fmt.Sprintf("what lived there may be served elsewhere, %d shards", o.Shards)
 		}
 		if e.Member.ID = o.Member; in {
@@ -101,7 +113,8 @@ func (t *takeover) over(now time.Duration, v *membership.View) (events []members
 // told returns the outages by the wall clock; the node's clock began at start. Any goroutine.
 func (t *takeover) told(start time.Time, now time.Duration) (list []stats.Outage) {
 	for _, o := range t.outages.Load().At(now) {
-		x := stats.Outage{Member: o.Member, Since: start.Add(o.Since), Decided: o.Decided, Shards: o.Shards}
+		x := stats.Outage{Member: o.Member, Since: start.Add(o.Since), Decided: o.Decided, Shards: o.Shards,
+			Late: o.Late(now), NoQuorum: o.NoQuorum}
 		if o.Until != 0 {
 			x.ServedBy = start.Add(o.Until)
 		}
