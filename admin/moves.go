@@ -1,4 +1,5 @@
-// Orders about types: what an operator has moved, kept from moving, and sent to an entity.
+// Orders: what an operator has moved, kept from moving, and sent to an entity, and that a node goes over to another
+// cluster.
 
 package admin
 
@@ -7,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -167,4 +170,44 @@ func (a *api) send(w http.ResponseWriter, q *http.Request, by func(r *kith.Regio
 		out.Code, out.Kind = own.Code, own.Kind.String()
 	}
 	say(w, status, out)
+}
+
+// maxSeeds bounds the seeds of one request.
+const maxSeeds = 16
+
+// join orders the node to join the cluster of ?seeds=, which may be given several times. A node that has company must
+// leave its own cluster first: it does so with ?leave=true, and is refused without.
+func (a *api) join(w http.ResponseWriter, q *http.Request) {
+	goOver, what := a.goOver, "goes over"
+	switch leave := q.URL.Query().Get("leave"); leave {
+	case "", "false":
+	case "true":
+		goOver, what = a.leaves, "leaves, and goes over"
+	default:
+		fail(w, http.StatusBadRequest, "leave: true or false is wanted")
+		return
+	}
+	if goOver == nil {
+		fail(w, http.StatusNotImplemented, "this program has no way to go over to another cluster")
+		return
+	}
+	seeds := q.URL.Query()["seeds"]
+	if len(seeds) < 1 || len(seeds) > maxSeeds {
+		fail(w, http.StatusBadRequest, fmt.Sprintf("seeds: from 1 to %d are wanted, as host:port", maxSeeds))
+		return
+	}
+	for _, s := range seeds {
+		if _, _, err := net.SplitHostPort(s); err != nil {
+			fail(w, http.StatusBadRequest, fmt.Sprintf("seeds %s: host:port is wanted", called(s)))
+			return
+		}
+	}
+	switch err := goOver(q.Context(), seeds); {
+	case errors.Is(err, kith.ErrNotAlone), errors.Is(err, kith.ErrJoinPending):
+		fail(w, http.StatusConflict, err.Error())
+	case err != nil:
+		failed(w, err)
+	default:
+		say(w, http.StatusOK, done{"this node " + what + " to the cluster of " + strings.Join(seeds, ", ")})
+	}
 }

@@ -43,6 +43,7 @@ type loop struct {
 	mu     sync.Mutex
 	queue  []core.Command
 	waits  map[uint64]chan core.Outcome
+	shows  []chan<- *core.Report // that wait for one; each has room for it
 	number uint64
 }
 
@@ -121,8 +122,8 @@ func (l *loop) turn() time.Duration {
 		}
 	}
 	l.mu.Lock()
-	queue := l.queue
-	l.queue = nil
+	queue, shows := l.queue, l.shows
+	l.queue, l.shows = nil, nil
 	l.mu.Unlock()
 	for _, c := range queue {
 		if err := l.site.Do(now, c); err != nil {
@@ -131,6 +132,12 @@ func (l *loop) turn() time.Duration {
 	}
 	if at, _ := l.site.Next(); at <= now {
 		l.site.Tick(now, wall)
+	}
+	if len(shows) > 0 {
+		r := l.site.Report()
+		for _, c := range shows {
+			c <- r
+		}
 	}
 	_ = l.site.Sync() // counted there, and tried again
 	var e core.Effects
@@ -174,6 +181,8 @@ func numberOf(c core.Command) uint64 {
 	case core.GetCommand:
 		return c.Number
 	case core.PutCommand:
+		return c.Number
+	case core.LookCommand:
 		return c.Number
 	}
 	return 0
@@ -261,4 +270,37 @@ func (l *loop) forget(number uint64) {
 	l.mu.Lock()
 	delete(l.waits, number)
 	l.mu.Unlock()
+}
+
+// mostShown is how many operators may wait for a report.
+const mostShown = 64
+
+// shown is the store of a loop as operators look at it.
+type shown struct{ l *loop }
+
+// Report implements parcels.Store. What it returns is shared, and changed by nobody.
+func (s shown) Report(ctx context.Context) (*core.Report, error) {
+	c := make(chan *core.Report, 1)
+	s.l.mu.Lock()
+	if len(s.l.shows) >= mostShown {
+		s.l.mu.Unlock()
+		return nil, ErrBusy
+	}
+	s.l.shows = append(s.l.shows, c)
+	s.l.mu.Unlock()
+	s.l.rouse()
+	select {
+	case r := <-c:
+		return r, nil
+	case <-s.l.over:
+		return nil, ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Look implements parcels.Store.
+func (s shown) Look(ctx context.Context, key []byte) (looks []core.Look, values int, err error) {
+	o, err := s.l.do(ctx, func(number uint64) core.Command { return core.LookCommand{Number: number, Key: key} })
+	return o.Looks, len(o.Entry), err
 }

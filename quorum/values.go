@@ -52,6 +52,7 @@ func Open(node *kith.Node, s Store) (*Values, error) {
 		return nil, fmt.Errorf("%w: %q", ErrName, s.Name)
 	}
 	v.service.Report(v.Stats)
+	v.service.Show(shown{&v.loop})
 	go v.watch(node)
 	go v.run(driver.Parcels(d).Over())
 	return v, nil

@@ -207,6 +207,7 @@ func (f *faults) harm(ctx context.Context, kind string, s *slot) bool {
 	}
 	f.h.line("%s: %s", s.name(), cmp.Or(what, "nothing to harm"))
 	_ = f.h.whole(ctx, wholeTime) // asked again by who calls
+	f.h.line("%s lacks nothing; owners have %v for its shards of records", s.name(), settled)
 	cli.Pause(ctx, settled)
 	return what != ""
 }

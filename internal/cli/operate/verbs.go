@@ -8,6 +8,7 @@ type Verbs struct {
 	Members     Members     `cmd:"" help:"List the members as a running node sees them."`
 	Shards      Shards      `cmd:"" help:"List the types of a running node, or where the shards of one live."`
 	Where       Where       `cmd:"" help:"Say where an entity lives, and what goes on there; exit code 1 when nowhere."`
+	Data        Data        `cmd:"" help:"Say how values lie on the disks of the nodes: stores, disks, replicas of a key."`
 	Explain     Explain     `cmd:"" help:"Say what a node waits for, who holds up convergence, what the resolver decided."`
 	Events      Events      `cmd:"" help:"Print what happens at a running node until it ends."`
 	Flight      Flight      `cmd:"" name:"flight-record" help:"Write the flight record of a running node to a file."`

@@ -34,6 +34,42 @@ func (m *Machine) get(c GetCommand) error {
 	return err
 }
 
+// look begins to ask all replicas of a key what they have.
+func (m *Machine) look(c LookCommand) error {
+	group, _ := place(c.Key)
+	switch {
+	case len(c.Key) == 0 || len(c.Key) > m.cfg.MaxKey:
+		return ErrTooLarge
+	case len(m.requests) >= m.cfg.MaxRequests:
+		return ErrBusy
+	case len(m.groups[group]) == 0:
+		return ErrMembers
+	}
+	m.asks(&request{number: c.Number, key: c.Key, to: m.groups[group], deadline: m.now + m.cfg.Timeout, phase: looks})
+	return nil
+}
+
+// looked ends a look when all replicas that are up have answered, or it has expired.
+func (m *Machine) looked(r *request) {
+	up := func(id peer.ID) bool { return id == m.ident.id || m.up.Has(id) }
+	waits := func(id peer.ID) bool { return up(id) && !slices.Contains(r.answered, id) }
+	if len(r.to) == 0 || r.deadline > m.now && slices.ContainsFunc(r.to, waits) {
+		return
+	}
+	o := Outcome{Number: r.number, Entry: r.got.Live()}
+	for _, id := range r.to {
+		l := r.look(id, up(id), m.cfg.Mode)
+		for _, h := range m.hints {
+			if h.to == id && string(h.key) == string(r.key) {
+				l.Hints++
+			}
+		}
+		o.Looks = append(o.Looks, l)
+	}
+	m.effects.Done = append(m.effects.Done, o)
+	r.to, r.deadline = nil, m.now // nothing more is heard of it
+}
+
 // asks sends a read to all replicas of its key.
 func (m *Machine) asks(r *request) {
 	m.enter(r)
@@ -143,6 +179,11 @@ func (m *Machine) spread(r *request, e Entry) {
 func (m *Machine) held(from peer.ID, x *message) {
 	r := m.find(from, x.number)
 	if r == nil || string(r.key) != string(x.key) || slices.Contains(r.answered, from) {
+		return
+	}
+	if r.phase == looks {
+		r.noteLook(from, x, m.cfg.Mode)
+		m.looked(r)
 		return
 	}
 	if r.phase != reads && (r.wish != nil || m.cfg.Mode == Register) {
@@ -301,7 +342,11 @@ func (m *Machine) expire() {
 				}
 			}
 		}
-		if r.phase != over {
+		switch r.phase {
+		case over:
+		case looks:
+			m.looked(r)
+		default:
 			m.tell(r, ErrTimeout)
 		}
 	}

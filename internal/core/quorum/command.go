@@ -7,7 +7,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// Command is a local wish: MembersCommand, GetCommand or PutCommand.
+// Command is a local wish: MembersCommand, GetCommand, PutCommand or LookCommand.
 type Command interface{ isCommand() }
 
 // MembersCommand says which replicas there are, by the ids of their disks, and which of them answer.
@@ -29,9 +29,17 @@ type PutCommand struct {
 	Delete  bool
 }
 
+// LookCommand asks all replicas of a key what they have, and changes nothing: no replica is repaired. Its Outcome has
+// Looks, one for each replica, when all that are up have answered, or after Timeout, and as Entry all values together.
+type LookCommand struct {
+	Number uint64
+	Key    []byte
+}
+
 func (MembersCommand) isCommand() {}
 func (GetCommand) isCommand()     {}
 func (PutCommand) isCommand()     {}
+func (LookCommand) isCommand()    {}
 
 // Outcome ends a request. Entry has all values that none replaces, deletions left out, and Context their clock; of a
 // write, as they are at the replica that made it.
@@ -41,8 +49,20 @@ type Outcome struct {
 	Context gossip.Clock
 	Own     *Versioned // of a write: its value, or its deletion
 	Err     error
-	Have    int // of ErrTimeout: replicas that have answered or acknowledged, as far as this broker knows
-	Need    int // and how many had to
+	Have    int    // of ErrTimeout: replicas that have answered or acknowledged, as far as this broker knows
+	Need    int    // and how many had to
+	Looks   []Look // of a LookCommand
+}
+
+// Look is what one replica of a key has.
+type Look struct {
+	Disk     peer.ID
+	Up       bool
+	Answered bool
+	Lacking  bool  // it has yet to read what others hold of the key's group
+	Behind   bool  // it lacks something that another replica has
+	Hints    int   // writes of the key that wait for it here
+	Entry    Entry // what it has, deletions among it
 }
 
 // Effects is what a machine wants done: messages, and outcomes to report.

@@ -16,6 +16,7 @@ const (
 	reads  phase = iota // for R answers
 	leads               // for the replica that makes the change
 	writes              // for W acknowledgements
+	looks               // for the answers of all replicas, to show them
 	over                // for nothing: its outcome is reported, late answers are repaired
 )
 
@@ -35,13 +36,31 @@ type request struct {
 	tried     []peer.ID     // replicas that were to make the change; of these, refused could not
 	passed    time.Duration // when the last of them was asked
 	elsewhere bool          // another node makes the change
-	answered  []peer.ID     // to the read
+	answered  []peer.ID     // to the read, or the look
 	answers   []Entry       // what each of them has
 	whole     int           // of these, those that lack nothing
 	got       Entry         // all that they hold
 	entry     Entry         // what is written
 	acked     []peer.ID
-	refused   []peer.ID // the key has too many siblings there
+	refused   []peer.ID // the key has too many siblings there; of a look: those that lack something of the group
+}
+
+// noteLook takes the answer of a replica to a look.
+func (r *request) noteLook(from peer.ID, x *message, mode Mode) {
+	r.answered, r.answers = append(r.answered, from), append(r.answers, x.entry.own())
+	r.got, _ = r.got.Merge(x.entry, mode)
+	if x.lacking {
+		r.refused = append(r.refused, from)
+	}
+}
+
+// look is what is known of one replica by now.
+func (r *request) look(id peer.ID, up bool, mode Mode) Look {
+	l := Look{Disk: id, Up: up, Lacking: slices.Contains(r.refused, id)}
+	if k := slices.Index(r.answered, id); k >= 0 {
+		l.Answered, l.Entry, l.Behind = true, r.answers[k], r.got.lacks(r.answers[k], mode)
+	}
+	return l
 }
 
 // has returns how many replicas have answered or acknowledged, and how many have to.

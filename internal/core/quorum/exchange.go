@@ -236,7 +236,9 @@ func (m *Machine) paged(s *step, l *letter) {
 	if c.gave = append(c.gave, l.from); !x.lacking {
 		c.whole = append(c.whole, l.from)
 	}
-	if c.from = (peer.ID{}); !m.caughtUp(g) {
+	if c.from = (peer.ID{}); m.caughtUp(g) {
+		s.caught = true
+	} else {
 		m.pullNext(g)
 	}
 }

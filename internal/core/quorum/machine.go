@@ -114,6 +114,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		return m.get(c)
 	case PutCommand:
 		return m.put(c)
+	case LookCommand:
+		return m.look(c)
 	}
 	return fmt.Errorf("%w: %T", ErrNonsense, cmd)
 }

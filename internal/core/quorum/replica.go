@@ -43,6 +43,9 @@ func (m *Machine) Sync() error {
 func (m *Machine) committed(s *step) {
 	m.counted(s)
 	m.sees(s)
+	if s.caught { // what was read is on disk: the next group
+		m.catchUp()
+	}
 	for _, a := range s.answers {
 		if a.from == m.ident.id {
 			m.take(a.from, a.x)

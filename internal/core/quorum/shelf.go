@@ -67,6 +67,7 @@ type letter struct {
 // step is what one Sync does to the disk.
 type step struct {
 	keys    []string // that change, in order
+	caught  bool     // a group has been read
 	before  map[string]Entry
 	after   map[string]Entry
 	answers []letter // the receiver, and what to send, once it is on disk

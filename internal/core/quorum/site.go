@@ -165,7 +165,7 @@ func (s *Site) FromBeside(from peer.ID, b []byte) (disk peer.ID, body []byte, ok
 // IsBeside reports whether a frame is one that Beside made.
 func IsBeside(b []byte) bool { return len(b) > 0 && b[0] == tagBeside }
 
-// Do carries out a GetCommand, a PutCommand or a ViewCommand.
+// Do carries out a GetCommand, a PutCommand, a LookCommand or a ViewCommand.
 func (s *Site) Do(now time.Duration, cmd Command) error {
 	s.now = max(s.now, now)
 	if v, is := cmd.(ViewCommand); is {
@@ -445,8 +445,10 @@ func (s *Site) Drain(out *Effects) {
 	}
 }
 
-// lackAll has this replica read all of its groups from others before it counts.
+// lackAll has this replica read all of its groups from others before it counts, once no request is under way that knew
+// the members without it.
 func (m *Machine) lackAll() {
+	m.settled = m.now + 2*m.cfg.Timeout
 	m.ident.lacking, m.catching = m.ident.in, [Groups]catching{}
 	m.pending = append(m.pending, m.ident.change())
 }

@@ -51,8 +51,8 @@ var matrix = map[string]string{
 	"courier":             "peer stats wire",
 	// replicated values as a machine, and what runs it beside the control goroutine
 	"internal/core/replica":    "cluster peer stats wire",
-	"internal/core/quorum":     "gossip peer wire quorum/disk", // values on N replicas' disks
-	"internal/runtime/parcels": "peer stats wire",              // messages of services between nodes
+	"internal/core/quorum":     "gossip peer wire quorum/disk",         // values on N replicas' disks
+	"internal/runtime/parcels": "internal/core/quorum peer stats wire", // messages of services between nodes
 	// values on N replicas' disks, for programs; what it needs of a disk; and the suite for that, which may import testing
 	"quorum": "root driver gossip internal/core/quorum internal/core/quorum/records internal/runtime/fenced " +
 		"internal/runtime/parcels quorum/disk peer store wire",
@@ -147,7 +147,8 @@ var matrix = map[string]string{
 		"internal/base/fileid internal/base/life internal/base/files internal/base/callback internal/base/incall",
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity route peer stats " +
 		"internal/core/leases",
-	"admin":    "root latency internal/base/localname internal/base/logs internal/base/refuse internal/base/door",
+	"admin": "root driver internal/core/quorum internal/runtime/parcels peer latency internal/base/localname " +
+		"internal/base/logs internal/base/refuse internal/base/door",
 	"examples": "root replicated topic partition service",
 	"latency":  root,
 	// a program with a node, from its start to its exit code

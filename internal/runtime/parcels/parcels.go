@@ -14,6 +14,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/kith-io/kith/internal/core/quorum"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
@@ -78,6 +79,7 @@ type Service struct {
 	id     uint64
 	notify func()
 	values atomic.Pointer[func() stats.Values]
+	store  atomic.Pointer[Store]
 
 	mu      sync.Mutex
 	letters []Letter
@@ -144,6 +146,29 @@ func (s *Service) Close() {
 
 // Report gives the node the figures of a store of values, for its Stats.
 func (s *Service) Report(values func() stats.Values) { s.values.Store(&values) }
+
+// Store is a store of values on this node, as operators look at it.
+type Store interface {
+	// Report returns what the store says of itself. Errors: the context's, and quorum.ErrClosed.
+	Report(ctx context.Context) (*quorum.Report, error)
+	// Look asks all replicas of a key what they have, and returns how many values that is without those that others
+	// replace. Errors: the context's, quorum.ErrTooLarge, ErrBusy, ErrMembers, ErrNotFounded, ErrClosed.
+	Look(ctx context.Context, key []byte) (looks []quorum.Look, values int, err error)
+}
+
+// Show has operators look at a store of values, by Stores.
+func (s *Service) Show(store Store) { s.store.Store(&store) }
+
+// Stores returns all stores of values that are shown, by name.
+func (o *Office) Stores() map[string]Store {
+	list := map[string]Store{}
+	for _, s := range *o.services.Load() {
+		if f, store := s.values.Load(), s.store.Load(); f != nil && store != nil {
+			list[(*f)().Store] = *store
+		}
+	}
+	return list
+}
 
 // Values returns the counts of all stores of values, by name.
 func (o *Office) Values() (list []stats.Values) {
