@@ -240,6 +240,37 @@ func (r *Region) sendHere(c *routeCell, e *routeEntry, env *wire.Envelope, hash 
 	}
 }
 
+// tellHere is sendHere for what is no ask and has no headers, as most are: a worker's or loop's is written straight into
+// its queue. stamp is the term and the epoch of the route.
+func (r *Region) tellHere(c *routeCell, e *routeEntry, stamp, hash uint64, id string, payload []byte) (stale bool,
+	err error) {
+	if e.host == nil {
+		return true, nil // the route has changed between two looks at its cell
+	}
+	now := e.host.Lock()
+	if c.route.Load() != e {
+		e.host.Unlock()
+		return true, nil
+	}
+	var env wire.Envelope
+	env.Type, env.Shard, env.Term, env.Epoch = uint32(r.id), uint32(e.of.shard), uint32(stamp>>32), uint32(stamp)
+	env.Payload = payload
+	if q := e.host.Queue(); q != nil {
+		b := q.Reserve(wire.EnvelopeSize + len(id) + len(payload))
+		if b == nil {
+			e.host.Unlock()
+			return false, r.d.queueFull
+		}
+		wire.PutPlainEnvelope(b, &env, id) // inlined
+		q.Commit()
+		return false, nil
+	}
+	if reason := e.host.Send(now, &env, hash, id); reason != route.OK {
+		return false, r.errOf(reason)
+	}
+	return false, nil
+}
+
 // hostRuntime is what the handlers of one shard reach the world by.
 type hostRuntime struct {
 	*exec.Host

@@ -32,6 +32,9 @@ func (h *Host) Unlock() {
 	h.mu.Unlock()
 }
 
+// Queue returns the queue of the worker or loop that calls the host's handlers, nil for a Blocking type. Lock locks it.
+func (h *Host) Queue() *Queue { return h.queue }
+
 // Send takes a message of this node to the entity id, which it copies, and gives the lock up. hash is that of the id,
 // zero when it is not known. What it returns is route.OK, route.QueueFull for a worker or loop, or what the shard of a
 // Blocking type says, which is counted. What a worker or loop refuses later goes to Needs.Refused.
