@@ -16,6 +16,12 @@ type Budget interface {
 	// Ample reports whether no more than half of the bound is out. Only then a shard may hold more than it needs, so
 	// that what shards hold in vain never comes to much more than half of the bound.
 	Ample() bool
+	// Keep reports whether a shard may keep n bytes that it has claimed while nothing waits in its mailboxes, so that one
+	// whose entities handle each message at once does not touch the budget for each. A runtime lets few bytes be kept so,
+	// or none. GiveUp ends it; the bytes are given back besides.
+	Keep(n int) bool
+	// GiveUp says that n bytes that Keep allowed are kept no more.
+	GiveUp(n int)
 }
 
 // Pool is a Budget for one thread. The zero value refuses everything that is not forced.
@@ -42,6 +48,12 @@ func (p *Pool) Give(n int) { p.used -= n }
 // Ample reports whether no more than half of Limit is out.
 func (p *Pool) Ample() bool { return p.used <= p.Limit/2 }
 
+// Keep allows nothing: one thread loses nothing by touching the budget for each message.
+func (p *Pool) Keep(int) bool { return false }
+
+// GiveUp has nothing to do.
+func (p *Pool) GiveUp(int) {}
+
 // Used returns how many bytes are out.
 func (p *Pool) Used() int { return p.used }
 
@@ -52,6 +64,8 @@ func (unbounded) Take(int) bool { return true }
 func (unbounded) Force(int)     {}
 func (unbounded) Give(int)      {}
 func (unbounded) Ample() bool   { return true }
+func (unbounded) Keep(int) bool { return true }
+func (unbounded) GiveUp(int)    {}
 
 // budgetBlock is what a shard claims of an ample budget when it needs less.
 const budgetBlock = 4 << 10
@@ -59,8 +73,10 @@ const budgetBlock = 4 << 10
 // lease is what one shard holds of the budget.
 type lease struct {
 	budget Budget
-	held   int // claimed from the budget
-	used   int // of it, lying in mailboxes
+	held   int  // claimed from the budget
+	used   int  // of it, lying in mailboxes
+	kept   bool // a block is kept while nothing lies there
+	over   bool // the shard ends: none is kept
 }
 
 // claim is how bytes are claimed for a mailbox.
@@ -92,18 +108,43 @@ func (l *lease) take(n int, how claim) bool {
 	return true
 }
 
-// give returns n bytes from a mailbox, and to the budget what is too much to keep: everything when it is not ample.
+// give returns n bytes from a mailbox, and to the budget what is too much to keep: all but the block that is kept when
+// nothing is left, or the budget is not ample.
 func (l *lease) give(n int) {
 	l.used -= n
 	spare := l.held - l.used
+	if l.kept && spare <= budgetBlock {
+		return
+	}
 	if l.used > 0 && l.budget.Ample() {
 		if spare < 4*budgetBlock {
 			return
 		}
 		spare -= budgetBlock
+	} else if l.keeps() {
+		spare -= budgetBlock
 	}
 	if spare > 0 {
 		l.budget.Give(spare)
 		l.held -= spare
+	}
+}
+
+// keeps reports whether a block is kept, which it is from when one is at hand and the budget allows it until the shard
+// ends.
+func (l *lease) keeps() bool {
+	if !l.kept && !l.over && l.used == 0 && l.held >= budgetBlock {
+		l.kept = l.budget.Keep(budgetBlock)
+	}
+	return l.kept
+}
+
+// end gives up what is kept: the shard ends.
+func (l *lease) end() {
+	l.over = true
+	if l.kept {
+		l.kept = false
+		l.budget.GiveUp(budgetBlock)
+		l.give(0)
 	}
 }

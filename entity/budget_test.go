@@ -128,3 +128,58 @@ func TestBusyShardSeldomTouchesTheBudget(t *testing.T) {
 		})
 	}
 }
+
+// keeping is a budget that lets shards keep so many bytes.
+type keeping struct {
+	touched
+	room, kept int
+}
+
+func (b *keeping) Keep(n int) bool {
+	b.times++
+	if b.kept+n > b.room {
+		return false
+	}
+	b.kept += n
+	return true
+}
+
+func (b *keeping) GiveUp(n int) { b.kept -= n }
+
+// TestShardWithoutABacklogDoesNotTouchTheBudget: where each message is handled before the next one comes, a shard that
+// may keep a block goes to the budget for the first message alone; it keeps one block, and none once it ends. One that
+// may not keep a block holds nothing while nothing waits (CARD-3, SHD-9).
+func TestShardWithoutABacklogDoesNotTouchTheBudget(t *testing.T) {
+	for name, end := range map[string]func(*Shard){
+		"stop":    func(s *Shard) { s.Stop(0, StopMoved) },
+		"abandon": func(s *Shard) { s.Abandon() },
+		"cut":     func(s *Shard) { Cut(s, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &keeping{touched: touched{Pool: Pool{Limit: 1 << 20}}, room: budgetBlock}
+			var list [2]*rig // the first may keep a block, for the second there is no room
+			for i := range list {
+				list[i] = newRig(t, Blocking)
+				list[i].Shard = NewShard(list[i].Type(), 7, testFence, list[i].f, b)
+				list[i].deliver("a", "x", nil, 0)
+				list[i].runAll()
+				require.Equal(t, budgetBlock, b.Used())
+			}
+			require.Equal(t, budgetBlock, b.kept)
+			before := b.times
+			for range 100 {
+				require.Equal(t, route.OK, list[0].deliver("a", "x", nil, 0))
+				list[0].runAll()
+			}
+			require.Equal(t, before, b.times)
+			list[0].deliver("a", string(make([]byte, 2*budgetBlock)), nil, 0)
+			list[0].runAll()
+			require.Equal(t, budgetBlock, b.Used(), "more than a block is given back")
+			end(list[0].Shard)
+			require.Zero(t, b.kept)
+			require.Zero(t, b.Used())
+			list[0].runAll()
+			require.Zero(t, b.Used())
+		})
+	}
+}

@@ -130,6 +130,7 @@ func (s *Shard) Stop(now time.Duration, why StopReason) {
 		beginStates(s, MaxEntities) // nobody else will: their stop call is all that is left to them
 	}
 	s.phase, s.why = stopping, why
+	s.lease.end()
 	s.dropAll()
 	s.cursor = len(s.table.dense) - 1
 	s.pace()
@@ -174,6 +175,7 @@ func (s *Shard) Abandon() {
 		return
 	}
 	s.phase = abandoned
+	s.lease.end()
 	s.dropAll()
 	dropLeft(s)
 	dropStates(s)
@@ -229,6 +231,7 @@ func Cut(s *Shard, now time.Duration) {
 	s.moving.left, s.moving.first = append(s.moving.left, s.moving.first...), nil
 	if s.phase == serving {
 		s.phase = cut
+		s.lease.end()
 	}
 	for _, e := range s.table.dense {
 		if a := e.act; a != nil && a.phase != begun { // the run of one that has begun ends with the call that is made

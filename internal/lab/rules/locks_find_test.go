@@ -184,6 +184,7 @@ var unlocked = []string{
 // beginning tells which: the first lock is held when it is true.
 var either = map[string][2]string{
 	".Host).Send":   {"internal/runtime/exec.execQueue.mu", "internal/runtime/exec.Host.mu"},
+	".Host).Tell":   {"internal/runtime/exec.execQueue.mu", "internal/runtime/exec.Host.mu"},
 	".Host).Unlock": {"internal/runtime/exec.execQueue.mu", "internal/runtime/exec.Host.mu"},
 }
 

@@ -11,6 +11,8 @@ import (
 type budget struct {
 	limit int64
 	used  atomic.Int64
+	_     [64]byte
+	kept  atomic.Int64 // of used: claimed by shards of Blocking types with nothing in their mailboxes
 }
 
 // Take claims n bytes and reports whether the limit allowed it.
@@ -33,6 +35,28 @@ func (b *budget) Give(n int) { b.used.Add(-int64(n)) }
 
 // Ample reports whether no more than half of the limit is out.
 func (b *budget) Ample() bool { return b.used.Load() <= b.limit/2 }
+
+// keepShare is what part of a budget shards may keep while nothing waits in their mailboxes.
+const keepShare = 16
+
+// Keep reports whether n bytes more may be kept in vain.
+func (b *budget) Keep(n int) bool {
+	if b.kept.Load()+int64(n) > b.limit/keepShare {
+		return false // most of a node with very many shards are told so: no write
+	}
+	if b.kept.Add(int64(n)) > b.limit/keepShare {
+		b.kept.Add(-int64(n))
+		return false
+	}
+	return true
+}
+
+// GiveUp returns n bytes that were kept.
+func (b *budget) GiveUp(n int) { b.kept.Add(-int64(n)) }
+
+// waits returns how many bytes messages hold, as far as it is known without a look at all shards: what a shard keeps
+// counts as empty.
+func (b *budget) waits() int64 { return max(0, b.used.Load()-b.kept.Load()) }
 
 // When memory is given back.
 const (

@@ -214,7 +214,7 @@ func tell(d *Driver, ref slotRef, cmd shard.Command) {
 
 // sendHere takes a message of this node under the route e, which leads here; hash is that of the id. stale means that
 // the route has changed. waits: its caller waits for an answer, and the handler may be called before sendHere returns.
-func (r *Region) sendHere(c *routeCell, e *routeEntry, env *wire.Envelope, hash uint64, id string,
+func (c *routeCell) sendHere(r *Region, e *routeEntry, env *wire.Envelope, hash uint64, id string,
 	waits bool) (stale bool, err error) {
 	if e.host == nil {
 		return true, nil // the route has changed between two looks at its cell
@@ -240,10 +240,20 @@ func (r *Region) sendHere(c *routeCell, e *routeEntry, env *wire.Envelope, hash 
 	}
 }
 
-// tellHere is sendHere for what is no ask and has no headers, as most are: a worker's or loop's is written straight into
-// its queue. stamp is the term and the epoch of the route.
-func (r *Region) tellHere(c *routeCell, e *routeEntry, stamp, hash uint64, id string, payload []byte) (stale bool,
-	err error) {
+// takeHere takes a message of this node under the route e, which leads here, as sendHere does.
+func (c *routeCell) takeHere(r *Region, e *routeEntry, sh route.ShardID, hash uint64, id string, payload []byte,
+	corr uint64, a *asking, h *Headers) (stale bool, err error) {
+	if a == nil && h == nil {
+		return c.tellHere(r, e, sh, hash, id, payload)
+	}
+	var env wire.Envelope
+	r.envelope(&env, sh, e, corr, payload, a, h)
+	return c.sendHere(r, e, &env, hash, id, a != nil && !a.called)
+}
+
+// tellHere is sendHere for what is no ask and has no headers, as most are.
+func (c *routeCell) tellHere(r *Region, e *routeEntry, sh route.ShardID, hash uint64, id string, payload []byte) (
+	stale bool, err error) {
 	if e.host == nil {
 		return true, nil // the route has changed between two looks at its cell
 	}
@@ -252,23 +262,14 @@ func (r *Region) tellHere(c *routeCell, e *routeEntry, stamp, hash uint64, id st
 		e.host.Unlock()
 		return true, nil
 	}
-	var env wire.Envelope
-	env.Type, env.Shard, env.Term, env.Epoch = uint32(r.id), uint32(e.of.shard), uint32(stamp>>32), uint32(stamp)
-	env.Payload = payload
-	if q := e.host.Queue(); q != nil {
-		b := q.Reserve(wire.EnvelopeSize + len(id) + len(payload))
-		if b == nil {
-			e.host.Unlock()
-			return false, r.d.queueFull
-		}
-		wire.PutPlainEnvelope(b, &env, id) // inlined
-		q.Commit()
+	switch reason := e.host.Tell(now, sh, hash, id, payload); reason {
+	case route.OK:
 		return false, nil
-	}
-	if reason := e.host.Send(now, &env, hash, id); reason != route.OK {
+	case route.QueueFull: // of a worker or loop: no bound of the type
+		return false, r.d.queueFull
+	default:
 		return false, r.errOf(reason)
 	}
-	return false, nil
 }
 
 // hostRuntime is what the handlers of one shard reach the world by.

@@ -77,7 +77,7 @@ func (r *Region) place(l *large, a *asking, h *Headers) error {
 			if err := r.d.large.copyOwn(l); err != nil { // not under the host's lock
 				return err
 			}
-			if stale, err := r.sendHere(s.routeCell, e, &env, 0, l.id, false); !stale {
+			if stale, err := s.routeCell.sendHere(r, e, &env, 0, l.id, false); !stale {
 				return err
 			}
 			continue

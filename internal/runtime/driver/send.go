@@ -96,16 +96,9 @@ func (r *Region) send(hash uint64, id string, payload []byte, corr uint64, a *as
 			return nil // its time is over already, and somebody has said so
 		}
 		l, stamp := c.link.Load(), c.stamp.Load()
-		if l == nil && a == nil && h == nil {
-			if stale, err := r.tellHere(c, e, stamp, hash, id, payload); !stale {
-				return err
-			}
-			continue
-		}
 		if l == nil {
-			var env wire.Envelope
-			r.envelope(&env, sh, e, corr, payload, a, h)
-			if stale, err := r.sendHere(c, e, &env, hash, id, a != nil && !a.called); !stale {
+			stale, err := c.takeHere(r, e, sh, hash, id, payload, corr, a, h)
+			if !stale {
 				return err
 			}
 			continue

@@ -77,7 +77,7 @@ func (d *Driver) Stats() Stats {
 		Uptime: d.now(), StepAge: d.stepAge(), LongestStall: d.sleeps.stalls.longest(),
 		AsksUnderway: d.asks.underway(), AsksLate: d.asks.late.Load(),
 		AsksForeign:  d.asks.foreign.Load(),
-		BusyEntities: d.exec.Busy(), MailboxBytes: d.mail.used.Load(), ControlDropped: d.inbox.dropped.Load(),
+		BusyEntities: d.exec.Busy(), MailboxBytes: d.mail.waits(), ControlDropped: d.inbox.dropped.Load(),
 		ControlLost: d.count.mailLost.Load(), InvalidFrames: d.nonsense.count.Load(),
 		RepliesLost: d.count.repliesLost.Load(), UnreportedRefusals: d.count.refusalsUntold.Load(),
 		Unregistered: d.exec.Unregistered(), Envelopes: d.exec.Handled(), Transport: d.wires.Stats(),

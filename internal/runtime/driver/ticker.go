@@ -42,7 +42,7 @@ func (d *Driver) tick() {
 			d.tellRefusals(false)
 			d.exec.Watch(d.now())
 			ringHooks(d)
-			if mail.step(d.now(), d.mail.used.Load()) {
+			if mail.step(d.now(), d.mail.waits()) {
 				d.threads.Go(debug.FreeOSMemory) // it collects first, which takes a while
 			}
 		}

@@ -147,10 +147,10 @@ func (r *Region) tellWaitHere(c *routeCell, sh route.ShardID, e *routeEntry, has
 	var env wire.Envelope
 	r.envelope(&env, sh, e, 0, payload, nil, h)
 	if r.typ.Mode != entity.Blocking {
-		return r.sendHere(c, e, &env, hash, id, false)
+		return c.sendHere(r, e, &env, hash, id, false)
 	}
 	env.Flags |= wire.FlagWait
-	stale, err = r.sendHere(c, e, &env, hash, id, false)
+	stale, err = c.sendHere(r, e, &env, hash, id, false)
 	if err == nil || err != r.full[route.MailboxFull] {
 		return stale, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -32,8 +33,35 @@ func (h *Host) Unlock() {
 	h.mu.Unlock()
 }
 
-// Queue returns the queue of the worker or loop that calls the host's handlers, nil for a Blocking type. Lock locks it.
-func (h *Host) Queue() *Queue { return h.queue }
+// Tell is Send for a message that is no ask and has no headers, as most are: it is written straight into the queue of a
+// worker or loop, and given straight to the shard of a Blocking type. sh is the host's shard: the host, which is cold,
+// has it in another line of memory than the rest.
+func (h *Host) Tell(now time.Duration, sh route.ShardID, hash uint64, id string, payload []byte) route.Reason {
+	if h.queue != nil {
+		b := h.queue.reserve(wire.EnvelopeSize + len(id) + len(payload))
+		if b == nil {
+			h.queue.mu.Unlock()
+			return route.QueueFull
+		}
+		var env wire.Envelope
+		env.Type, env.Shard, env.Term, env.Epoch = uint32(h.t.id), uint32(sh), h.term, h.epoch
+		env.Payload = payload
+		wire.PutPlainEnvelope(b, &env, id) // inlined
+		h.queue.unlock()
+		return route.OK
+	}
+	var m entity.Message // field by field: a literal is built elsewhere and copied
+	m.Hash, m.ID, m.Payload = hash, bytesOf(id), payload
+	reason := h.sh.Deliver(now, &m)
+	p := &h.x.pool
+	p.run(h)
+	p.note(h)
+	h.mu.Unlock()
+	if reason != route.OK {
+		h.t.countRefused(reason)
+	}
+	return reason
+}
 
 // Send takes a message of this node to the entity id, which it copies, and gives the lock up. hash is that of the id,
 // zero when it is not known. What it returns is route.OK, route.QueueFull for a worker or loop, or what the shard of a

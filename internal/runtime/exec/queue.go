@@ -177,12 +177,8 @@ func (q *execQueue) unlock() {
 	}
 }
 
-// Queue is such a queue to those who send from this node.
-type Queue = execQueue
-
-// Reserve returns n bytes for the frame of a message of this node, nil when there is no room. The lock is held. Who has
-// written them calls Commit.
-func (q *execQueue) Reserve(n int) []byte {
+// reserve returns n bytes for the frame of a message of this node, nil when there is no room. The lock is held.
+func (q *execQueue) reserve(n int) []byte {
 	if q.here > 0 && n > q.limit-q.here {
 		return nil
 	}
@@ -190,12 +186,9 @@ func (q *execQueue) Reserve(n int) []byte {
 	return q.in.room(nil, nil, n)
 }
 
-// Commit gives up the lock behind a frame, and wakes the goroutine if it sleeps.
-func (q *execQueue) Commit() { q.unlock() }
-
 // appendHere takes a message of this node, and reports whether there was room. The lock is held, and is given up.
 func (q *execQueue) appendHere(env *wire.Envelope, id string) bool {
-	b := q.Reserve(wire.EnvelopeSize + len(id) + len(env.Payload) + env.More())
+	b := q.reserve(wire.EnvelopeSize + len(id) + len(env.Payload) + env.More())
 	if b == nil {
 		q.mu.Unlock()
 		return false
