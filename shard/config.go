@@ -51,8 +51,9 @@ type Config struct {
 	// unknown version. It is how long they wait in all where LeaveCommand.Within is zero.
 	DrainPatience time.Duration
 	// UnderWay, when it is set, reports whether mail that was sent to a peer at since or earlier has not arrived yet.
-	// The machine does not repeat what is under way: the courier does that.
-	UnderWay func(to peer.ID, since time.Duration) bool
+	// The machine does not repeat what is under way: the courier does that. lost means that the courier had no room for
+	// something that was sent at since or later.
+	UnderWay func(to peer.ID, since time.Duration) (is, lost bool)
 	// Late, when it is set, reports whether a member that this node watches is late with a sign of life: then this node's
 	// word does not wake a suspended node.
 	Late      func() bool

@@ -310,7 +310,7 @@ func awaitsHomes(m *Machine) bool {
 // It leaves out members to which the notice of since is still under way; a negative since leaves out none.
 func (m *Machine) sendLeaveNotice(since time.Duration) {
 	for _, id := range m.leave.unheard {
-		if m.live(id) && !m.underWay(id, since) {
+		if waits, _ := m.underWay(id, since); m.live(id) && !waits {
 			m.post(id, leaveNotice{Kind: wire.KindLeaveNotice, Birth: m.view.Birth, Past: m.tell(id, maxTold)})
 		}
 	}

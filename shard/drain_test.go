@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
 )
 
 // drains makes a node drain, or not any more.
@@ -208,4 +210,28 @@ func TestWhatComesBackIsServedForAWhile(t *testing.T) {
 			require.Empty(t, boss.m.types[orders.ID()].coord.moves.back, "nothing is kept of it")
 		})
 	}
+}
+
+// A word to the coordinator for which the courier has no room is said again, though the answer to an earlier one comes
+// later: a drain that is taken back is taken back everywhere. Found by storm 700000018 (SHD-7).
+func TestDrainIsTakenBackBehindAFullCourier(t *testing.T) {
+	w := draining(t)
+	boss, n := w.nodes[0], w.nodes[1]
+	require.NoError(t, n.drains(true))
+	w.pass(time.Minute)
+	require.Empty(t, n.hosted)
+	full := time.Duration(-1)
+	n.m.cfg.UnderWay = func(to peer.ID, since time.Duration) (is, lost bool) {
+		return false, to == boss.id && full >= since
+	}
+	n.cut[boss.id], full = true, w.now
+	require.NoError(t, n.drains(false))
+	n.cut[boss.id] = false
+	late := signal{Kind: wire.KindRegisterAck, head: n.m.head(orders.ID(), boss.stats(orders).Leading.Term)}
+	require.NoError(t, n.m.Handle(w.now, w.now, boss.id, late.Kind, late.append(nil)))
+	n.collect()
+	w.balances(10 * time.Second)
+	w.pass(2 * time.Minute)
+	require.Len(t, n.hosted, 10, "its share")
+	require.Zero(t, n.m.types[orders.ID()].region.retry.at, "and then said no more")
 }

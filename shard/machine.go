@@ -124,9 +124,13 @@ func (m *Machine) after(wait time.Duration) time.Duration {
 	return m.now + wait + time.Duration(m.rng.Int64N(int64(wait)/8+1))
 }
 
-// underWay reports whether what was sent to a peer at since or earlier has not arrived yet, as far as anybody can tell.
-func (m *Machine) underWay(to peer.ID, since time.Duration) bool {
-	return m.cfg.UnderWay != nil && since >= 0 && m.cfg.UnderWay(to, since)
+// underWay reports whether what was sent to a peer at since or earlier has not arrived yet, as far as anybody can tell,
+// and whether something that was sent at since or later is lost.
+func (m *Machine) underWay(to peer.ID, since time.Duration) (is, lost bool) {
+	if m.cfg.UnderWay == nil || since < 0 {
+		return false, false
+	}
+	return m.cfg.UnderWay(to, since)
 }
 
 // live reports whether id is a member that may still speak.

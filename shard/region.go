@@ -26,6 +26,7 @@ type region struct {
 	term   uint32
 	joined bool // it has acknowledged this region
 	retry  timer
+	said   time.Duration // when this region last said to it what it is
 
 	wanted  sparse.Set
 	unsent  sparse.Set // wanted and not asked for yet
@@ -104,7 +105,7 @@ func (t *timer) due(m *Machine, to peer.ID) bool {
 	if t.at == 0 || m.now < t.at {
 		return false
 	}
-	if m.underWay(to, t.set) {
+	if waits, _ := m.underWay(to, t.set); waits {
 		t.at = m.after(t.wait)
 		return false
 	}
@@ -269,6 +270,7 @@ func (m *Machine) announce(t *typ) {
 	if oldest, _ := m.past.oldest(m.view, g.settings.Role); oldest.UpNumber < t.promise.term && g.to != t.promise.to {
 		m.post(g.to, m.higher(t)) // it may not know why the oldest cannot coordinate
 	}
+	g.said = m.now
 	m.post(g.to, offers(m, t, g.to, register{head: m.head(t.id, g.term), Settings: g.settings, Knows: true}))
 }
 
@@ -278,7 +280,12 @@ func (m *Machine) onAck(t *typ, from peer.ID, term uint32) {
 	if from != g.to || term != g.term || g.refused != nil {
 		return
 	}
-	g.retry.stop()
+	// It may answer an earlier word. The last one comes too, unless there was no room for it: then it is said again.
+	if _, lost := m.underWay(from, g.said); lost {
+		g.retry.start(m)
+	} else {
+		g.retry.stop()
+	}
 	if !g.joined {
 		g.joined = true
 		wantUnasked(m, g)

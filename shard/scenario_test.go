@@ -152,7 +152,7 @@ func TestWhatIsUnderWayIsNotRepeated(t *testing.T) {
 	w := startWorld(t, 3)
 	var carried time.Duration = -1 // what was sent later than this is under way
 	for _, n := range w.nodes {
-		n.m.cfg.UnderWay = func(_ peer.ID, since time.Duration) bool { return since > carried }
+		n.m.cfg.UnderWay = func(_ peer.ID, since time.Duration) (is, lost bool) { return since > carried, false }
 		n.do(RegisterCommand{Settings: orders})
 		n.want(orders, all(orders)...)
 	}

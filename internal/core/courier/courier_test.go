@@ -451,14 +451,39 @@ func TestReachableAgain(t *testing.T) {
 	w.lose = func(peer.ID, *peer.Mail) bool { return true }
 	require.NoError(t, w.say(a, b, "0"))
 	w.run(10*time.Second, never)
-	require.True(t, a.m.UnderWay(b.id, w.now))
-	require.False(t, a.m.UnderWay(b.id, time.Second/2), "nothing was posted as early as that")
+	require.True(t, a.underWay(b, w.now))
+	require.False(t, a.underWay(b, time.Second/2), "nothing was posted as early as that")
 	w.lose = nil
 	a.standing[b.id] = Present
 	w.follow(a)
 	require.True(t, w.run(5*time.Millisecond, func() bool { return len(b.got[a.id]) == 1 }))
 	require.True(t, w.run(time.Second, w.quiet))
-	require.False(t, a.m.UnderWay(b.id, w.now))
+	require.False(t, a.underWay(b, w.now))
+}
+
+func (p *post) underWay(to *post, since time.Duration) bool {
+	is, _ := p.m.UnderWay(to.id, since)
+	return is
+}
+
+func (p *post) lost(to *post, since time.Duration) bool {
+	_, lost := p.m.UnderWay(to.id, since)
+	return lost
+}
+
+// What finds no room is lost, and its sender may ask whether something of its own was.
+func TestLostSince(t *testing.T) {
+	w := newNet(t, 1, 2, Config{Messages: 1})
+	a, b := w.posts[0], w.posts[1]
+	require.NoError(t, w.say(a, b, "0"))
+	require.False(t, a.lost(b, 0))
+	require.ErrorIs(t, w.say(a, b, "1"), ErrFull)
+	at := w.now
+	require.True(t, w.run(time.Second, w.quiet))
+	require.NoError(t, w.say(a, b, "2"))
+	require.True(t, a.lost(b, at))
+	require.False(t, a.lost(b, at+1))
+	require.False(t, b.lost(a, 0))
 }
 
 // A peer of an earlier version gets messages bare, and may send them so; one that sends segments may not.

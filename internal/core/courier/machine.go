@@ -196,10 +196,15 @@ func (m *Machine) Drain(out *Effects) {
 func (m *Machine) Peek() Effects { return m.out }
 
 // UnderWay reports whether something that was posted to id at since or earlier is not acknowledged yet. While this is
-// so, a caller that repeats a question by its own timer need not.
-func (m *Machine) UnderWay(id peer.ID, since time.Duration) bool {
+// so, a caller that repeats a question by its own timer need not. lost means that something that was posted at since or
+// later found no room.
+func (m *Machine) UnderWay(id peer.ID, since time.Duration) (is, lost bool) {
 	i, ok := m.find(id)
-	return ok && len(m.links[i].sent) > 0 && m.links[i].sent[0].posted <= max(since, 1)
+	if !ok {
+		return false, false
+	}
+	l := m.links[i]
+	return len(l.sent) > 0 && l.sent[0].posted <= max(since, 1), l.spent >= max(since, 1)
 }
 
 // plan sets a deadline.

@@ -21,7 +21,8 @@ type link struct {
 	sent  []message // not acknowledged, by number; the first has the number base
 	base  uint64
 	bytes int
-	full  bool // reported as full
+	full  bool          // reported as full
+	spent time.Duration // when a message last found no room; zero: never
 
 	at    time.Duration // when to send again
 	wait  time.Duration // the pause before
@@ -63,6 +64,7 @@ func (l *link) last() uint64 { return l.base + uint64(len(l.sent)) - 1 }
 func (m *Machine) push(l *link, kind wire.Kind, body []byte) error {
 	if bound := m.bound(l, len(body)); bound != "" {
 		m.stats.Full++
+		l.spent = max(m.now, 1)
 		err := &FullError{Peer: l.id, Kind: kind, Messages: len(l.sent), Bytes: l.bytes, Bound: bound}
 		if !l.full {
 			l.full = true
