@@ -187,14 +187,23 @@ func (p *Partition) forwardBy(c *entity.Context, slot int, f *frame, lane footin
 	if f.hops >= maxHops {
 		return refuse(p.hub, c, p.path, slot, f, astray, payload)
 	}
-	p.count.forwarded.Add(1)
 	h := appendFrame(nil, p.hop(f))
-	if !c.Asked() {
-		if lane.Tell(h, id, payload) != nil {
-			return refuse(p.hub, c, p.path, slot, f, unreachable, payload)
-		}
+	if c.Asked() {
+		p.count.forwarded.Add(1)
+		forwardAsk(c, p, lane, h, id, payload)
 		return nil
 	}
+	err := lane.Tell(h, id, payload)
+	if err == nil {
+		p.count.forwarded.Add(1)
+	} else if !noRoom(err) || !p.wait(slot, p.hop(f), payload) {
+		return refuse(p.hub, c, p.path, slot, f, unreachable, payload)
+	}
+	return nil
+}
+
+// forwardAsk sends an ask on by a lane, as soon as there is room on the way.
+func forwardAsk(c *entity.Context, p *Partition, lane footing.Lane, h []byte, id string, payload []byte) {
 	limit := p.hub.askTimeout
 	if by, ok := c.Context().Deadline(); ok {
 		limit = by.Sub(p.hub.node.Wall())
@@ -207,10 +216,25 @@ func (p *Partition) forwardBy(c *entity.Context, slot int, f *frame, lane footin
 		}
 		_ = token.Reply(b)
 	}
-	if err := lane.AskFunc(limit, h, id, payload, answer); err != nil {
-		answer(nil, fmt.Errorf("%w: %w", err, ErrUnreachable))
+	send := func(payload []byte, after int) (over bool) {
+		left := limit - time.Duration(after)*waitTime
+		err := lane.AskFunc(left, h, id, payload, answer)
+		if noRoom(err) && left > waitTime && p.hub.node.Err() == nil {
+			return false
+		}
+		if err != nil {
+			answer(nil, fmt.Errorf("%w: %w", err, ErrUnreachable))
+		}
+		return true
 	}
-	return nil
+	if !send(payload, 0) && !p.later(payload, func(payload []byte, nth int) bool { return send(payload, nth+1) }) {
+		answer(nil, fmt.Errorf("%w: %w", route.ErrLinkFull, ErrUnreachable))
+	}
+}
+
+// noRoom reports whether a message was not accepted because too much waits on its way.
+func noRoom(err error) bool {
+	return errors.Is(err, route.ErrLinkFull) || errors.Is(err, route.ErrMailboxFull) || errors.Is(err, route.ErrParkFull)
 }
 
 // onward is the way on to the instance of a slot: by the ear of its node, or by the room where hand-offs buffer.
@@ -273,11 +297,12 @@ func (p *Partition) giveBackLater(slot int, to kith.ID, back *frame, payload []b
 	})
 }
 
-// What waits for a way to another node: so many messages of a partition, each for so long before it is tried again.
+// What waits for a way to another node, or for room on it: so many messages of a partition, each for so long before it
+// is tried again.
 const (
 	maxWaiting = 1024
 	waitTime   = 50 * time.Millisecond
-	backTries  = 200 // of what goes back to its sender
+	backTries  = 200 // of what goes back to its sender, and of what finds no room
 )
 
 // later does something with a copy of a payload each waitTime until it is over. It reports whether there was room.
@@ -298,16 +323,23 @@ func (p *Partition) later(payload []byte, do func(payload []byte, nth int) (over
 	return true
 }
 
-// wait keeps a message that is to be sent on, and has no way yet: the other node has just joined, and not all have
-// heard which shard is there. It reports whether there was room.
+// wait keeps a message that is to be sent on, and has no way yet, since the other node has just joined, and not all
+// have heard which shard is there; or one for which the way is full, as it may be while an old node sends on what all
+// send. It reports whether there was room.
 func (p *Partition) wait(slot int, f *frame, payload []byte) bool {
 	next := *f
-	return p.later(payload, func(payload []byte, _ int) (over bool) {
+	return p.later(payload, func(payload []byte, nth int) (over bool) {
 		lane, id, ok := onward(p, target(&p.row.Load().State, slot), slot)
+		err := error(nil)
+		if ok {
+			err = lane.Tell(appendFrame(nil, &next), id, payload)
+		}
 		switch {
-		case ok && lane.Tell(appendFrame(nil, &next), id, payload) == nil:
+		case ok && err == nil:
 			p.count.forwarded.Add(1)
 			return true
+		case ok && noRoom(err) && nth < backTries && p.hub.node.Err() == nil:
+			return false
 		case !ok && next.hops < maxHops && p.hub.node.Err() == nil:
 			next.hops++
 			return false

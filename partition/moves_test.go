@@ -4,6 +4,7 @@ package partition
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/route"
 )
 
 // moves moves the instance of slot 0 round the nodes under traffic of two senders, and returns what was accepted.
@@ -139,4 +141,54 @@ func TestBeginIsTriedAgain(t *testing.T) {
 		defer o.b.mu.Unlock()
 		return o.b.alive[0] == 1
 	}, 2*time.Minute, time.Millisecond)
+}
+
+// patient is a node on which waiting takes no time.
+type patient struct{ clock }
+
+func (p *patient) Begin(f func()) { f() }
+func (p *patient) Err() error     { return nil }
+
+func (p *patient) Wait(_ context.Context, d time.Duration, _ <-chan struct{}) bool {
+	p.now = p.now.Add(d)
+	return true
+}
+
+// crowded is a lane that is full until a time.
+type crowded struct {
+	heard
+	n     *patient
+	until time.Time
+}
+
+func (l *crowded) ShardAt(kith.ID) (route.ShardID, bool) { return 0, true }
+
+func (l *crowded) Tell(headers []byte, id string, payload []byte) error {
+	if l.n.now.Before(l.until) {
+		return fmt.Errorf("to a node: %w", route.ErrLinkFull)
+	}
+	return l.heard.Tell(headers, id, payload)
+}
+
+// An old node sends on what all senders send to it, and the link to the new one may be full: it waits, ten seconds at
+// most, for a planned move refuses nothing. Found by storm 2014 (PRT-4).
+func TestSendingOnWaitsForRoom(t *testing.T) {
+	for _, c := range []struct {
+		full    time.Duration
+		refused int
+	}{{time.Second, 0}, {9 * time.Second, 0}, {11 * time.Second, 1}} {
+		n := &patient{clock{now: time.Unix(0, 0)}}
+		l := &crowded{n: n, until: n.now.Add(c.full)}
+		b := newBook()
+		p := &Partition{path: "a", hub: &hub{node: n, self: node(1), began: n.now, pool: l}, cfg: Config{Refused: b.refused}}
+		p.hub.open = map[string]*Partition{"a": p}
+		p.held.known.asked = map[int]stamp{}
+		s := placed(Handoff{Old: cluster.OldForwards}, node(2), false)
+		p.row.Store(&row{*s, true})
+		require.NoError(t, p.receive(&kith.Context{}, 0, &frame{kind: isMessage, at: stampOf(s), from: node(1)}, []byte("m")))
+		require.Len(t, b.back, c.refused, "%v", c.full)
+		require.Len(t, l.said, 1-c.refused)
+		require.Equal(t, uint64(1-c.refused), p.count.forwarded.Load())
+		require.Zero(t, p.waiting.Load())
+	}
 }
