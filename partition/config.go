@@ -103,9 +103,11 @@ type Config struct {
 	// Hint is the load that is expected, in the unit of Scaled; 0: it is measured.
 	Hint int
 	// New makes the instance of a slot, 0 to 31, when it begins on this node. The fence grows from instance to instance of
-	// a slot. Of hand-offs that buffer (Ordered) it is that of an owner, and no other instance lives under a later one.
-	// Of all others two instances of a slot may live at a time, so that it only tells which began later. The instance gets
-	// one call at a time, and may block. If it is Stateful and the hand-off buffers, its state moves.
+	// a slot, but where the partition goes over from a hand-off that buffers to one that does not: all fences of the
+	// former are above those of the latter. Of hand-offs that buffer (Ordered) it is that of an owner, with 2^31 more as
+	// its term, and no other instance lives under a later one. Of all others two instances of a slot may live at a time,
+	// so that it only tells which began later. Context.Fence is the same one. The instance gets one call at a time, and
+	// may block. If it is Stateful and the hand-off buffers, its state moves.
 	New func(slot int, f kith.Fence) kith.Handler
 	// Refused, if not nil, is called for each message of Tell, TellAny, TellAt and TellAll from this node that another
 	// node, or this one, has refused later: by its hand-off, or because the tables of nodes differed. It may block: other

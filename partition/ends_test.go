@@ -82,6 +82,7 @@ func TestAnotherKindOfHandoff(t *testing.T) {
 			o.b.mu.Lock()
 			defer o.b.mu.Unlock()
 			require.Len(t, o.b.fences, 2, "no other instance was made")
+			require.Equal(t, to == Ordered, o.b.fences[0].Compare(o.b.fences[1]) < 0)
 			require.Equal(t, 1, o.b.alive[0])
 		})
 	}

@@ -109,11 +109,12 @@ func (i *instance) receive(c *kith.Context, payload []byte) error {
 	return plain(err)
 }
 
-// show makes a Context show the slot as the entity's id until the function that it returns is called.
+// show makes a Context show the slot as the entity's id, and the fence of the instance, until the function that it
+// returns is called.
 func (i *instance) show(c *entity.Context) func() {
-	id := c.ID
-	c.ID = i.name
-	return func() { c.ID = id }
+	id, f := c.ID, c.Fence
+	c.ID, c.Fence = i.name, i.fence
+	return func() { c.ID, c.Fence = id, f }
 }
 
 // stop ends the handler, and the instance if it goes for good.

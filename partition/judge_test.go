@@ -5,6 +5,7 @@ package partition
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 )
 
 func node(i byte) kith.ID {
@@ -43,6 +45,24 @@ func TestRanks(t *testing.T) {
 	}
 	require.Equal(t, changeOf(&p.Changes[0]), ranks[3])
 	require.Equal(t, stampOf(older), rankOf(older, three, 0, now), "it knows that it hosts")
+}
+
+// A fence of a hand-off that buffers, which is its owner's, is above all of the others, and none is of both kinds: the
+// instance of a partition that goes over to it has a later one. Found by storm 2297 (PRT-4).
+func TestFencesOfBothKinds(t *testing.T) {
+	const birth = 7
+	owners := []kith.Fence{route.MakeFence(birth, 1, 1), route.MakeFence(birth, 7, 2),
+		route.MakeFence(birth, ownedTerm-1, 1<<31)}
+	for i, f := range owners {
+		own := fenceOfOwner(f)
+		require.Equal(t, f.Epoch(), own.Epoch())
+		require.Equal(t, uint64(birth), own.Birth())
+		require.True(t, i == 0 || fenceOfOwner(owners[i-1]).Compare(own) < 0)
+		for _, rank := range []stamp{{1, 1}, {7, 2}, {1 << 31, 1}, {1 << 40, math.MaxUint32}} {
+			require.Negative(t, fenceOf(birth, rank).Compare(own), "%v, %v", rank, f)
+		}
+		require.Negative(t, own.Compare(fenceOf(birth+1, stamp{1, 1})), "another cluster")
+	}
 }
 
 // What each option says, sentence by sentence of the early specification, "Graceful Handoff" (PRT-4).

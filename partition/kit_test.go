@@ -204,6 +204,7 @@ func (b *book) refused(r Refused) {
 type counting struct {
 	b     *book
 	slot  int
+	fence kith.Fence
 	count uint32
 }
 
@@ -213,7 +214,7 @@ func (b *book) made(slot int, f kith.Fence) kith.Handler {
 	b.alive[slot]++
 	b.most = max(b.most, b.alive[slot])
 	b.fences = append(b.fences, f)
-	return &counting{b: b, slot: slot}
+	return &counting{b: b, slot: slot, fence: f}
 }
 
 func (h *counting) Receive(c *kith.Context, payload []byte) error {
@@ -226,8 +227,8 @@ func (h *counting) Receive(c *kith.Context, payload []byte) error {
 		h.b.order++
 	}
 	h.b.last[from] = max(n, h.b.last[from])
-	if c.ID != fmt.Sprint(h.slot) {
-		h.b.fault = errors.Join(h.b.fault, fmt.Errorf("its id is %q", c.ID))
+	if c.ID != fmt.Sprint(h.slot) || c.Fence != h.fence {
+		h.b.fault = errors.Join(h.b.fault, fmt.Errorf("its id is %q, its fence %v", c.ID, c.Fence))
 	}
 	if c.Asked() {
 		return c.Reply(fmt.Appendf(nil, "%d", h.slot))

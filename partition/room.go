@@ -46,7 +46,7 @@ func newRoom(p *Partition) (*room, error) {
 	lane, err := p.hub.node.Lane(entity.Type{Name: nameOf(p.path), Shards: cluster.MaxInstances,
 		ShardBy: entity.ShardBy{Name: "slot", Of: slotShard}, Strategy: strategy.NewExternal(cluster.MaxInstances),
 		New: func(id string, f route.Fence) entity.Handler {
-			return &ordered{r: r, slot: int(slotShard(id)), fence: f}
+			return &ordered{r: r, slot: int(slotShard(id)), fence: fenceOfOwner(f)}
 		}})
 	r.lane = lane
 	return r, err
@@ -58,6 +58,13 @@ type ordered struct {
 	slot  int
 	fence kith.Fence
 	h     kith.Handler
+}
+
+// show makes a Context show the fence of the instance until the function that it returns is called.
+func (o *ordered) show(c *entity.Context) func() {
+	f := c.Fence
+	c.Fence = o.fence
+	return func() { c.Fence = f }
 }
 
 func (o *ordered) make() error {
@@ -130,6 +137,7 @@ func (o *ordered) receive(c *entity.Context, payload []byte) error {
 		return err
 	}
 	o.r.calls[o.slot].Add(1)
+	defer o.show(c)()
 	return plain(o.h.Receive(c, payload))
 }
 
@@ -154,6 +162,7 @@ func (o *ordered) ended() bool {
 func (o *ordered) Stop(c *entity.Context) {
 	o.r.lives[o.slot].Store(false) // also of an instance that a panic ended
 	if o.h != nil {
+		defer o.show(c)()
 		o.h.Stop(c)
 	}
 }
@@ -161,6 +170,7 @@ func (o *ordered) Stop(c *entity.Context) {
 // HandOver implements Stateful.
 func (o *ordered) HandOver(c *entity.Context) ([]byte, error) {
 	if s, is := o.h.(entity.Stateful); is {
+		defer o.show(c)()
 		return s.HandOver(c)
 	}
 	return nil, nil
@@ -184,6 +194,7 @@ func (o *ordered) TakeUp(c *entity.Context, state []byte) error {
 	if !is {
 		return errNoState
 	}
+	defer o.show(c)()
 	err := s.TakeUp(c, state)
 	takes = err == nil
 	return err

@@ -193,11 +193,25 @@ type instance struct {
 }
 
 func newInstance(p *Partition, slot int, at, rank stamp, birth uint64) *instance {
-	// The order of merges: the epoch of the partition, then the number of the leader that wrote it.
-	f := route.MakeFence(birth, uint32(min(rank.epoch, 1<<32-1)), rank.writer)
+	f := fenceOf(birth, rank)
 	i := &instance{p: p, slot: slot, name: strconv.Itoa(slot), fence: f, at: at, turn: make(chan struct{}, 1)}
 	i.turn <- struct{}{}
 	return i
+}
+
+// ownedTerm is in the term of each fence of hand-offs that buffer, and of no other: up-numbers end there.
+const ownedTerm = 1 << 31
+
+// fenceOf is the fence of an instance of hand-offs that do not buffer, in the order of merges: the epoch of the
+// partition, then the number of the leader that wrote it.
+func fenceOf(birth uint64, rank stamp) kith.Fence {
+	return route.MakeFence(birth, uint32(min(rank.epoch, ownedTerm-1)), rank.writer)
+}
+
+// fenceOfOwner is that of hand-offs that buffer: the owner's, above all of the other kind. So a partition that goes
+// over to such a hand-off has a later fence than it had, and no fence is given twice.
+func fenceOfOwner(f kith.Fence) kith.Fence {
+	return route.MakeFence(f.Birth(), f.Term()|ownedTerm, f.Epoch())
 }
 
 // lives returns the instance of a slot here, nil for none.
