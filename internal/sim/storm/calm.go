@@ -39,7 +39,8 @@ func (s *storm) calm() {
 		s.bury(func(q *world.Process) bool { return q.Alive }, func() bool { return w.Converged() })
 		w.After(repairLook, s.reform)
 	}
-	w.After(doomedBound, s.endDoomed)
+	doomed := false
+	w.After(doomedBound, func() { s.endDoomed(); doomed = true })
 	right := func() bool { return s.pending == 0 && !s.leaving() && w.Converged() }
 	if !w.Until(calmBound, right) {
 		s.check.Violate(nil, "calm", "not converged %v after the storm: %s", calmBound, w.WhyNotConverged())
@@ -54,7 +55,10 @@ func (s *storm) calm() {
 	}
 	s.replicas.demandAlike()
 	demandPartitions(partitionsBound, s)
-	if s.instances != nil {
+	if s.instances != nil { // what is demanded of them takes time, in which nothing may end a process
+		if !w.Until(doomedBound+calmBound, func() bool { return doomed && right() }) {
+			s.check.Violate(nil, "calm", "not converged behind the end of the doomed: %s", w.WhyNotConverged())
+		}
 		s.instances.Demand()
 	}
 	s.watches.demand()
@@ -120,6 +124,11 @@ func (s *storm) leaving() bool {
 // still hold it for a member. Only an operator, whose mistake made two clusters, ends them.
 func (s *storm) endDoomed() {
 	untold := outcasts(s.check, s.w.Running())
+	for _, p := range s.w.Running() {
+		if vouched(p) { // it was lost for others that all have ended
+			untold.Remove(p.ID)
+		}
+	}
 	for _, p := range s.w.Running() {
 		if untold.Has(p.ID) {
 			s.endUntold(p)
