@@ -354,7 +354,8 @@ func TestTenureIsTold(t *testing.T) {
 		Seats: []kith.TenureSeat{{Holder: holder, Left: 2 * time.Second}, {}, {Holder: holder}}}
 	text, err := json.Marshal(tenureOf(s))
 	require.NoError(t, err)
-	require.Contains(t, string(text), `"left_s":1,"seats":[{"holder":"`+holder.String()+`","left_s":2},{"left_s":0},`)
+	require.Contains(t, string(text),
+		`"left_s":1,"least_s":0,"seats":[{"holder":"`+holder.String()+`","left_s":2},{"left_s":0},`)
 	require.Equal(t, "its tenure is held, 1s are left; 1 of 3 seats vouch for this node, 1 are empty: seat 1, "+
 		holder.String()+", vouches; seat 3, "+holder.String()+", does not vouch", s.String())
 	s.Held, s.Why, s.Seats = false, "no seat has a holder yet", nil

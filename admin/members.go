@@ -28,7 +28,8 @@ type members struct {
 type tenure struct {
 	Held  bool      `json:"held"`
 	Since time.Time `json:"since"`
-	Left  float64   `json:"left_s"` // for which it is held without another grant
+	Left  float64   `json:"left_s"`  // for which it is held without another grant
+	Least float64   `json:"least_s"` // the least that was left when it was renewed, since it was last gained
 	Seats []seat    `json:"seats"`
 	Text  string    `json:"text"` // all of it in a sentence
 }
@@ -44,7 +45,8 @@ func tenureOf(t kith.TenureStats) *tenure {
 	if !t.On {
 		return nil
 	}
-	out := &tenure{Held: t.Held, Since: t.Since, Left: t.Left.Seconds(), Seats: []seat{}, Text: t.String()}
+	out := &tenure{Held: t.Held, Since: t.Since, Left: t.Left.Seconds(), Least: t.Least.Seconds(), Seats: []seat{},
+		Text: t.String()}
 	for _, s := range t.Seats {
 		x := seat{Left: s.Left.Seconds()}
 		if !s.Holder.IsZero() {

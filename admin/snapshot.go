@@ -68,7 +68,7 @@ func (l *local) look(ctx context.Context) (*snapshot, error) {
 		Peers: peersOf(stats.Transport.Links, suspicions(ctx, n)), Types: []typeState{},
 		Parts: partitionsOf(v, maxParts), Rates: l.meter.look(at, &stats),
 		Decisions: decisionsOf(n), Events: l.history.all()}
-	s.Members.Outages = outagesOf(h.Outages)
+	s.Members.Outages, s.Members.Tenure = outagesOf(h.Outages), tenureOf(stats.Suspension.Tenure)
 	if c, err := n.Convergence(ctx); err == nil {
 		s.Held = convergenceOf(c)
 	}

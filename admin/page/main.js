@@ -4,7 +4,7 @@ import { byId, micros, set, short } from "./dom.js";
 import { Model } from "./model.js";
 import { legend, Ring } from "./ring.js";
 import { links, Matrix, phi, reach } from "./matrix.js";
-import { banner, decisions, detail, events, live as tellLive, nodes, partitions, shards, tiles, trouble } from "./panels.js";
+import { banner, decisions, detail, events, live as tellLive, nodes, partitions, shards, tenures, tiles, trouble } from "./panels.js";
 import { Chart, rates, times } from "./charts.js";
 import { Where } from "./where.js";
 import { follow } from "./stream.js";
@@ -39,6 +39,7 @@ function show() {
   detail(model, chosen);
   shards(model, chosen);
   partitions(model);
+  tenures(model);
   where.show();
   events(model);
   decisions(model);

@@ -38,6 +38,7 @@ export class Model {
   sources = []; // the nodes that are asked, in their order
   types = [];
   partitions = [];
+  waits = []; // a line for each lost member: when what lived there is served again
   problems = []; // {bad: bool, text, next: {say, page, command}}, the worst first
   apart = false; // there has been no convergence for longer than a moment
   events = []; // newest first
@@ -260,6 +261,8 @@ export class Model {
     const sides = this.#sides(joined);
     if (sides.length > 1) bad(`The cluster is split: ${sides.map((s) => names(s.map((o) => o.self))).join(" | ")}.`, sidesEnd);
     const again = this.#outages(joined);
+    const waits = this.#outages(joined);
+    this.waits = waits.rest().map((id) => `${this.name(id)}:${waits(id)}`);
     for (const n of this.nodes) {
       const o = n.source;
       if (n.state === "unreachable") {

@@ -225,6 +225,28 @@ export function partitions(model) {
   });
 }
 
+/**
+ * tenures says which seats vouch for each node that answers, and for how long; how near its renewals came to the end of
+ * its tenure; when what lived at lost members is served again. Without tenures there is no such card.
+ */
+export function tenures(model) {
+  const list = model.sources.filter((o) => o.joined && o.snap.members.tenure).map((o) => ({ id: o.self, name: o.name || model.name(o.self), ...o.snap.members.tenure }));
+  byId("tenures").hidden = list.length === 0;
+  const seats = list.reduce((most, t) => (t.seats.length > most.length ? t.seats : most), []);
+  const sec = (s) => (s > 0 ? `${s.toFixed(1)} s` : "–");
+  const head = ["Node", "Held for", "At least", ...seats.map((s, i) => `${i + 1}: ${s.holder ? model.name(s.holder) : "empty"}`)];
+  keyed(byId("seats"), head.map((text, i) => [i, text]), (c) => c[0], () => h("th", { scope: "col" }), (th, [, text]) => set(th, text));
+  keyed(byId("vouched"), list, (t) => t.id, () => h("tr", {}, h("th", { scope: "row" })), (tr, t) => {
+    const cells = [t.name, t.held ? sec(t.left_s) : "no tenure", t.held ? sec(t.least_s) : "–", ...seats.map((s, i) => sec(t.seats[i] ? t.seats[i].left_s : 0))];
+    while (tr.children.length < cells.length) tr.append(h("td"));
+    while (tr.children.length > cells.length) tr.lastElementChild.remove();
+    cells.forEach((text, i) => set(tr.children[i], text));
+    const away = t.seats.some((s) => s.holder && !(s.left_s > 0));
+    attr(tr, { class: t.held ? (away ? "warn" : "") : "bad", title: model.said(t.text) });
+  });
+  keyed(byId("waits"), model.waits, (w) => w, () => h("li"), (li, w) => set(li, w));
+}
+
 const signOf = { bad: "✕", good: "✓", news: "·" };
 
 /** events is what has happened, newest first. */

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/lab/chaos"
@@ -29,22 +31,37 @@ type chaosCmd struct {
 	Moves    bool     `help:"${chaos_moves_help}"`
 	Plan     int      `default:"0" help:"Print so many rounds of the seed, at most 10000, and run nothing."`
 	Session  string   `enum:"drawn,off,file,etcd" default:"drawn" help:"${chaos_session_help}"`
+	Tenure   string   `enum:"drawn,off,3,5,7" default:"drawn" help:"${chaos_tenure_help}"`
 	Progress bool     `help:"Show progress although stderr is not a terminal."`
 }
 
-// sessionsOf returns where nodes hold sessions in a run of a seed: files in one of four, unless it is said.
+// plain reports whether nothing but a seed says what a run is.
+func (c *chaosCmd) plain() bool { return len(c.Only) == 0 && !c.Moves }
+
+// sessionsOf returns where nodes hold sessions in a run of a seed, or with what tenures: files in one of four, tenures
+// in another one, unless it is said.
 func (c *chaosCmd) sessionsOf(seed uint64) (s chaos.Sessions) {
-	store := leasestore.Kind(c.Session)
-	switch c.Session {
-	case "drawn":
-		if store = leasestore.Files; seed%4 != 0 || len(c.Only) > 0 || c.Moves {
-			return s
-		}
-	case "off":
-		return s
+	said := c.Session != "drawn" && c.Session != "off" || c.Tenure != "drawn" && c.Tenure != "off"
+	drawn := !said && c.plain()
+	switch {
+	case c.Session == "drawn" && drawn && seed%4 == 0:
+		return chaos.Sessions{Store: leasestore.Files, TTL: sessionTTL, Outage: sessionOutage}
+	case c.Tenure == "drawn" && drawn && seed%4 == 1:
+		s.Tenure = kith.Tenure{Voters: min(7, (c.Nodes-1)/2*2+1), Grant: grants}
+	case c.Tenure != "drawn" && c.Tenure != "off":
+		s.Tenure.Grant = grants
+		s.Tenure.Voters, _ = strconv.Atoi(c.Tenure) // one of the list above
+	case c.Session != "drawn" && c.Session != "off":
+		return chaos.Sessions{Store: leasestore.Kind(c.Session), TTL: sessionTTL, Outage: sessionOutage}
 	}
-	return chaos.Sessions{Store: store, TTL: 5 * time.Second, Outage: 10 * time.Minute}
+	return s
 }
+
+// The sessions of nodes in chaos.
+const (
+	sessionTTL    = 5 * time.Second
+	sessionOutage = 10 * time.Minute
+)
 
 // Validate is called by the parser.
 func (c *chaosCmd) Validate() error {
@@ -60,6 +77,8 @@ func (c *chaosCmd) Validate() error {
 	if err != nil {
 		errs = append(errs, err)
 	}
+	both := c.Session != "drawn" && c.Session != "off" && c.Tenure != "drawn" && c.Tenure != "off"
+	errs.Must(!both, "--session and --tenure: nodes have one of the two")
 	errs.Must(c.sessionsOf(0).Store != "" || !slices.ContainsFunc(kinds, chaos.Kind.OfStore),
 		"--only: faults of a store are for --session=file and --session=etcd")
 	errs.Must(err != nil || !c.Moves || len(chaos.EveryMove(1, max(3, min(c.Nodes, 16)), kinds...)) > 0,

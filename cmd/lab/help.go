@@ -52,6 +52,8 @@ var texts = kong.Vars{
 		string(chaos.Cases[len(chaos.Cases)-1]) + "; with --mode=session those that it is about.",
 	"chaos_session_help": "Where nodes hold session leases: file, etcd (a server of this run's own, for which " +
 		"bin/lab-leases is needed), off, or drawn: files in one seed of four.",
+	"chaos_tenure_help": "With how many seats nodes have tenures: 3, 5, 7, off, or drawn: as many as there are nodes, " +
+		"one less if that is even, in one seed of four.",
 	"mode_help": "What frees a lost owner's shards: takeover, session: nodes hold session leases, or tenure: a quorum " +
 		"of the seats vouches for them.",
 	"sessionlease_help": "Where nodes hold sessions: file, or etcd: a server of this run's own, for which " +

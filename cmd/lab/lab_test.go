@@ -83,6 +83,8 @@ func TestWrongCommandLines(t *testing.T) {
 		{"chaos --tells=-1", "--tells must be"},
 		{"chaos --entities=0", "--entities must be"},
 		{"chaos --plan=-1", "--plan must be"},
+		{"chaos --tenure=4", "--tenure"},
+		{"chaos --tenure=3 --session=file", "nodes have one of the two"},
 		{"failover --nodes=2", "--nodes must be 3 to 16"},
 		{"failover --rounds=0", "--rounds must be 1 to 100"},
 		{"failover --entities=0", "--entities must be"},

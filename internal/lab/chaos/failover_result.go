@@ -150,7 +150,7 @@ func (c Case) bound(p pace, s Sessions) time.Duration {
 	if s.tenures() {
 		d = s.Tenure.Grant + sessionMore
 	}
-	if c == PauseOwner || c == PauseLong || c == SilentHost || c == PauseMiddle && s.tenures() {
+	if c == PauseOwner || c == PauseLong || c == SilentHost || c == PauseMiddle { // which is decided 9.5 s after it came
 		d += p.silence
 	}
 	if p == paceOf(5, cluster.PatienceNormal, 0) {

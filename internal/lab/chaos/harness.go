@@ -232,6 +232,9 @@ func (h *harness) prepare() (err error) {
 	if s := h.cfg.Sessions; s.on() {
 		h.line.printf("nodes hold sessions of %v: %s", s.TTL, s.Store)
 	}
+	if s := h.cfg.Sessions.Tenure; s.Voters != 0 {
+		h.line.printf("nodes have tenures on the word of %d seats, with grants of %v", s.Voters, s.Grant)
+	}
 	if why != nil {
 		h.line.printf("no network namespaces here: %v", why)
 	}

@@ -65,7 +65,7 @@ func TestSessionBounds(t *testing.T) {
 		require.Equal(t, want, c.bound(five, overFiles), c)
 	}
 	require.Equal(t, 4*time.Second, PauseShort.bound(five, Sessions{}))
-	require.Equal(t, LoseOwner.bound(five, Sessions{}), PauseMiddle.bound(five, Sessions{}))
+	require.Equal(t, SilentHost.bound(five, Sessions{}), PauseMiddle.bound(five, Sessions{}))
 	require.Greater(t, SilentHost.bound(five, Sessions{}), LoseOwner.bound(five, Sessions{}))
 }
 

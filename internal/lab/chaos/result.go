@@ -14,35 +14,40 @@ import (
 	"github.com/kith-io/kith/internal/lab/leasestore"
 )
 
+// Proofs is what frees the shards of lost owners, beside time.
+type Proofs struct {
+	Sessions leasestore.Kind `json:"sessions,omitempty"`     // the store of the nodes' sessions; empty: they hold none
+	Seats    int             `json:"tenure_seats,omitempty"` // that vouch for nodes with tenures; zero: they have none
+}
+
 // Result is the last line of a run. What was not measured is absent.
 type Result struct {
 	Seed  uint64 `json:"seed"`
 	Nodes int    `json:"nodes"`
 	Net   string `json:"net"`
-	// Sessions is the store of the nodes' sessions; empty: they hold none.
-	Sessions    leasestore.Kind `json:"sessions,omitempty"`
-	Rounds      int             `json:"rounds"`
-	Faults      int             `json:"faults"`
-	Accepted    int             `json:"accepted"` // tells and asks
-	Handled     int             `json:"handled"`
-	Reported    int             `json:"reported"` // to their sender, and not handled
-	Lost        int             `json:"lost"`
-	LostBy      map[cause]int   `json:"lost_by"`    // what took those that a fault explains
-	Difference  int             `json:"difference"` // lost, and no process ended that it came from or went to
-	Unexplained int             `json:"lost_unexplained"`
-	Double      int             `json:"double_handled"`
-	Back        int             `json:"fences_back"`
-	Panics      int             `json:"panics"`
-	Twins       int             `json:"twins"`
-	Downed      int             `json:"healthy_downed"`
-	Unwell      int             `json:"not_well"`      // rounds that did not come right within the bound
-	Twice       int             `json:"handled_twice"` // messages
-	Reordered   int             `json:"reordered"`
-	Overrun     int             `json:"overrun"` // handlings in hand when their process was stopped, over after others'
-	Over        int             `json:"reported_too"`
-	Writes      uint64          `json:"store_writes"`
-	Refused     uint64          `json:"store_refused"`
-	Excused     int             `json:"downed_excused"` // ended while the machine stood still
+	Proofs
+	Rounds      int           `json:"rounds"`
+	Faults      int           `json:"faults"`
+	Accepted    int           `json:"accepted"` // tells and asks
+	Handled     int           `json:"handled"`
+	Reported    int           `json:"reported"` // to their sender, and not handled
+	Lost        int           `json:"lost"`
+	LostBy      map[cause]int `json:"lost_by"`    // what took those that a fault explains
+	Difference  int           `json:"difference"` // lost, and no process ended that it came from or went to
+	Unexplained int           `json:"lost_unexplained"`
+	Double      int           `json:"double_handled"`
+	Back        int           `json:"fences_back"`
+	Panics      int           `json:"panics"`
+	Twins       int           `json:"twins"`
+	Downed      int           `json:"healthy_downed"`
+	Unwell      int           `json:"not_well"`      // rounds that did not come right within the bound
+	Twice       int           `json:"handled_twice"` // messages
+	Reordered   int           `json:"reordered"`
+	Overrun     int           `json:"overrun"` // handlings in hand when their process was stopped, over after others'
+	Over        int           `json:"reported_too"`
+	Writes      uint64        `json:"store_writes"`
+	Refused     uint64        `json:"store_refused"`
+	Excused     int           `json:"downed_excused"` // ended while the machine stood still
 
 	GapP50   *float64 `json:"gap_p50_s,omitempty"` // of the rounds: the longest time without an answer in each
 	GapMax   *float64 `json:"gap_max_s,omitempty"`
@@ -166,7 +171,8 @@ func (h *harness) result() *Result {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t, v := h.book.total(h.rounds), h.book.rule.verdict
-	r := &Result{Seed: h.cfg.Seed, Nodes: h.cfg.Nodes, Net: kindOf(h.net), Sessions: h.cfg.Sessions.Store,
+	r := &Result{Seed: h.cfg.Seed, Nodes: h.cfg.Nodes, Net: kindOf(h.net),
+		Proofs: Proofs{h.cfg.Sessions.Store, h.cfg.Sessions.Tenure.Voters},
 		Rounds: len(h.rounds), Accepted: t.Accepted, Handled: t.Handled, Reported: t.Reported, Lost: t.Lost, LostBy: t.By,
 		Difference:  t.Unexplained + t.By[onTheWay],
 		Unexplained: t.Unexplained, Double: v.Double, Back: v.Back,
