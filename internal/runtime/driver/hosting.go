@@ -310,6 +310,9 @@ func (x hostRuntime) Tell(headers []byte, typ, id string, payload []byte) error 
 	if err != nil {
 		return err
 	}
+	if len(headers) == 0 && r.crew == nil && !r.sends { // TellNamed with nothing to do, as mostly
+		return r.send(entity.HashID(bytesOf(id)), id, payload, 0, nil, nil)
+	}
 	return TellNamed(headersOf(headers), r, id, payload)
 }
 

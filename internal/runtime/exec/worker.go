@@ -3,6 +3,7 @@
 package exec
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/kith-io/kith/peer"
@@ -19,6 +20,7 @@ type worker struct {
 	count execCounters
 	ahead ahead
 	timed Sampler
+	busy  bool // the last batch had more than one message
 }
 
 func newWorker(x *Exec) *worker {
@@ -45,7 +47,9 @@ func (w *worker) run() {
 			over = true
 		}
 		for b := w.queue.take(); b != nil; b = w.queue.take() {
-			w.work(b)
+			if w.work(b); w.busy && w.queue.idle() {
+				runtime.Gosched() // those that feed it may run: going to sleep and being woken costs far more
+			}
 		}
 		if over {
 			return
@@ -88,6 +92,7 @@ func (w *worker) work(b *batch) {
 	}
 	w.count.leave()
 	w.count.handled.Add(uint64(frames))
+	w.busy = frames > 1
 }
 
 // frames works off what was looked at.
