@@ -194,7 +194,7 @@ test-otel: ## vet and test the module for OpenTelemetry, a module of its own; ne
 .PHONY: durable
 durable: MINUTES = 3
 durable: ENGINE = sqlite
-durable: ## durable entities on five real processes under faults for MINUTES=3, ENGINE=sqlite, drawn by SEED: nothing lost
+durable: ## durable entities on five real processes under faults for MINUTES=3, drawn by SEED, over ENGINE=sqlite, postgres, etcd, quorum
 	@mkdir -p $(BIN)
 	@cd test/durable && $(GO) build -o ../../$(BIN)/durable .
 	@$(BIN)/durable --engine=$(ENGINE) --minutes=$(MINUTES) $(if $(SEED),--seed=$(SEED)) $(ARGS)

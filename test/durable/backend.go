@@ -31,6 +31,8 @@ func newBackend(h *harness) (backend, error) {
 		return newPostgres(h)
 	case etcdEngine:
 		return newEtcd(h)
+	case quorumEngine:
+		return &disksBackend{filepath.Join(h.dir, "disks")}, nil
 	}
 	dir := filepath.Join(h.dir, "store")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -21,12 +21,16 @@ import (
 	"github.com/kith-io/kith/durable"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/fleet"
+	"github.com/kith-io/kith/quorum"
+	"github.com/kith-io/kith/store"
 )
 
 // startArgs says how a node is started.
 type startArgs struct {
 	Name        string // of the node, in the names of its files
 	Sender      int    // number of the process
+	Nodes       int    // of the run
+	Listen      string
 	Seeds       []string
 	Dir         string
 	Engine      string
@@ -54,7 +58,9 @@ type child struct {
 	node   fleet.Node
 	desks  desks
 	post   *delivery.Producer
-	close  func() error // of the store
+	store  store.Store
+	values *quorum.Values // of the engine that is the nodes' disks
+	close  func() error   // of the store
 	log    *slog.Logger
 }
 
@@ -62,7 +68,7 @@ type child struct {
 func serveChild(stdin io.Reader, stdout, stderr io.Writer) error {
 	c := &child{stderr: stderr}
 	err := c.node.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
-		"leave": cli.Op(c.leave)})
+		"leave": cli.Op(c.leave), "waiting": cli.Op(c.waiting), "records": cli.Op(c.records)})
 	if c.close != nil {
 		err = errors.Join(err, c.close())
 	}
@@ -84,22 +90,26 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	if err != nil {
 		return r, err
 	}
-	db, by, shut, err := openStore(ctx, a.Engine, a.Source)
-	if err != nil {
-		return r, err
-	}
-	c.close = shut
-	s := &noting{Store: lying(db, by, a.Break), clock: clock, f: f}
 	j, err := openJournal(a.Dir, a.Sender, clock)
 	if err != nil {
 		return r, err
 	}
-	c.node.Node, err = kith.Start(ctx, kith.Config{Name: "durable", Listen: "127.0.0.1:0", Seeds: a.Seeds,
+	by, err := c.open(ctx, &a) // one that is a server, or a file, before anybody hears of the node
+	if err != nil {
+		return r, err
+	}
+	c.node.Node, err = kith.Start(ctx, kith.Config{Name: "durable", Listen: a.Listen, Seeds: a.Seeds,
 		Logger: c.log, JoinTimeout: joinTime, LeaveTimeout: leaveTime, Directory: filepath.Join(a.Dir, "keep-"+a.Name),
 		Resolver: kith.Resolver{StableAfter: a.StableAfter}, Sharding: kith.Sharding{ProcessDeathIsProof: true}})
 	if err != nil {
 		return r, err
 	}
+	if a.Engine == quorumEngine {
+		if err := c.openDisk(&a); err != nil {
+			return r, err
+		}
+	}
+	s := &noting{Store: lying(c.store, by, a.Break), clock: clock, f: f}
 	if c.desks, err = enlist(c.node.Node, s, a.Shards, a.Idle, a.Break); err != nil {
 		return r, err
 	}
@@ -116,6 +126,24 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	go func() { _ = (&http.Server{Handler: c.door(), ReadHeaderTimeout: time.Minute}).Serve(ln) }()
 	go c.end()
 	return startReply{c.node.Addr().String(), ln.Addr().String()}, nil
+}
+
+// open opens a store that is none of the node's own.
+func (c *child) open(ctx context.Context, a *startArgs) (by forcer, err error) {
+	if a.Engine == quorumEngine {
+		return unforced{}, nil
+	}
+	c.store, by, c.close, err = openStore(ctx, a.Engine, a.Source)
+	return by, err
+}
+
+// openDisk opens the disk of the node.
+func (c *child) openDisk(a *startArgs) (err error) {
+	if c.values, err = openDisk(c.node.Node, a.Source, a.Nodes); err != nil {
+		return err
+	}
+	c.store, c.close = c.values.Fenced(), c.values.Close
+	return nil
 }
 
 // The exit codes of a child.
@@ -151,6 +179,7 @@ type status struct {
 	Up      int    // members that it sees Up and reachable
 	Others  int    // members that it sees otherwise
 	Stopped string // why a type is stopped here
+	Disk    holds  // where the store is the nodes' disks
 }
 
 // status tells it.
@@ -165,6 +194,10 @@ func (c *child) status(context.Context, cli.None) (s status, err error) {
 		} else {
 			s.Others++
 		}
+	}
+	if c.values != nil {
+		v := c.values.Stats()
+		s.Disk = holds{v.Disks, v.Lacking, v.Shards}
 	}
 	if err := errors.Join(c.desks.bank.Err(), c.desks.registers.Err(), c.post.Err()); err != nil {
 		s.Stopped = err.Error()

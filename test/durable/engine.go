@@ -23,10 +23,11 @@ const (
 	sqliteEngine   = "sqlite"
 	postgresEngine = "postgres"
 	etcdEngine     = "etcd"
+	quorumEngine   = "quorum" // the disks of the nodes themselves
 )
 
 // served reports whether an engine is a server, which can be killed.
-func served(engine string) bool { return engine != sqliteEngine }
+func served(engine string) bool { return engine == postgresEngine || engine == etcdEngine }
 
 // poolOf is how many connections of a process PostgreSQL gets; it has 100 for all.
 const poolOf = " pool_max_conns=8"

@@ -23,6 +23,7 @@ const (
 	faultLock    = "lock"    // all commits wait: somebody holds SQLite's file or PostgreSQL's tables, or etcd stands still
 	faultServer  = "server"  // PostgreSQL and etcd: the server is killed and started again
 	faultFull    = "full"    // the store's disk is full
+	faultEmpty   = "empty"   // quorum: kill -9 of a node, which comes back with an empty disk
 	faultNone    = "none"    // nothing happens for a while
 )
 
@@ -32,6 +33,9 @@ func kindsOf(engine string, only []string) ([]string, error) {
 	all := []string{faultKill, faultStop, faultRolling, faultLock, faultFull}
 	if served(engine) {
 		all = append(all, faultServer)
+	}
+	if engine == quorumEngine { // nothing beside the nodes can be locked
+		all = []string{faultKill, faultStop, faultRolling, faultEmpty}
 	}
 	if len(only) == 0 {
 		return all, nil
@@ -77,8 +81,11 @@ type draws struct {
 // newDraws returns the draws of a seed.
 func newDraws(seed uint64, nodes int, engine string, kinds []string) *draws {
 	d := &draws{rng: rand.New(rand.NewPCG(seed, 0)), nodes: nodes, kinds: kinds, store: faultLock}
-	if served(engine) {
+	switch {
+	case served(engine):
 		d.store = faultServer
+	case engine == quorumEngine:
+		d.store = faultKill
 	}
 	return d
 }
@@ -100,7 +107,10 @@ func (d *draws) next() fault {
 	switch f.kind {
 	case faultKill:
 		f.last = d.between(200, 3000)
-		if dice == 0 && slices.Contains(d.kinds, d.store) { // while its commits wait for the store
+		switch {
+		case dice == 0 && d.store == faultKill: // a second one: of five disks two are away
+			f.beside = faultKill
+		case dice == 0 && slices.Contains(d.kinds, d.store): // while its commits wait for the store
 			f.beside = d.store
 		}
 	case faultStop:
@@ -115,6 +125,8 @@ func (d *draws) next() fault {
 		f.last = d.between(0, 8000)
 	case faultFull:
 		f.last = d.between(2000, 9000)
+	case faultEmpty:
+		f.last = d.between(200, 3000)
 	}
 	if slices.Contains([]string{faultLock, faultServer, faultFull}, f.kind) && dice == 0 &&
 		slices.Contains(d.kinds, faultKill) {
@@ -186,7 +198,13 @@ func (f *faults) run(ctx context.Context) error {
 // one causes a fault, and waits until it is over.
 func (f *faults) one(ctx context.Context, x fault) error {
 	switch x.kind {
+	case faultEmpty:
+		return f.empty(ctx, x)
 	case faultKill:
+		if x.beside == faultKill {
+			f.kill(x.other, x.last)
+			x.beside = ""
+		}
 		over, err := f.hit(ctx, x.beside, time.Second)
 		if err != nil {
 			return err
@@ -249,7 +267,7 @@ const takeoverMost = 45 * time.Second
 // stop stops a node until the others answer for all that it had.
 func (f *faults) stop(ctx context.Context, x fault) error {
 	over := func() error { return nil }
-	if x.beside == f.draws.store { // it is stopped while its commits wait
+	if x.beside == f.draws.store && x.beside != faultKill { // it is stopped while its commits wait
 		var err error
 		if over, err = f.hit(ctx, x.beside, 0); err != nil {
 			return err

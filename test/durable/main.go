@@ -36,13 +36,13 @@ func (*childCmd) Run(e *env.Env) error { return serveChild(e.Stdin, e.Stdout, e.
 
 // runCmd is the flags of the run.
 type runCmd struct {
-	Engine      string        `enum:"sqlite,postgres,etcd" default:"sqlite" help:"The store: sqlite, or postgres or etcd, whose server is the run's own."`
+	Engine      string        `enum:"sqlite,postgres,etcd,quorum" default:"sqlite" help:"The store: sqlite, postgres or etcd, whose server is the run's own, or quorum, the disks of the nodes."`
 	Minutes     float64       `default:"3" help:"No fault begins later; the last one is waited for. Up to 60."`
 	Seed        uint64        `default:"0" help:"Draws the faults; 0: another one each time, which the last line tells."`
 	Nodes       int           `default:"5" help:"Node processes, 3 to 9."`
 	Accounts    int           `default:"1000" help:"Accounts, 10 to 100000."`
 	Rate        float64       `default:"100" help:"Transfers a second."`
-	Only        []string      `help:"Only these faults: kill, stop, rolling, lock, full, server (postgres, etcd), none."`
+	Only        []string      `help:"Only these faults: kill, stop, rolling, lock, full, server (postgres, etcd), empty (quorum), none."`
 	StableAfter time.Duration `default:"2s" help:"kith.Config.Resolver.StableAfter of the nodes."`
 	Idle        time.Duration `default:"2s" help:"Until an account without messages is put away, to be read again; 0: never."`
 	Break       string        `enum:",early,unbound,forget,again,marks,outbox,alarms,stale,readers" default:"" help:"${break_help}"`

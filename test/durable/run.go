@@ -44,6 +44,8 @@ func (c *config) validate() error {
 	errs.Must(c.Rate > 0 && c.Rate <= 5000, "--rate must be more than 0 and at most 5000")
 	errs.Must(2*c.Rate*c.For.Seconds() <= float64(c.Accounts)*maxEntries/4,
 		"--rate, --minutes and --accounts: an account would have more than %d entries", maxEntries/4)
+	errs.Must(c.Engine != quorumEngine || c.Break != breakUnbound, "--break=unbound: the disks of the nodes have no way "+
+		"past the fence")
 	errs.Must(c.StableAfter >= 2*time.Second && c.StableAfter <= time.Minute, "--stable-after must be 2s to 1m")
 	errs.Must(c.Idle >= 0 && c.Idle <= time.Hour, "--idle must be 0 to 1h")
 	_, err := kindsOf(c.Engine, c.Only)
@@ -106,6 +108,7 @@ type harness struct {
 	mu       sync.Mutex
 	senders  int
 	crashed  int
+	kept     []stored // where the store is the nodes' disks: what they had before the last one ended
 	timeline *os.File
 }
 
@@ -218,15 +221,30 @@ func (h *harness) run(ctx context.Context) (*Result, error) {
 		failed = errors.Join(h.settle(ctx, r), c.readDead(ctx))
 	}
 	r.Stopped = append(r.Stopped, h.stopped(ctx)...)
+	if h.cfg.Engine == quorumEngine && failed == nil { // while there is somebody to ask
+		db, _ := h.bare() // it opens nothing
+		h.kept, failed = db.all(ctx)
+	}
 	die()
 	busy.Wait()
 	r.Crashed = h.crashed
+	if h.cfg.Engine == quorumEngine && failed != nil {
+		return r, fmt.Errorf("what is stored cannot be read: %w", failed)
+	}
 	return r, errors.Join(failed, h.account(r, c))
+}
+
+// bare opens what is stored without the engine.
+func (h *harness) bare() (records, error) {
+	if h.cfg.Engine == quorumEngine {
+		return &disks{h: h}, nil
+	}
+	return openBare(h.cfg.Engine, h.back.source())
 }
 
 // settle waits until what the accounts have sent, and all letters, have arrived, and until the accounts have been reminded of all.
 func (h *harness) settle(ctx context.Context, r *Result) error {
-	db, err := openBare(h.cfg.Engine, h.back.source())
+	db, err := h.bare()
 	if err != nil {
 		return err
 	}
@@ -244,12 +262,15 @@ func (h *harness) settle(ctx context.Context, r *Result) error {
 func (h *harness) account(r *Result, c *callers) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
-	db, err := openBare(h.cfg.Engine, h.back.source())
+	db, err := h.bare()
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	at, err := db.all(ctx)
+	at, err := h.kept, error(nil)
+	if h.cfg.Engine != quorumEngine {
+		at, err = db.all(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("what is stored cannot be read: %w", err)
 	}
@@ -301,7 +322,10 @@ func (h *harness) whole(ctx context.Context, limit time.Duration) error {
 	_, err := fleet.Until(ctx, 100*time.Millisecond, func(ctx context.Context) ([]status, error) {
 		return h.statuses(ctx), nil
 	}, func(all []status) bool {
-		return !slices.ContainsFunc(all, func(s status) bool { return s.Up != h.cfg.Nodes || s.Others > 0 })
+		return !slices.ContainsFunc(all, func(s status) bool {
+			return s.Up != h.cfg.Nodes || s.Others > 0 ||
+				h.cfg.Engine == quorumEngine && (s.Disk.Disks != h.cfg.Nodes || s.Disk.Lacking > 0)
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("the cluster is not whole: %w: %+v", err, h.statuses(context.WithoutCancel(ctx)))

@@ -39,6 +39,8 @@ func TestWrongCommandLines(t *testing.T) {
 		{"--stable-after=1s", "--stable-after must be"},
 		{"--idle=-1s", "--idle must be"},
 		{"--break=heart", "--break"},
+		{"--engine=quorum --break=unbound", "no way past the fence"},
+		{"--only=empty", "\"empty\" is none of"},
 	})
 }
 
@@ -52,7 +54,7 @@ func TestHelp(t *testing.T) {
 // A seed draws the same faults each time, each kind once before any comes again, and nothing that the engine, or a run
 // of only some, does not have.
 func TestFaultsAreAFunctionOfTheSeed(t *testing.T) {
-	for _, engine := range []string{sqliteEngine, postgresEngine, etcdEngine} {
+	for _, engine := range []string{sqliteEngine, postgresEngine, etcdEngine, quorumEngine} {
 		kinds, err := kindsOf(engine, nil)
 		require.NoError(t, err)
 		for seed := range uint64(50) {
@@ -91,7 +93,7 @@ func try(t *testing.T, args ...string) (code int, r Result) {
 
 // Nodes are killed, and nothing is lost.
 func TestSmoke(t *testing.T) {
-	for _, engine := range []string{sqliteEngine, postgresEngine, etcdEngine} {
+	for _, engine := range []string{sqliteEngine, postgresEngine, etcdEngine, quorumEngine} {
 		t.Run(engine, func(t *testing.T) {
 			code, r := try(t, "--engine="+engine, "--minutes=0.15", "--only=kill", "--accounts=50", "--rate=50", "--nodes=3")
 			require.Zero(t, code, "%+v", r)

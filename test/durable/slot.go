@@ -30,10 +30,11 @@ type slot struct {
 	h      *harness
 	number int
 
-	mu   sync.Mutex
-	now  *life
-	addr string        // of the last process
-	rest time.Duration // what is waited before the next start
+	mu      sync.Mutex
+	now     *life
+	addr    string        // of the last process
+	rest    time.Duration // what is waited before the next start
+	between func()        // what is done before it
 }
 
 // The pauses before a process is started again, and the bound of a start.
@@ -80,8 +81,12 @@ func (s *slot) start(ctx context.Context) error {
 	if l.child, err = cli.Start(o); err != nil {
 		return err
 	}
+	source := s.h.back.source()
+	if s.h.cfg.Engine == quorumEngine {
+		source = s.h.diskOf(s)
+	}
 	err = l.child.CallWithin(ctx, startTime, "start", startArgs{Name: s.name(), Sender: sender, Seeds: s.seeds(),
-		Dir: s.h.dir, Engine: s.h.cfg.Engine, Source: s.h.back.source(), Break: s.h.cfg.Break, Shards: shards,
+		Listen: s.listen(), Nodes: s.h.cfg.Nodes, Dir: s.h.dir, Engine: s.h.cfg.Engine, Source: source, Break: s.h.cfg.Break, Shards: shards,
 		StableAfter: s.h.cfg.StableAfter, Idle: s.h.cfg.Idle, Zero: s.h.zero}, &l.startReply)
 	if err != nil {
 		l.child.Kill()
@@ -104,9 +109,12 @@ func (s *slot) supervise(ctx context.Context) {
 			s.await(ctx, l)
 		}
 		s.mu.Lock()
-		rest := max(s.rest, restLeast)
-		s.rest = 0
+		rest, between := max(s.rest, restLeast), s.between
+		s.rest, s.between = 0, nil
 		s.mu.Unlock()
+		if between != nil {
+			between()
+		}
 		if !cli.Pause(ctx, rest) {
 			return
 		}
