@@ -16,13 +16,40 @@ func (m *Machine) begins(number uint64, key []byte, size int) (*request, error) 
 	switch {
 	case len(key) == 0 || len(key) > m.cfg.MaxKey || size > m.cfg.MaxValue:
 		return nil, ErrTooLarge
-	case len(m.requests) >= m.cfg.MaxRequests:
+	case !m.room(0):
 		return nil, ErrBusy
 	case len(to) < m.cfg.N && !m.cfg.Short, len(to) < m.cfg.R, len(to) < m.cfg.W, m.old:
 		return nil, ErrMembers
 	}
 	r := &request{number: number, key: key, to: to, deadline: m.now + m.cfg.Timeout}
 	return r, nil
+}
+
+// room reports whether one more request may be under way, beside others that begin. Those that have their outcome make
+// room: a replica that is silent would keep each of them until its deadline.
+func (m *Machine) room(others int) bool {
+	if len(m.requests)+others < m.cfg.MaxRequests {
+		return true
+	}
+	k := slices.IndexFunc(m.requests, func(r *request) bool { return r.phase == over || len(r.to) == 0 })
+	if k < 0 {
+		return false
+	}
+	m.missed(m.requests[k])
+	m.requests = slices.Delete(m.requests, k, k+1)
+	return true
+}
+
+// missed keeps a write for the replicas that did not acknowledge it.
+func (d *shelf) missed(r *request) {
+	if len(r.entry) == 0 || r.wish == nil || r.phase == reads || r.elsewhere {
+		return
+	}
+	for _, id := range r.to {
+		if id != d.ident.id && !slices.Contains(r.acked, id) {
+			d.hint(id, r.key, r.entry)
+		}
+	}
 }
 
 // get begins a read.
@@ -40,7 +67,7 @@ func (m *Machine) look(c LookCommand) error {
 	switch {
 	case len(c.Key) == 0 || len(c.Key) > m.cfg.MaxKey:
 		return ErrTooLarge
-	case len(m.requests) >= m.cfg.MaxRequests:
+	case !m.room(0):
 		return ErrBusy
 	case len(m.groups[group]) == 0:
 		return ErrMembers
@@ -335,13 +362,7 @@ func (m *Machine) expire() {
 			}
 			continue
 		}
-		if len(r.entry) > 0 && r.wish != nil && r.phase != reads && !r.elsewhere {
-			for _, id := range r.to {
-				if id != m.ident.id && !slices.Contains(r.acked, id) {
-					m.hint(id, r.key, r.entry)
-				}
-			}
-		}
+		m.missed(r)
 		switch r.phase {
 		case over:
 		case looks:

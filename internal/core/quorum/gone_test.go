@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/peer"
 )
 
 // TestDisksThatLeaveForGood: nodes are taken away for good, each when those that stay lack nothing: what was
@@ -94,4 +96,32 @@ func TestMostDisksOfAKeyAreGone(t *testing.T) {
 	require.Empty(t, c.get(1, "lost"))
 	require.NoError(t, c.put(2, "lost").Err)
 	require.Equal(t, []string{"lost"}, c.get(0, "lost"))
+}
+
+// TestSilentReplicaTakesNoRoom: with one replica silent more requests go through within a timeout than may be under way
+// at once: those that have their outcome, and wait for its late answer alone, make room. What it has missed it gets by
+// hints (DYN-4).
+func TestSilentReplicaTakesNoRoom(t *testing.T) {
+	for _, mode := range []Mode{Siblings, Register} {
+		t.Run(fmt.Sprint(mode), func(t *testing.T) {
+			b := newBench(t, Config{Mode: mode, MaxRequests: 8}, 3)
+			b.keep = func(to peer.ID, _ *message) bool { return to == b.ms[0].ID() || to == b.ms[1].ID() }
+			for k := range 40 { // no time passes
+				key := fmt.Sprint("key", k)
+				require.NoError(t, b.put(k%2, key, "v", nil).Err, key)
+				require.Equal(t, []string{"v"}, datas(b.get(k%2, key)))
+			}
+			require.LessOrEqual(t, len(b.ms[0].requests), 8)
+			require.Positive(t, len(b.ms[0].hints)+len(b.ms[1].hints))
+			b.keep = nil
+			b.pass(20 * time.Second)
+			for k := range 40 {
+				require.Equal(t, []string{"v"}, b.of(2, fmt.Sprint("key", k)))
+			}
+			for range 8 { // those that have no outcome yet make none
+				require.NoError(t, b.ms[0].Do(b.now, GetCommand{Number: number(), Key: []byte("key1")}))
+			}
+			require.ErrorIs(t, b.ms[0].Do(b.now, GetCommand{Number: number(), Key: []byte("key1")}), ErrBusy)
+		})
+	}
 }

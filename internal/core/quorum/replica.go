@@ -100,7 +100,7 @@ func (m *Machine) makes(s *step, l *letter) {
 	switch {
 	case c.request == nil || len(x.entry) != 1 || s.failed != nil: // nobody waits for it
 		return
-	case !m.holds(group), m.old, l.from != m.ident.id && len(m.requests)+len(s.made) >= m.cfg.MaxRequests:
+	case !m.holds(group), m.old, l.from != m.ident.id && !m.room(len(s.made)):
 		refuse(unable)
 		return
 	case x.entry[0].Past.Of(m.ident.id) > m.seq:
