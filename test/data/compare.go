@@ -1,5 +1,5 @@
-// Compare: fenced records and registers on three processes beside three servers of etcd, in turn, in one run, each with
-// a sync of a majority behind every write.
+// Compare: fenced records and registers on three processes beside three servers of etcd, and of NATS with JetStream, in
+// turn, in one run, each with a sync of a majority behind every write; and NATS as it is by itself, which syncs later.
 
 package main
 
@@ -32,6 +32,7 @@ type compareCmd struct {
 	For     time.Duration `default:"4s" help:"How long each system writes, and reads, in a round."`
 	Rounds  int           `default:"2" help:"Each system has its turn in each."`
 	Size    int           `default:"128" help:"Bytes of a value."`
+	Nats    string        `placeholder:"FILE" help:"A nats-server, 2.10 or newer: also three of those, with JetStream; none: not."`
 }
 
 // figures are what came of one system's turn.
@@ -52,9 +53,13 @@ type comparison struct {
 	Shards    []figures `json:"fenced_32_shards"`
 	Registers []figures `json:"registers"`
 	Etcd      []figures `json:"etcd"`
+	Nats      []figures `json:"nats_synced,omitempty"` // R3 in files, sync_interval always
+	NatsLater []figures `json:"nats,omitempty"`        // the same with its own settings: synced every two minutes
 	OneRatio  figures   `json:"one_shard_to_etcd"`
 	Ratio     figures   `json:"32_shards_to_etcd"`
 	RegRatio  figures   `json:"registers_to_etcd"`
+	NatsRatio *figures  `json:"32_shards_to_nats_synced,omitempty"`
+	RegToNats *figures  `json:"registers_to_nats_synced,omitempty"`
 }
 
 // Run prints the last line.
@@ -81,6 +86,18 @@ func (c *compareCmd) compare(ctx context.Context, e *env.Env) (*comparison, erro
 	if err != nil {
 		return nil, err
 	}
+	var synced, later *natses
+	if c.Nats != "" {
+		synced, err = startNats(ctx, c.Nats, filepath.Join(dir, "nats-synced"), "always")
+		defer synced.end()
+		if err == nil {
+			later, err = startNats(ctx, c.Nats, filepath.Join(dir, "nats"), "2m")
+			defer later.end()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	r := &comparison{Callers: c.Callers, Size: c.Size}
 	for range c.Rounds {
 		for _, x := range []struct {
@@ -100,6 +117,19 @@ func (c *compareCmd) compare(ctx context.Context, e *env.Env) (*comparison, erro
 			return r, err
 		}
 		r.Etcd = append(r.Etcd, f)
+		if synced == nil {
+			continue
+		}
+		for to, x := range map[*[]figures]*natses{&r.Nats: synced, &r.NatsLater: later} { // in any order
+			if f, err = x.measure(ctx, c); err != nil {
+				return r, err
+			}
+			*to = append(*to, f)
+		}
+	}
+	if synced != nil {
+		all, registers := ratio(r.Shards, r.Nats), ratio(r.Registers, r.Nats)
+		r.NatsRatio, r.RegToNats = &all, &registers
 	}
 	r.OneRatio, r.Ratio, r.RegRatio = ratio(r.OneShard, r.Etcd), ratio(r.Shards, r.Etcd), ratio(r.Registers, r.Etcd)
 	return r, nil
