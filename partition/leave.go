@@ -16,13 +16,13 @@ import (
 // with them the way to it.
 func (h *hub) leave(ctx context.Context) error {
 	defer h.left.Store(true)
-	h.settle(ctx) // what others have placed here lately
+	h.settle(ctx, seenByAll) // what others have placed here lately
 	for moved := false; ; moved = true {
 		if h.evacuate(ctx) == 0 {
 			// Senders that have not heard of it still send here, and what is sent on comes back as long as the tables of
 			// others say so.
 			if moved {
-				h.settle(ctx)
+				h.settle(ctx, seenInTheEnd)
 			}
 			return nil
 		}
@@ -33,17 +33,26 @@ func (h *hub) leave(ctx context.Context) error {
 	}
 }
 
-// settle waits, within bounds, until all members have seen one state.
-func (h *hub) settle(ctx context.Context) {
-	for began := h.node.Now(); h.node.Now().Sub(began) < seenByAll; {
-		if all, err := h.node.Converged(ctx); err != nil || all || !h.pause(ctx, lookBusy/2) {
+// settle waits until all members have seen one state, at most for a time, and for seenByAll while a member cannot be
+// reached: then they may not before that one is downed.
+func (h *hub) settle(ctx context.Context, most time.Duration) {
+	for began := h.node.Now(); h.node.Now().Sub(began) < most; {
+		all, err := h.node.Converged(ctx)
+		if err != nil || all || !h.pause(ctx, lookBusy/2) {
+			return
+		}
+		if v := h.node.View(); v != nil && len(v.Unreachable) > 0 && h.node.Now().Sub(began) >= seenByAll {
 			return
 		}
 	}
 }
 
-// seenByAll is how long a node that leaves waits for that.
-const seenByAll = time.Second
+// How long a node that leaves waits for that: before it gives its instances away, and behind that. Gossip takes as
+// long among a thousand members.
+const (
+	seenByAll    = time.Second
+	seenInTheEnd = 3 * time.Second
+)
 
 // pause waits, and reports whether ctx goes on.
 func (h *hub) pause(ctx context.Context, d time.Duration) bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
 
@@ -190,5 +191,28 @@ func TestSendingOnWaitsForRoom(t *testing.T) {
 		require.Len(t, l.said, 1-c.refused)
 		require.Equal(t, uint64(1-c.refused), p.count.forwarded.Load())
 		require.Zero(t, p.waiting.Load())
+	}
+}
+
+// apart is a node in a cluster that does not converge.
+type apart struct {
+	patient
+	v kith.View
+}
+
+func (a *apart) View() *kith.View                      { return &a.v }
+func (*apart) Converged(context.Context) (bool, error) { return false, nil }
+
+// A node that leaves waits longer for all to have heard of it where all can be reached, and does not wait for those who
+// cannot (PRT-4).
+func TestLeaverWaitsUntilAllHaveSeen(t *testing.T) {
+	for _, c := range []struct {
+		away peer.Set
+		want time.Duration
+	}{{nil, seenInTheEnd}, {peer.SetOf(node(2)), seenByAll}} {
+		n := &apart{patient: patient{clock{now: time.Unix(0, 0)}}, v: kith.View{Unreachable: c.away}}
+		h := &hub{node: n, began: n.now}
+		h.settle(t.Context(), seenInTheEnd)
+		require.Equal(t, c.want, h.uptime())
 	}
 }
