@@ -157,8 +157,8 @@ func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
 
 // Refound is a person's word that all members which are Down, or were removed, have ended, as this node knows them: an
 // electorate that has lost a quorum of its seats for good (Sharding.Tenure) gets other holders, and what the lost owned
-// begins elsewhere. If one of them lives two nodes may own an entity. It returns when the word is in the state of the
-// cluster. Errors: ErrNoRefound, ErrNotMember.
+// begins elsewhere. If one of them lives, or another that this node does not list, two nodes may own an entity. It
+// returns when the word is in the state of the cluster. Errors: ErrNoRefound, ErrNotMember.
 func (n *Node) Refound(ctx context.Context) error {
 	return n.d.Refound(ctx)
 }

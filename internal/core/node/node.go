@@ -206,6 +206,8 @@ func (n *Node) do(now time.Duration, cmd any) error {
 	case membership.DownCommand:
 		n.suspension.decides()
 		return n.members.Do(now, c)
+	case membership.RefoundCommand:
+		return n.tenures.found.says(n)
 	case membership.Command:
 		if l, ok := c.(membership.LinkLostCommand); ok && n.proof {
 			// Never refused.

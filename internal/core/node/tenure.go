@@ -30,8 +30,9 @@ type (
 	TenureEvent = tenure.Event
 	// TenureEventKind is the kind of one.
 	TenureEventKind = tenure.EventKind
-	// RefoundCommand is an operator's word that all that are Down or were removed have ended: an electorate that has lost
-	// a quorum of its seats is founded anew. Any member takes it; see membership.RefoundCommand.
+	// RefoundCommand is an operator's word that all that are Down or were removed have ended, and none lives that this
+	// node does not list: an electorate that has lost a quorum of its seats is founded anew. Any member takes it; see
+	// membership.RefoundCommand.
 	RefoundCommand = membership.RefoundCommand
 	// TenureStatus is where the tenure of a node stands, and its seat.
 	TenureStatus = tenure.Status
@@ -46,6 +47,7 @@ const (
 	TenureProven  = tenure.Proven
 	TenureGotSeat = tenure.GotSeat
 	TenureNoSeat  = tenure.NoSeat
+	TenureAssumed = tenure.Assumed
 )
 
 // tenures is the part of a node.
@@ -139,9 +141,19 @@ func (f *founding) follow(n *Node) {
 	if at, ok := f.next(n); ok && n.now >= at {
 		n.gatherMembers()
 		n.out.keepBodies()
-		_ = n.members.Do(n.now, membership.RefoundCommand{}) // refused where a quorum is held again
+		_ = f.says(n) // refused where a quorum is held again
 		f.since = n.now
 	}
+}
+
+// says takes it that all have ended that are Down or were removed in the state of this node.
+func (f *founding) says(n *Node) error {
+	_, all := membership.SeatsLost(n.members, nil)
+	err := n.members.Do(n.now, membership.RefoundCommand{})
+	if err == nil && len(all) > 0 {
+		n.out.Session.Tenure = append(n.out.Session.Tenure, TenureEvent{Kind: TenureAssumed, All: all})
+	}
+	return err
 }
 
 // Refounding returns the members with an end that has to be proven before an electorate which has lost a quorum of its

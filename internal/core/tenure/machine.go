@@ -62,6 +62,7 @@ const (
 	Proven  EventKind = 5 // a quorum of the seats has said that the tenure of Of is over
 	GotSeat EventKind = 6
 	NoSeat  EventKind = 7 // the seat that this node held is no longer its own
+	Assumed EventKind = 8 // the tenures of All are taken for over: a person said so here, or this leader assumes it
 )
 
 // Event is something to be logged.
@@ -70,6 +71,7 @@ type Event struct {
 	Of   peer.ID       // of Revoked and Proven
 	For  time.Duration // without a tenure, of Began and Back
 	Why  string        // of RanOut
+	All  []peer.ID     // of Assumed; sorted
 }
 
 // Mail is one message. Body is valid until the next verb.

@@ -246,6 +246,8 @@ func logTenure(e *node.TenureEvent, d *Driver) {
 		d.log.Warn("this node holds a seat and vouches for a member no more", "member", e.Of)
 	case node.TenureProven:
 		d.log.Warn("the tenure of a lost member is over: its shards are free", "member", e.Of)
+	case node.TenureAssumed:
+		d.log.Warn("lost members are taken for ended, so that their seats are given to others", "members", len(e.All))
 	case node.TenureGotSeat:
 		d.log.Info("this node holds a seat: others ask it for their tenures")
 	case node.TenureNoSeat:
