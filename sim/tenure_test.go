@@ -97,23 +97,30 @@ func tenureStorms(t *testing.T, seeds int) {
 
 // TestTenureAlone: with a resolver that lets both sides of every cut live, and downs the other, tenure alone has no two
 // owners: no time frees a shard, and nobody assumes that the lost have ended (MEM-10, AVL-5).
-func TestTenureAlone(t *testing.T) { tenureAlone(t, 8) }
+func TestTenureAlone(t *testing.T) { tenureAlone(t, 10_000, 8) }
 
-// TestLongTenureAlone runs more of them: TENURE_SEEDS=2000 so many.
+// TestLongTenureAlone runs more of them: TENURE_SEEDS=2000 TENURE_FIRST=10000 so many, from that one on.
 func TestLongTenureAlone(t *testing.T) {
 	long.Test(t)
-	seeds := 100
-	if n, err := strconv.Atoi(os.Getenv("TENURE_SEEDS")); err == nil {
-		seeds = n
+	number := func(name string, or int) int {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return n
+		}
+		return or
 	}
-	tenureAlone(t, seeds)
+	tenureAlone(t, number("TENURE_FIRST", 10_000), number("TENURE_SEEDS", 100))
 }
 
-func tenureAlone(t *testing.T, seeds int) {
+func tenureAlone(t *testing.T, first, seeds int) {
 	proven := 0
-	for seed := range seeds {
-		c := tenureStorm(t, uint64(seed)+10_000, func(c *Config) { c.Resolver.Strategy = node.ResolverUnsafeAutoDown })
-		proven += c.w.Leases.Tenures.Proven
+	for seed := first; seed < first+seeds; seed++ {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) { // so that one is put away before the next
+			c := tenureStorm(t, uint64(seed), func(c *Config) {
+				c.Resolver.Strategy = node.ResolverUnsafeAutoDown
+				c.Text = seeds <= 100 // one seed alone has its trace
+			})
+			proven += c.w.Leases.Tenures.Proven
+		})
 	}
 	t.Logf("%d ends proven in %d storms", proven, seeds)
 	require.Positive(t, proven)

@@ -81,11 +81,11 @@ func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Mem
 	c.upOf[own], c.knows[own] = m.UpNumber, []*world.Process{p}
 }
 
-// unique: a number belongs to one member for ever. A strategy that lets both sides of a cut live has two leaders, which
-// give numbers on their own.
+// unique: a number belongs to one member for ever. A strategy that lets both sides of a cut live has two leaders, and
+// each gives numbers on its own when it has lost the other side.
 func (c *Checker) unique(p *world.Process, v *membership.View, m *membership.Member) {
 	key := upKey{v.ClusterID, m.UpNumber}
-	if other, ok := c.ups[key]; ok && other != m.ID && !c.w.Splits() {
+	if other, ok := c.ups[key]; ok && other != m.ID && !(c.w.Splits() && c.pairs.apart(p.ID, other)) {
 		c.Violate(p, "up-number", "number %d of %s was given to %s", m.UpNumber, c.w.Name(other), c.w.Name(m.ID))
 	}
 	c.ups[key] = m.ID
