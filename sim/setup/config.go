@@ -30,14 +30,16 @@ type Config struct {
 	// keeps that one was ended, at least ten times as long.
 	SessionTTL, SessionEnds time.Duration
 	// TenureVoters is how many seats the electorate of tenures has, 3, 5 or 7; zero: no process has a tenure, or all have
-	// sessions. TenureGrant is how long their grants count. Clocks may differ by a thousandth then.
-	TenureVoters int
-	TenureGrant  time.Duration
-	Roles        [][]string    // by node index; a node beyond the list has no roles
-	Drift        int64         // millionths by which a process's clock runs fast or slow at most; 0 to 100,000
-	Resolver     node.Resolver // the zero value is keep-majority, on
-	Courier      node.CourierConfig
-	FlightBytes  int // bound of each node's flight record; 0: none
+	// sessions. TenureGrant is how long their grants count. Clocks may differ by a thousandth then. TenureRefound is how
+	// it is known that lost holders have ended when a quorum of the seats is lost for good.
+	TenureVoters  int
+	TenureGrant   time.Duration
+	TenureRefound cluster.Refound
+	Roles         [][]string    // by node index; a node beyond the list has no roles
+	Drift         int64         // millionths by which a process's clock runs fast or slow at most; 0 to 100,000
+	Resolver      node.Resolver // the zero value is keep-majority, on
+	Courier       node.CourierConfig
+	FlightBytes   int // bound of each node's flight record; 0: none
 	// Records makes every host keep what its process remembers of its cluster, for the next one there: no second cluster
 	// is formed then. Without it a first seed that is restarted while it is cut off forms one.
 	Records bool

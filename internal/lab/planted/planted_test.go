@@ -130,6 +130,7 @@ const (
 	dataTests  = "no bug is listed yet: tests of package replica and TestReplicatedMajoritySurvives hold it"
 	tableTests = "no bug is listed yet: TestMergeLaws, TestPlanLaws and TestPlanMovesLittle of package partition hold it"
 	endTests   = "no bug is listed yet: tests of package watch and of the ends in package entity hold it"
+	bound      = "no bug is listed, the list is full: TestTenureBound has no proof"
 	modelOnly  = "lab model switches it off; in the code it is no short line"
 )
 
@@ -139,6 +140,7 @@ var unplanted = map[string]string{
 	"leave-notice": ownMistake, "frame": fed, "downed-without-cause": fed, "removed-without-cause": fed,
 	"knows-its-end": fed, "view-order": fed, "credit": noPeer, "pool": crewOnly, "replicated": dataTests,
 	"partitions": tableTests, "partition-twice": tableTests, "partition-back": tableTests, "watches": endTests,
+	"tenure-bound": bound,
 
 	"queued-markers": modelOnly, "self-asks-fail": modelOnly, "deadline-fails-asks": modelOnly,
 	"drop-at-ack": modelOnly, "told-proxies": modelOnly, "proxies-follow": modelOnly, "states-come-last": modelOnly,

@@ -53,6 +53,7 @@ type Core struct {
 	fed   time.Duration                  // since when nothing has disturbed a cluster that is well; negative: it is not
 	procs []*world.Process               // its members
 	first *world.Process                 // the oldest of them
+	Seats electorate                     // of tenures, as all of them had it
 	sound []bool                         // by host: its process is one of these, and untouched
 	naps  []bool                         // by host: it has stood still, so briefly that it counts as untouched
 	leave []bool                         // by host: it was asked to leave, and that is all
@@ -66,20 +67,30 @@ type Core struct {
 	waits map[peer.ID]leaseWait          // by process, how what it decided last waits for the lease
 	// Steadfast says that nobody goes for instability: all that changes is which of a minority stand still.
 	Steadfast bool
-	asked     bool          // whether it has come to rest was asked after the last disturbance
+	asked     questions     // since the last disturbance
 	fell      time.Duration // when one of an obliged core saw a member downed last
 
 	Bases    int // how often a cluster was well
 	Tested   int // of these, in how many a group was obliged after others were lost for it
 	Progress int // in how many of these it came to rest
-	tested   bool
+}
+
+// questions are those that a core was asked that was left alone.
+type questions struct{ rest, proofs, tested bool }
+
+// electorate is the holders of the seats, and how many members were lost with ends that had to be proven in time.
+type electorate struct {
+	holders []peer.ID
+	Lost    int
 }
 
 // Watch begins it all.
 func (k *Core) Watch(c *Checker) { k.c, k.on = c, true }
 
 // stirs notes a disturbance of any kind.
-func (k *Core) stirs() { k.moved, k.fed, k.asked, k.dirty = k.c.w.Now, -1, false, true }
+func (k *Core) stirs() {
+	k.moved, k.fed, k.asked.rest, k.asked.proofs, k.dirty = k.c.w.Now, -1, false, false, true
+}
 
 // touch notes that a fault has met a process.
 func (k *Core) touch(p *world.Process) {
@@ -181,6 +192,7 @@ func (k *Core) Look() {
 	}
 	w := k.c.w
 	k.rests()
+	k.proves()
 	if !k.well() {
 		k.fed = -1
 		return
@@ -188,7 +200,7 @@ func (k *Core) Look() {
 	if k.fed < 0 {
 		k.fed = w.Now
 	}
-	if w.Now-k.fed >= Steady && (k.dirty || !k.set) {
+	if w.Now-k.fed >= Steady && (k.dirty || !k.set) && !k.owed() {
 		k.take()
 	}
 }
@@ -196,11 +208,12 @@ func (k *Core) Look() {
 // take begins anew with the cluster as it is.
 func (k *Core) take() {
 	w := k.c.w
-	if k.set && k.tested && len(w.Running()) < len(k.procs) {
+	if k.set && k.asked.tested && len(w.Running()) < len(k.procs) {
 		k.Progress++
 	}
-	k.set, k.procs, k.news, k.tested, k.asked = true, w.Running(), nil, false, true
+	k.set, k.procs, k.news, k.asked = true, w.Running(), nil, questions{rest: true, proofs: true}
 	k.first = oldest(k.procs)
+	k.Seats.holders = node.Electorate(k.procs[0].Node.Node).Holders
 	k.Bases++
 	k.dirty = false
 	clear(k.back)
@@ -263,6 +276,7 @@ func (k *Core) Obliged() []*world.Process {
 			case !k.twins[p.Index][q.Index]:
 			case k.sound[q.Index]:
 				group = append(group, q)
+			case len(k.Seats.holders) > 0: // the seat of a leaver goes to another, which may be anyone
 			case k.leave[q.Index] && stillCounts(k.procs, q) && k.c.w.Config.Resolver.Strategy != sbr.LeaseMajority:
 				leavers = append(leavers, q)
 			}
@@ -289,6 +303,9 @@ func (k *Core) LivesWithout(hosts []int) bool {
 // since do in the worst case.
 func (k *Core) mustLive(group []*world.Process) bool {
 	r := &k.c.w.Config.Resolver
+	if len(k.Seats.holders) > 0 && r.Strategy != sbr.DownAll {
+		return k.seated(group)
+	}
 	others := slices.Concat(k.procs, k.news)
 	votes, total := k.voters(group), k.voters(others)
 	switch r.Strategy {
@@ -306,6 +323,62 @@ func (k *Core) mustLive(group []*world.Process) bool {
 		return alone && (owner.IsZero() || owner == votes[0].ID)
 	}
 	return false
+}
+
+// seated reports whether a group holds a quorum of the seats: then it lives, under every strategy that chooses a side.
+// Of healthy members none loses its seat, so they are a quorum by each later list, too.
+func (k *Core) seated(group []*world.Process) bool {
+	held := 0
+	for _, p := range group {
+		if slices.Contains(k.Seats.holders, p.ID) {
+			held++
+		}
+	}
+	return 2*held > len(k.Seats.holders)
+}
+
+// tenureSlack is what the words of the seats may take, beyond the silence that a detector bears and a promise: a few
+// questions of those that try first, a connection that is dialled anew, and gossip.
+const tenureSlack = 3 * time.Second
+
+// proves demands with tenures that the end of each lost member is proven, so that its shards are free, in a time that
+// no resolver has a part in: when a core that holds a quorum of the seats has been left alone for so long (SHD-4). One
+// that has ended by itself, as indirectly connected ones do by their resolver's word, was no lost one until then.
+func (k *Core) proves() {
+	w := k.c.w
+	if len(k.Seats.holders) == 0 || k.asked.proofs {
+		return
+	}
+	group := k.Obliged()
+	if len(group) == 0 || k.owed() {
+		return
+	}
+	k.asked.proofs = true
+	for _, q := range k.procs {
+		lost := !q.Alive || cutOff(w.Net, group, q) || q.StoodTooLong(w.Now, q.View)
+		if !lost || q.Ended != nil || slices.Contains(group, q) {
+			continue
+		}
+		k.Seats.Lost++
+		if !provenDead(k.c, q.ID) {
+			k.c.Violate(q, "tenure-bound", "it is lost, and nothing proves its end %v after the last fault, though %d members "+
+				"hold a quorum of the seats", w.Now-k.moved, len(group))
+		}
+	}
+}
+
+// owed reports whether proofs are waited for yet: until then no other cluster is taken for one that is well.
+func (k *Core) owed() bool {
+	cfg := k.c.w.Node()
+	bound := cfg.Membership.SilenceBound() + cfg.Tenure.Promise() + tenureSlack
+	return k.set && len(k.Seats.holders) > 0 && !k.asked.proofs && k.c.w.Now-k.moved < bound
+}
+
+// cutOff reports whether nothing goes between a process and each of a group, in either direction.
+func cutOff(n *world.Net, group []*world.Process, q *world.Process) bool {
+	return !slices.ContainsFunc(group, func(p *world.Process) bool {
+		return !n.Cuts[p.Index][q.Index] || !n.Cuts[q.Index][p.Index]
+	})
 }
 
 // voters returns those of a list that count, the lowest address first.
@@ -381,18 +454,18 @@ func (k *Core) rests() {
 	if len(group) == 0 {
 		return
 	}
-	if !k.tested && slices.ContainsFunc(k.procs, func(p *world.Process) bool { return !slices.Contains(group, p) }) {
-		k.tested = true
+	if !k.asked.tested && slices.ContainsFunc(k.procs, func(p *world.Process) bool { return !slices.Contains(group, p) }) {
+		k.asked.tested = true
 		k.Tested++
 	}
-	if k.asked || w.Now-k.moved < w.Takeover()+ProgressBound {
+	if k.asked.rest || w.Now-k.moved < w.Takeover()+ProgressBound {
 		return
 	}
 	held := func(p *world.Process) bool { return p.Held() }
 	if slices.ContainsFunc(group, held) && w.Now < k.fell+w.Takeover()+askedAgain {
 		return // a coordinator with a downed predecessor says nothing before the takeover time is over
 	}
-	k.asked = true
+	k.asked.rest = true
 	for _, p := range group {
 		switch {
 		case p.Held():
@@ -405,7 +478,7 @@ func (k *Core) rests() {
 		}
 		return
 	}
-	if k.tested {
+	if k.asked.tested {
 		k.Progress++
 	}
 }

@@ -389,3 +389,40 @@ func TestTwoSurvivorsAtAnyTime(t *testing.T) {
 	require.Len(t, checks(w).Violations, 1)
 	require.Equal(t, "two-survivors", checks(w).Violations[0].Rule)
 }
+
+// TestTenureBound: the core is a quorum of the seats, whatever the strategy says of members, and demands that the end
+// of a lost member is proven in time (SHD-4).
+func TestTenureBound(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		w := formed(t, 5, setup.Config{TenureVoters: 3, TenureGrant: 2500 * time.Millisecond})
+		w.Advance(20 * time.Second)
+		core := &checks(w).Core
+		core.Watch(checks(w))
+		core.take()
+		require.Len(t, core.Seats.holders, 3)
+		var others []*world.Process // a majority without a quorum of the seats
+		for _, p := range core.procs {
+			if !slices.Contains(core.Seats.holders[:2], p.ID) {
+				others = append(others, p)
+			}
+		}
+		require.Len(t, others, 3)
+		require.False(t, core.mustLive(others))
+		require.True(t, core.mustLive(slices.DeleteFunc(slices.Clone(core.procs), func(p *world.Process) bool {
+			return slices.Contains(others, p)
+		})), "two members with two of three seats")
+		crash(w, slices.IndexFunc(w.Hosts, func(h *world.Host) bool {
+			return !slices.Contains(core.Seats.holders, h.Process.ID)
+		}))
+		for range 14 {
+			w.Advance(time.Second)
+			if lost { // the proof
+				w.Leases.Tenures = world.TenureBook{}
+			}
+			core.Look()
+		}
+		require.Equal(t, 1, core.Seats.Lost)
+		found := slices.ContainsFunc(checks(w).Violations, func(v Violation) bool { return v.Rule == "tenure-bound" })
+		require.Equal(t, lost, found, checks(w).Broken())
+	}
+}

@@ -152,11 +152,11 @@ func (c *Checker) tookOver(p *world.Process, o *ownership, f route.Fence, name s
 		// delivers finds that the shard lives elsewhere.
 	case provenDead(c, o.p.ID):
 		// The host of the dead process has said so itself, or the next process there has got its lock, or a member has ended
-		// its session lease or proven that its tenure is over.
-	case c.w.Config.TenureVoters > 0 && (c.w.Resolves() || c.w.Splits()),
-		c.w.Resolves() && c.w.Config.SessionTTL > 0 && !c.pairs.forgotten(p, o.p.ID):
-		// Where nobody remembers an owner with a session the takeover time counts, as without; that it has stopped by then
-		// is for suspendedBefore to say. Without a resolver an operator downs owners that live.
+		// its session lease or proven that its tenure is over, or somebody has said or assumed that it is.
+	case c.w.Config.TenureVoters > 0, c.w.Resolves() && c.w.Config.SessionTTL > 0 && !c.pairs.forgotten(p, o.p.ID):
+		// No time frees the shards of an owner with a tenure. Where nobody remembers an owner with a session the takeover
+		// time counts, as without; that it has stopped by then is for suspendedBefore to say. Without a resolver an operator
+		// downs owners that live.
 		c.Violate(p, "takeover", "%s starts here, and nothing proves that %s has ended", name, c.w.Name(o.p.ID))
 	case !down:
 		c.Violate(p, "takeover", "%s starts here though %s neither stopped it nor is down", name, c.w.Name(o.p.ID))

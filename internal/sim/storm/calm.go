@@ -36,6 +36,9 @@ func (s *storm) calm() {
 	if s.resolves() {
 		s.repair()
 	} else {
+		if w.Config.TenureVoters > 0 { // fewer than a quorum of the seats handle nothing
+			s.repairAll()
+		}
 		s.bury(func(q *world.Process) bool { return q.Alive }, func() bool { return w.Converged() })
 		w.After(repairLook, s.reform)
 	}

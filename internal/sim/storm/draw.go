@@ -58,6 +58,7 @@ const (
 	OffPatience    = "patience"    // nodes that go by another preset than PatienceNormal
 	OffTopics      = "topics"      // topics, where there are instances: Config.Instances
 	OffSessions    = "sessions"    // nodes that hold session leases, in a store that is away at times
+	OffTenures     = "tenures"     // nodes that hold tenures, on the word of three or five seats
 )
 
 // Draws returns everything that a storm can be run without.
@@ -66,7 +67,7 @@ func Draws() []string {
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
 		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves, OffLinks, OffPartings, OffFlapping, OffBacklog, OffZones,
 		OffPools, OffReplicas, OffLocks, OffPartitions,
-		OffWatches, OffPatience, OffSessions, OffInstances, OffTopics}
+		OffWatches, OffPatience, OffSessions, OffInstances, OffTopics, OffTenures}
 }
 
 // demanding is a part of a storm that demands something when all is well.
@@ -322,6 +323,7 @@ func (s *storm) planMore() {
 	planLeaves(s)
 	rng, _ := s.draw(OffSessions, 4)
 	sessionTrouble{s, rng}.plan()
+	refound(refoundEvery, s)
 	s.backlogs.plan()
 	declare(s)
 	holdBalance(s)

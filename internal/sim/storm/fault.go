@@ -167,10 +167,12 @@ func (s *storm) down(on *world.Process, id peer.ID) {
 	on.Live(func() { on.Do(membership.DownCommand{ID: id}) })
 }
 
-// outcasts returns the processes that were downed by an order, run, and may not know it.
+// outcasts returns the processes that were downed by an order, run, and may not know it; without a resolver also those
+// with a tenure that others have proven over (storm 3000720).
 func outcasts(c *check.Checker, running []*world.Process) (ids peer.Set) {
 	for _, p := range running {
-		if p.Doomed && c.Lost(p.ID) {
+		over := !p.World.Resolves() && p.World.Leases.Tenures.Over(p.ID)
+		if (p.Doomed || over) && c.Lost(p.ID) {
 			ids.Add(p.ID)
 		}
 	}

@@ -1,15 +1,20 @@
 // Leases in a storm: of the singleton, with messages to it, and of nodes, which hold sessions; a store that is slow,
-// silent, forgetful or away (SHD-12, MEM-10).
+// silent, forgetful or away. And tenures, which need no store, with an operator for electorates that are lost for good
+// (SHD-12, MEM-10).
 
 package storm
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/core/leases"
+	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/sim/world"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sim/setup"
 )
@@ -149,4 +154,53 @@ func (x sessionTrouble) away() {
 		s.w.Leases.Sessions.Away = hosts
 		s.w.After(d, func() { s.w.Leases.Sessions.Away = nil })
 	})
+}
+
+// drawTenures draws storms in which nodes hold tenures. That the lost have ended may be assumed after the takeover time
+// only where a resolver stops them: without one an operator downs processes that live.
+func drawTenures(cfg *setup.Config, s *storm) {
+	rng, ok := s.draw(OffTenures, 5)
+	if !ok || cfg.SessionTTL > 0 {
+		return
+	}
+	cfg.TenureVoters, cfg.TenureGrant = 3+2*rng.IntN(2), between(rng, 1500*time.Millisecond, 5*time.Second)
+	if cfg.Resolver.Strategy != node.ResolverOff && rng.IntN(2) == 0 {
+		cfg.TenureRefound = cluster.RefoundByTakeover
+	}
+}
+
+// refoundEvery is how often an operator looks whether an electorate is lost for good.
+const refoundEvery = 2 * time.Second
+
+// refound is the operator of tenures: where a quorum of the seats is lost for a member, all have ended that are Down or
+// were removed there, and no other process lives in the cluster that it does not know, the operator says so. Where
+// nobody starts anything nobody helps here either.
+func refound(every time.Duration, s *storm) {
+	if cfg := &s.w.Config; cfg.TenureVoters == 0 || cfg.TenureRefound != cluster.RefoundByOperator {
+		return
+	}
+	s.w.After(every, func() { refound(every, s) })
+	if s.deserted {
+		return
+	}
+	for _, p := range s.w.Running() {
+		if p.Doomed || p.Leaving || p.Paused() || p.Stuck() || astray(s.check, p) {
+			continue
+		}
+		waits, _, _ := node.Refounding(p.Node.Node)
+		if len(waits) > 0 && !slices.ContainsFunc(s.w.Running(), func(q *world.Process) bool { return strays(q, p.View) }) {
+			s.note("an operator at n%d says that all %d that were lost have ended", p.Index+1, len(waits))
+			p.Do(node.RefoundCommand{})
+			return
+		}
+	}
+}
+
+// strays reports whether a process is in the cluster of a view, and no member there, or Down.
+func strays(q *world.Process, v *membership.View) bool {
+	if q.View == nil || q.View.ClusterID != v.ClusterID {
+		return false
+	}
+	m, in := v.Member(q.ID)
+	return !in || m.Status == membership.Down
 }

@@ -119,6 +119,9 @@ func (s *storm) drawn() (text string) {
 	add("backlogs before moves", s.backlogs != nil)
 	add("readiness", s.ready != nil)
 	add("holds of the balance", s.holds != nil)
+	cfg := &s.w.Config
+	add(fmt.Sprintf("%d seats, grants of %v, refounded by %v", cfg.TenureVoters, cfg.TenureGrant.Round(time.Millisecond),
+		cfg.TenureRefound), cfg.TenureVoters > 0)
 	add("strategies", s.strategies)
 	add("keeps", s.keeps != nil)
 	add("many shards of "+s.many, s.many != "")

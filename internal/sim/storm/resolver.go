@@ -111,7 +111,8 @@ const repairLook = 8 * time.Second
 // reform starts the first host anew while there is no cluster. Without a resolver nobody else comes back, and an
 // operator does that for those that run and may form none: all that were in one may have ended of themselves.
 func (s *storm) reform() {
-	if s.resolves() && s.pending == 0 && !s.leaving() && tooFew(s.w, s.formed()) {
+	helped := s.resolves() || s.w.Config.TenureVoters > 0
+	if helped && s.pending == 0 && !s.leaving() && tooFew(s.w, s.formed()) {
 		s.repairAll() // one that left in the meantime has a successor, else the others wait for ever
 	}
 	if !s.formed() && (s.resolves() || len(s.w.Running()) > 0) {
@@ -123,11 +124,15 @@ func (s *storm) reform() {
 	s.w.After(repairLook, s.reform)
 }
 
-// tooFew reports whether those that run wait for others: for so many members, or, to form a cluster anew, for more of
-// the remembered ones than may be missing, as for one that left without their knowledge. Records of hosts without a
-// process count, too: somebody may have heard of them.
+// tooFew reports whether those that run wait for others: for so many members, or that hold seats, or, to form a
+// cluster anew, for more of the remembered ones than may be missing, as for one that left without their knowledge.
+// Records of hosts without a process count, too: somebody may have heard of them.
 func tooFew(w *world.World, formed bool) bool {
-	if len(w.Running()) < w.Config.Membership.MinMembers {
+	least := w.Config.Membership.MinMembers
+	if w.Config.TenureVoters > 0 {
+		least = max(least, w.Node().Tenure.Quorum())
+	}
+	if len(w.Running()) < least {
 		return true
 	}
 	here := map[peer.Addr]bool{}

@@ -108,6 +108,7 @@ func makeStorm(seed uint64, of *Config, text bool) *storm {
 	cfg.Drift = []int64{0, 0, 50, 500}[s.rng.IntN(4)]
 	s.drawMore(&cfg)
 	drawSessions(&cfg, s)
+	drawTenures(&cfg, s)
 	_, locks := s.draw(OffLocks, 2)
 	cfg.NoLockProof = !locks
 	if of.Heavy {

@@ -63,7 +63,11 @@ func (t *trial) run() {
 	undrain(s)
 	s.note("a trial begins")
 	core := &s.check.Core
-	if !w.Until(trialReady, func() bool { return s.pending == 0 && !s.leaving() && w.Converged() }) {
+	seated := func() bool { // the electorate may have to be founded yet
+		held := func(p *world.Process) bool { return p.Held() }
+		return w.Config.TenureVoters == 0 || !slices.ContainsFunc(w.Running(), held)
+	}
+	if !w.Until(trialReady, func() bool { return s.pending == 0 && !s.leaving() && w.Converged() && seated() }) {
 		return // whether it comes right is for the calm to say
 	}
 	for _, p := range w.Running() {

@@ -424,17 +424,22 @@ func (g *gate) outlives(p *Process) {
 
 // TenureBook is what processes have reported of tenures.
 type TenureBook struct {
-	over    peer.Set // processes with an end that a member has proven
+	over    peer.Set // processes with an end that a member has proven, or that is taken for one
 	revoked peer.Set // processes that the holder of a seat vouches for no more
 
-	RanOut, Backs, Proven int // as processes have seen it
+	RanOut, Backs, Proven, Assumed int // as processes have seen it
 }
 
-// Over reports whether a member has proven that the tenure of a process is over.
+// Over reports whether a member has proven that the tenure of a process is over, or an end of it was said or assumed.
 func (b *TenureBook) Over(id peer.ID) bool { return b.over.Has(id) }
 
 // Revoked reports whether the holder of a seat vouches for a process no more.
 func (b *TenureBook) Revoked(id peer.ID) bool { return b.revoked.Has(id) }
+
+// Add counts what another world has counted.
+func (b *TenureBook) Add(o *TenureBook) {
+	b.RanOut, b.Backs, b.Proven, b.Assumed = b.RanOut+o.RanOut, b.Backs+o.Backs, b.Proven+o.Proven, b.Assumed+o.Assumed
+}
 
 // note takes what a node reports. When an end is proven its owner handles nothing, whatever its control loop does.
 func (b *TenureBook) note(ev *node.TenureEvent, p *Process) {
@@ -447,14 +452,26 @@ func (b *TenureBook) note(ev *node.TenureEvent, p *Process) {
 		b.revoked.Add(ev.Of)
 	case node.TenureProven:
 		b.Proven++
-		b.over.Add(ev.Of)
 		p.World.tell(p, "proved that the tenure of %s is over", p.World.Name(ev.Of))
-		q := p.World.ProcessOf(ev.Of)
-		if q == nil || !q.Alive {
-			return
+		b.ends(ev.Of, "proven over", p.World)
+	case node.TenureAssumed:
+		for _, id := range ev.All {
+			b.Assumed++
+			p.World.tell(p, "takes the tenure of %s for over", p.World.Name(id))
+			b.ends(id, "taken for over", p.World)
 		}
-		if _, until := node.Tenure(q.Node.Node); until != node.NoLease && !q.Paused() && !q.Held() {
-			p.World.Watcher.Violate(q, "tenure", "its tenure is proven over while it handles messages")
-		}
+	}
+}
+
+// ends notes that a process is to handle nothing any more. Nobody says or assumes so of one that may go on: an operator
+// looks whether it is dead, and in the takeover time the resolver of a side that has lost has stopped it.
+func (b *TenureBook) ends(id peer.ID, how string, w *World) {
+	b.over.Add(id)
+	q := w.ProcessOf(id)
+	if q == nil || !q.Alive {
+		return
+	}
+	if _, until := node.Tenure(q.Node.Node); until != node.NoLease && !q.Paused() && !q.Held() {
+		w.Watcher.Violate(q, "tenure", "its tenure is %s while it handles messages", how)
 	}
 }

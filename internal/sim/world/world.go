@@ -308,7 +308,8 @@ func (w *World) Node() node.Config {
 	return node.Config{Patience: w.Config.Patience, Membership: w.Config.Membership, Resolver: w.Config.Resolver,
 		Shard: w.Config.Shard, ProcessDeathIsProof: w.Config.ProcessDeathIsProof,
 		Session: node.SessionConfig{TTL: w.Config.SessionTTL, Ends: w.Config.SessionEnds},
-		Tenure:  node.TenureConfig{Voters: w.Config.TenureVoters, Grant: w.Config.TenureGrant}}
+		Tenure: node.TenureConfig{Voters: w.Config.TenureVoters, Grant: w.Config.TenureGrant,
+			Refound: w.Config.TenureRefound}}
 }
 
 // Takeover is how long a shard of a lost owner waits at most: as for all processes that ever ran.
