@@ -15,6 +15,7 @@ import (
 
 	"github.com/kith-io/kith/internal/base/long"
 	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/sbr"
 )
 
 // seats has all nodes of a cluster hold tenures, on the word of that many seats.
@@ -40,6 +41,23 @@ func TestTenuresShortenOutages(t *testing.T) {
 		}
 		require.Less(t, most, 6500*time.Millisecond, o.name)
 		require.Contains(t, string(text), fmt.Sprintf("| %s | %.1f s |", o.name, most.Seconds()))
+	}
+}
+
+// TestDeafOwner: an owner that hears nobody, and is heard, keeps its shards until the resolver downs it, or until its
+// connections break where there is none: no longer (AVL-5).
+func TestDeafOwner(t *testing.T) {
+	deaf := func(c *Cluster, owner int) {
+		for i := range c.w.Hosts {
+			if i != owner {
+				c.CutOneWay(i, owner)
+			}
+		}
+	}
+	for _, strategy := range []sbr.Strategy{node.ResolverKeepMajority, node.ResolverOff} {
+		o := outage{name: "the owner hears nobody", n: 5, fail: deaf}
+		most := o.cost(t, 1, seats(3), With(func(c *Config) { c.Resolver.Strategy = strategy }))
+		require.Less(t, most, 14*time.Second)
 	}
 }
 
