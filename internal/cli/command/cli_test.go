@@ -237,7 +237,7 @@ func TestHelpIsShort(t *testing.T) {
 	require.Equal(t, env.ExitOK, code)
 	commands := regexp.MustCompile(`(?m)^  [a-z]`).FindAllString(out, -1)
 	require.Greater(t, len(commands), 15)
-	require.LessOrEqual(t, len(commands), 26)
+	require.LessOrEqual(t, len(commands), 27)
 	require.Contains(t, out, "\n  cert <command>\n")
 	code, out, _ = program(t, "cert", "--help")
 	require.Equal(t, env.ExitOK, code)

@@ -112,7 +112,8 @@ const repairLook = 8 * time.Second
 // operator does that for those that run and may form none: all that were in one may have ended of themselves.
 func (s *storm) reform() {
 	helped := s.resolves() || s.w.Config.TenureVoters > 0
-	if helped && s.pending == 0 && !s.leaving() && tooFew(s.w, s.formed()) {
+	few := len(s.w.Running()) > 0 && len(s.w.Running()) < s.w.Config.Membership.MinMembers // none is Up, and none will be
+	if (helped && tooFew(s.w, s.formed()) || few) && s.pending == 0 && !s.leaving() {
 		s.repairAll() // one that left in the meantime has a successor, else the others wait for ever
 	}
 	if !s.formed() && (s.resolves() || len(s.w.Running()) > 0) {
