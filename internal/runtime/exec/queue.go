@@ -250,13 +250,6 @@ func (q *execQueue) take() *batch {
 	return &q.out
 }
 
-// idle reports whether nothing has gathered.
-func (q *execQueue) idle() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.in.empty()
-}
-
 // poke wakes the goroutine if something waits and no wake-up is on its way.
 func (q *execQueue) poke() {
 	q.mu.Lock()

@@ -3,7 +3,6 @@
 package exec
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/kith-io/kith/peer"
@@ -20,7 +19,6 @@ type worker struct {
 	count execCounters
 	ahead ahead
 	timed Sampler
-	busy  bool // the last batch had more than one message
 }
 
 func newWorker(x *Exec) *worker {
@@ -47,9 +45,7 @@ func (w *worker) run() {
 			over = true
 		}
 		for b := w.queue.take(); b != nil; b = w.queue.take() {
-			if w.work(b); w.busy && w.queue.idle() {
-				runtime.Gosched() // those that feed it may run: going to sleep and being woken costs far more
-			}
+			w.work(b)
 		}
 		if over {
 			return
@@ -92,7 +88,6 @@ func (w *worker) work(b *batch) {
 	}
 	w.count.leave()
 	w.count.handled.Add(uint64(frames))
-	w.busy = frames > 1
 }
 
 // frames works off what was looked at.
