@@ -172,6 +172,7 @@ func TestStormLineAndExitCode(t *testing.T) {
 	require.NoError(t, (&stormCmd{seedsCmd: seedsCmd{JSON: true}}).report(e, few))
 	require.Equal(t, 1, strings.Count(out.String(), "\n"), "nothing but the last line")
 	out.Reset()
+	require.Equal(t, "1 to 3, each once", ranSeeds(&storm.Ran{Seeds: 3, First: 1, Once: true}))
 	some := storm.Result{Ran: storm.Ran{Seeds: 3, First: 1, Stopped: true}}
 	require.EqualError(t, (&stormCmd{seedsCmd: seedsCmd{Seeds: 500}}).report(e, some), "interrupted after 3 of 500 seeds")
 	require.Contains(t, out.String(), "1 to 3, each twice")

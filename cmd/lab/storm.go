@@ -54,6 +54,7 @@ func (c *seedsCmd) Validate() error {
 type stormCmd struct {
 	seedsCmd
 	Without []string `placeholder:"DRAW,..." help:"${without_help}"`
+	Once    bool     `help:"Run each seed once: twice as many seeds, no proof that a seed repeats itself."`
 }
 
 // Validate is called by the parser.
@@ -91,7 +92,7 @@ func (c *stormCmd) storms(e *env.Env, heavy bool) storm.Result {
 	shows, stop, end := c.begins(e)
 	defer end()
 	cfg := storm.Config{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
-		Without: c.Without, Heavy: heavy, Stop: stop, Progress: shows}
+		Without: c.Without, Heavy: heavy, Once: c.Once, Stop: stop, Progress: shows}
 	if !heavy {
 		cfg.Instances = hosting.Bring
 	}
@@ -133,7 +134,11 @@ func ranSeeds(r *storm.Ran) string {
 	if r.Seeds == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d to %d, each twice", r.First, r.First+uint64(r.Seeds)-1)
+	often := "twice"
+	if r.Once {
+		often = "once"
+	}
+	return fmt.Sprintf("%d to %d, each %s", r.First, r.First+uint64(r.Seeds)-1, often)
 }
 
 // collectSeldom gives the collector its settings, but for those that the environment makes.
