@@ -83,6 +83,30 @@ func TestOrderWithoutPromiseIsRefused(t *testing.T) {
 	require.Positive(t, count(w.nodes[1].events, StaleRefused))
 }
 
+// TestOrdersOfMembers: an order of a coordinator that is Down in its reader's view is not followed, though its term was
+// promised and no later one has begun. It may have been under way for long: when an electorate was founded anew since,
+// it rests on the words of the dead (orders-of-members, MEM-10).
+func TestOrdersOfMembers(t *testing.T) {
+	w := startWorld(t, 3)
+	w.registerAll(orders)
+	w.pass(time.Second)
+	sc, n := w.nodes[0], w.nodes[2]
+	floor := n.m.types[orders.ID()].promise.floor.Epoch()
+	require.NoError(t, w.inject(sc, n, one(wire.KindHostShards, 1, 4, fence(1, floor+5))))
+	require.Len(t, n.hosted, 1, "while it is a member")
+	w.set(sc.id, membership.Down)
+	n.see()
+	require.Equal(t, uint32(1), n.m.types[orders.ID()].promise.term)
+	ignored := n.m.Counters().Ignored
+	require.NoError(t, w.inject(sc, n, one(wire.KindHostShards, 1, 6, fence(1, floor+7))))
+	require.Len(t, n.hosted, 1)
+	w.set(sc.id, membership.Removed)
+	n.see()
+	require.NoError(t, w.inject(sc, n, one(wire.KindHostShards, 1, 6, fence(1, floor+7))))
+	require.Len(t, n.hosted, 1, "nor when it was removed")
+	require.Equal(t, ignored+2, n.m.Counters().Ignored)
+}
+
 // Orders below the floor of a coordinator term, of an ended fence, or repeated, never start a shard a second time.
 func TestStaleOrdersOfTheSameTerm(t *testing.T) {
 	w := startWorld(t, 2)

@@ -283,6 +283,47 @@ func TestOutagesWithoutAQuorum(t *testing.T) {
 	}
 }
 
+// TestSeekerMarks: a node that hears of a quorum of the seats that somebody's tenure is over writes that into its own
+// state before the shards are free, though nobody else has brought it that the owner is Down. The holders that said so
+// die then: it is known to those that are left, and they can grant to the owner no more (seeker-marks, MEM-10).
+func TestSeekerMarks(t *testing.T) {
+	w := electorate(t, 5)
+	var holders, others []*end
+	for _, e := range w.nodes {
+		if s, _ := Tenure(e.n); s.Seat >= 0 {
+			holders = append(holders, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	owner, seeker, left := holders[2], others[0], others[1]
+	owner.asleep = true
+	w.tap, w.refused = func(m peer.Mail) bool { return m.Kind != wire.KindTenure }, func(*end, peer.ID) {}
+	w.run(time.Minute, func() bool { return seeker.n.tenures.m.Seeks() })
+	down := func(e *end) bool {
+		m, in := e.view.Member(owner.id)
+		return !in || m.Status == membership.Down
+	}
+	require.False(t, down(seeker), "it is missed, and for nobody Down")
+	for _, h := range holders[:2] { // they have taken it for Down, and die before anybody else hears of that
+		h.asleep = true
+		list := Electorate(seeker.n)
+		word := peer.AppendID(wire.AppendUvarint([]byte{6}, uint64(list.Number)), list.Writer)
+		require.NoError(t, seeker.n.Handle(w.now, w.now, h.id, wire.KindTenure, peer.AppendID(word, owner.id)))
+		w.drain(seeker)
+	}
+	for _, l := range seeker.n.shards.Losses(nil) {
+		require.True(t, l.Proven, "its shards are free")
+	}
+	m, in := seeker.view.Member(owner.id)
+	require.True(t, in)
+	require.Equal(t, membership.Down, m.Status)
+	require.Equal(t, cluster.CauseProvenDead, m.Cause)
+	require.False(t, down(left))
+	w.run(10*time.Second, func() bool { return down(left) })
+	require.True(t, down(left))
+}
+
 // TestOrdersCarryTheirProofs: a coordinator sends the proofs that it knows before the first order to each member, in
 // the same stream (orders-carry).
 func TestOrdersCarryTheirProofs(t *testing.T) {

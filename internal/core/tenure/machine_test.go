@@ -475,6 +475,15 @@ func TestQuorumOfWords(t *testing.T) {
 	require.Len(t, r.proven, 1)
 }
 
+// TestProvesOneThatIsNotDownHere: the words of holders prove the end of one that this node's own view lists as a
+// member: it is this node that has it marked, for the holders may die with what they know (seeker-marks).
+func TestProvesOneThatIsNotDownHere(t *testing.T) {
+	r := seeking(t, 1, 2, 3, 4)
+	r.says(1, list(1, 1, 2, 3))
+	r.says(2, list(1, 1, 2, 3))
+	require.Equal(t, people(3), r.proven)
+}
+
 // TestSameList: "over" counts under the seeker's own list alone, and is asked for anew under each (same-list).
 func TestSameList(t *testing.T) {
 	r := seeking(t, 1, 2, 4)
