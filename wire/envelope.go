@@ -69,9 +69,10 @@ func SizeEnvelope(idLen, payloadLen int) int { return EnvelopeSize + idLen + pay
 // string so that callers need not convert; e.ID is ignored. The caller has checked that the id is not empty and not
 // longer than MaxIDSize, and that headers are not longer than MaxHeaders.
 func PutEnvelope(b []byte, e *Envelope, id string) {
-	PutPlainEnvelope(b, e, id)
-	if e.Flags&^flagsPlain != 0 {
-		e.putMore(b, len(id))
+	if e.Flags&^flagsPlain == 0 {
+		PutPlainEnvelope(b, e, id)
+	} else {
+		e.putWithMore(b, id)
 	}
 }
 
@@ -91,11 +92,12 @@ func PutPlainEnvelope(b []byte, e *Envelope, id string) {
 	copy(body[copy(body, id):], e.Payload)
 }
 
-// putMore writes what stands between an id of n bytes and the payload, and the payload.
-//
-//go:noinline
-func (e *Envelope) putMore(b []byte, n int) {
-	b = b[EnvelopeSize+n:]
+// putWithMore is PutEnvelope for an envelope with a limit or headers, which stand between id and payload.
+func (e *Envelope) putWithMore(b []byte, id string) {
+	n := EnvelopeSize + len(id)
+	PutPlainEnvelope(b[:n], e, id) // which has no room for the payload
+	binary.LittleEndian.PutUint32(b, uint32(len(b)))
+	b = b[n:]
 	if e.Flags&FlagLimit != 0 {
 		binary.LittleEndian.PutUint32(b, e.Limit)
 		b = b[limitSize:]

@@ -25,21 +25,22 @@ const (
 
 // askWaiter is one ask under way. Between begin and free it belongs to the asker; reply, reason and err are written by
 // the goroutine that settles it, before wake is signalled. That is another core than the asker's, mostly: so a waiter
-// shares no line of memory with another one, and settling an ask touches two lines (TestLinesOfAWaiter).
+// shares no line of memory with another one, and an answer touches one of its lines, a failure two
+// (TestLinesOfAWaiter).
 type askWaiter struct {
-	state atomic.Uint64              // plane.AskState: the move from waiting to settled gives the right to answer it
-	dest  atomic.Pointer[routeEntry] // where it was sent; nil while it is parked
-	wake  chan struct{}              // capacity 1
-	fn    func(reply []byte, err error)
-	reply []byte
-	_     [8]byte
+	state  atomic.Uint64              // plane.AskState: the move from waiting to settled gives the right to answer it
+	dest   atomic.Pointer[routeEntry] // where it was sent; nil while it is parked
+	wake   chan struct{}              // capacity 1
+	fn     func(reply []byte, err error)
+	reply  []byte
+	reason route.Reason
+	timed  bool // it has began
 
 	by     atomic.Pointer[exec.Host] // the shard of the handler that asks; nil: another asks
 	region *Region
 	shard  route.ShardID
-	reason route.Reason
 	err    error
-	began  time.Time // of an ask that is timed; zero: of one that is not
+	began  time.Time // of an ask that is timed
 
 	plane.Ask        // guarded by the stripe's lock, but for the index, which never changes
 	id        string // of the entity, of an ask with fn
@@ -107,7 +108,7 @@ func (t *askTable) beginFor(id string, d time.Duration, r *Region, shard route.S
 		corr := w.Corr()
 		w.state.Store(uint64(plane.Waiting(corr)))
 		if t.every > 0 && s.timed.Pick(t.every) {
-			w.began = time.Now()
+			w.timed, w.began = true, time.Now()
 		}
 		s.mu.Unlock()
 		return asking{w, limit, limited, fn != nil}, corr, nil
@@ -318,7 +319,12 @@ func (w *askWaiter) claimAs(state plane.AskState) bool {
 // or the ticker perhaps, which no function of the embedder's may hold up: it gets a goroutine.
 func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte, own bool) {
 	w.reason = reason
-	if !w.began.IsZero() {
+	if reason == route.OK && w.fn == nil && !w.timed { // as most: this needs the waiter's first line alone
+		w.reply = append(w.reply, payload...)
+		w.wake <- struct{}{}
+		return
+	}
+	if w.timed {
 		w.tellTime(t.callbacks, reason)
 	}
 	if plane.WrongHome(reason) {
@@ -367,8 +373,8 @@ func (t *askTable) free(w *askWaiter) {
 	if w.fn != nil {
 		w.fn, w.id = nil, ""
 	}
-	if !w.began.IsZero() {
-		w.began = time.Time{}
+	if w.timed {
+		w.timed, w.began = false, time.Time{}
 	}
 	if w.by.Load() != nil {
 		w.by.Store(nil)

@@ -272,7 +272,8 @@ func (p *blockingPool) outlive(r *runner) {
 // serve runs entities of a host, each until nothing waits for it, as long as some are ready and the turn lasts. begun,
 // if not nil, is one of which a run has begun but the goroutine has ended.
 func (p *blockingPool) serve(r *runner, h *Host, begun *entity.Entity) {
-	for t := (turn{h: h, e: begun, now: p.x.Clock.Now()}); t.next(p); {
+	t := turn{h: h, e: begun, now: p.x.Clock.Now()} // not in the for: each pass would get a copy of its own
+	for t.next(p) {
 		p.x.Gate.look() // t.now may be older than a tick, and the process may have stood still since
 		if p.x.Gate.Held(t.now) {
 			p.x.Gate.wait(t.e)
