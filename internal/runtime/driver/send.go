@@ -383,6 +383,9 @@ func askCancelled(ctx context.Context, timeout error) error {
 
 // AskWithinWith is AskWith with a time limit; the reply is appended to into[:0].
 func (r *Region) AskWithinWith(d time.Duration, h *Headers, id string, payload, into []byte) ([]byte, error) {
+	if !r.sends {
+		return bare{r}.askWithin(nil, d, h, id, payload, into) // as askFor, with a call less
+	}
 	return r.askFor(nil, d, h, id, payload, into)
 }
 

@@ -23,18 +23,22 @@ func (r *Region) TellWaitWith(ctx context.Context, h *Headers, id string, payloa
 	}
 	if r.sends {
 		return bare{r}.tellThrough(ctx, h, id, payload, func(h *Headers, payload []byte) error {
-			return bare{r}.tellPatiently(ctx, h, id, payload)
+			return bare{r}.tellPatiently(ctx, r.tellWait(h, id, payload), h, id, payload)
 		})
 	}
-	return bare{r}.tellPatiently(ctx, h, id, payload)
+	err := r.tellWait(h, id, payload)
+	if err != nil { // as seldom as a full mailbox: others make no call for it
+		err = bare{r}.tellPatiently(ctx, err, h, id, payload)
+	}
+	return err
 }
 
-// tellPatiently is TellWaitWith without what is around it.
-func (r bare) tellPatiently(ctx context.Context, h *Headers, id string, payload []byte) error {
-	if err := r.tellWait(h, id, payload); err != nil {
-		return route.NotRun(r.insist(ctx, err, func() error { return r.tellWait(h, id, payload) }))
+// tellPatiently goes on with a tell after its first attempt has ended with err; nothing is around it.
+func (r bare) tellPatiently(ctx context.Context, err error, h *Headers, id string, payload []byte) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return route.NotRun(r.insist(ctx, err, func() error { return r.tellWait(h, id, payload) }))
 }
 
 // given is the error of a message if its context had ended before it was given to the node.
