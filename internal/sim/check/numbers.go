@@ -82,13 +82,26 @@ func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Mem
 }
 
 // unique: a number belongs to one member for ever. A strategy that lets both sides of a cut live has two leaders, and
-// each gives numbers on its own when it has lost the other side.
+// each gives numbers on its own when it has lost the other side. So do two that have joined a side each since, and have
+// never heard of one another.
 func (c *Checker) unique(p *world.Process, v *membership.View, m *membership.Member) {
 	key := upKey{v.ClusterID, m.UpNumber}
-	if other, ok := c.ups[key]; ok && other != m.ID && !(c.w.Splits() && c.pairs.apart(p.ID, other)) {
+	if other, ok := c.ups[key]; ok && other != m.ID && !(c.w.Splits() && (c.pairs.apart(p.ID, other) || c.strangers(v, other))) {
 		c.Violate(p, "up-number", "number %d of %s was given to %s", m.UpNumber, c.w.Name(other), c.w.Name(m.ID))
 	}
 	c.ups[key] = m.ID
+}
+
+// strangers reports whether a process and a view share no member that is not Down: they are of two sides.
+func (c *Checker) strangers(v *membership.View, id peer.ID) bool {
+	q := c.w.ProcessOf(id)
+	if q == nil || q.View == nil {
+		return false
+	}
+	return !slices.ContainsFunc(q.View.Members, func(m membership.Member) bool {
+		ours, in := v.Member(m.ID)
+		return in && m.Status != membership.Down && ours.Status != membership.Down
+	})
 }
 
 // saidByTheLost reports whether one that is lost for others, and holds p for a member, gives m the number that p shows:

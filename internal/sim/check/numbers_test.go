@@ -8,9 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/sim/setup"
 )
 
@@ -57,6 +59,40 @@ func TestNumberGivenByTheLost(t *testing.T) {
 			}
 			require.Empty(t, checks(w).Violations)
 			checks(w).number(fresh, &v, &shown)
+			require.Len(t, checks(w).Violations, k.want, "%v", checks(w).Violations)
+		})
+	}
+}
+
+// TestNumberOfTwoSides: where a strategy lets both sides of a cut live a number may be given on each, also to two that
+// have joined since and know nothing of one another. It may not where they share a member, or the strategy is another.
+func TestNumberOfTwoSides(t *testing.T) {
+	for name, k := range map[string]struct {
+		strategy sbr.Strategy
+		shared   bool
+		want     int
+	}{
+		"two sides":          {node.ResolverUnsafeAutoDown, false, 0},
+		"one side":           {node.ResolverUnsafeAutoDown, true, 1},
+		"one side has to go": {node.ResolverKeepMajority, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := setup.Config{}
+			c.Resolver.Strategy = k.strategy
+			w := formed(t, 3, c)
+			witness, bearer, both := w.Hosts[0].Process, w.Hosts[1].Process, w.Hosts[2].Process
+			side := func(of *world.Process) *membership.View {
+				v := *of.View
+				v.Members = slices.DeleteFunc(slices.Clone(v.Members), func(m membership.Member) bool {
+					return m.ID != of.ID && (m.ID != both.ID || !k.shared)
+				})
+				return &v
+			}
+			bearer.View = side(bearer)
+			v := side(witness)
+			checks(w).ups[upKey{v.ClusterID, 50}] = bearer.ID
+			v.Members[0].UpNumber = 50
+			checks(w).unique(witness, v, &v.Members[0])
 			require.Len(t, checks(w).Violations, k.want, "%v", checks(w).Violations)
 		})
 	}
