@@ -71,7 +71,7 @@ func (c *compiled) begin() *state {
 			s.promised[x] = uint8(c.First + 1)
 		}
 	}
-	if lead := s.alive.lowest(); c.Writes+c.Refounds+c.Prunes > 0 || c.joiners != 0 {
+	if lead := s.alive.lowest(); c.asksWhoHasSeen(s, lead) {
 		s.view[lead].seen = s.alive
 	}
 	s.reign[c.First] = reign{phase: ready, reported: s.alive}

@@ -41,6 +41,7 @@ type Config struct {
 	Grant            uint8 // ticks of a grant; 0 is 1
 	Ends             bool  // a node that learns that it is Down ends and says so
 	Live             bool  // while a quorum and a host live, the shard must have a way to be handled
+	Whole            bool  // states keep what nobody reads any more: many times as many
 	States           int   // at most, where the run is to stop before what the caller allows; 0 for no other bound
 
 	Broken Rule // switched off

@@ -529,8 +529,8 @@ func (r *turn) take(t *state, w note) {
 		if v.list != r.s.view[x].list || v.in != r.s.view[x].in || v.up != r.s.view[x].up || v.down != r.s.view[x].down {
 			v.seen = 0
 		}
-		if !t.alive.has(x) || !leads(*v, x) || t.writes+t.refounds+t.prunes == 0 && c.joiners == 0 {
-			v.seen = 0 // nothing asks for it
+		if !c.asksWhoHasSeen(t, x) {
+			v.seen = 0
 			continue
 		}
 		for y := range c.n {
@@ -543,9 +543,32 @@ func (r *turn) take(t *state, w note) {
 	if c.keeps(sameList) {
 		c.unread(t)
 	}
+	if !c.Whole {
+		c.unfollowed(t)
+		c.unheard(t)
+		c.unanswered(t)
+	}
 	if *t != *r.s {
 		r.emit(t, w)
 	}
+}
+
+// asksWhoHasSeen reports whether x leads and waits until all have been seen with its view. What it waits for is in that
+// view: when it begins to wait the view is new, and nobody has been seen with it.
+func (c *compiled) asksWhoHasSeen(t *state, x int) bool {
+	v := t.view[x]
+	if !t.alive.has(x) || !leads(v, x) || t.writes+t.refounds+t.prunes == 0 && c.joiners == 0 {
+		return false
+	}
+	if c.Whole || t.prunes > 0 && v.down&^v.gone != 0 || c.joiners&v.members()&^v.up != 0 {
+		return true
+	}
+	for _, h := range t.list[v.list].holder[:c.seats] {
+		if t.writes+t.refounds > 0 && (h == nobody || (v.down | c.leavers).has(int(h))) {
+			return true
+		}
+	}
+	return false
 }
 
 // unread drops words under lists that no coordinator holds or will hold: nobody reads them.
@@ -563,6 +586,86 @@ func (c *compiled) unread(t *state) {
 				t.seat[g].over[m], t.seat[g].others[m] = 0, 0
 			}
 			t.seat[g].over[m] &^= t.farewells
+		}
+	}
+}
+
+// unfollowed drops orders that nobody will follow, and what only these rest on.
+func (c *compiled) unfollowed(t *state) {
+	var open [nodes]uint8
+	for x := range c.n {
+		for b := range c.n {
+			if t.own[x].fence != 0 || t.promised[x] > uint8(b+1) && c.keeps(noLowerTerms) || // both for good
+				c.keeps(ordersOfMembers) && c.keeps(numbersRemember) && t.view[x].down.has(b) {
+				t.orders[x][b] = 0
+			}
+			open[b] |= t.orders[x][b]
+		}
+	}
+	for b := range c.n {
+		for e := range t.reign[b].rests {
+			if open[b]&(1<<e) == 0 {
+				t.reign[b].rests[e] = 0
+			}
+		}
+	}
+}
+
+// unheard drops the views of the dead that show nothing to any that lives.
+func (c *compiled) unheard(t *state) {
+	if c.Live || !c.keeps(numbersRemember) || !c.keeps(knownDown) {
+		return
+	}
+	for y := range c.n {
+		v := &t.view[y]
+		if t.alive.has(y) || c.joiners.has(y) || v.in == 0 {
+			continue
+		}
+		news := false
+		for x := range c.n {
+			o := &t.view[x]
+			news = news || t.alive.has(x) && (!v.in.within(o.in) || !v.up.within(o.up) || !v.down.within(o.down) ||
+				!v.gone.within(o.gone) || c.newer(t, v.list, o.list))
+		}
+		if !news {
+			*v = view{}
+		}
+	}
+}
+
+// unanswered drops questions that nobody grants any more, grants that change nothing, and what only a coordinator that
+// asks would read, where none does or will.
+func (c *compiled) unanswered(t *state) {
+	newest := uint8(0)
+	for m := range t.written {
+		if c.newer(t, m, newest) {
+			newest = m
+		}
+	}
+	sought := t.reigns > 0
+	for b := range c.n {
+		sought = sought || t.reign[b].phase == asking
+	}
+	last := t.writes == 0 && t.refounds == 0 && c.keeps(fromTheAsking|lowerWriter|namedHoldersOnly|listBeforeGrant)
+	bars := c.keeps(membersOnly) && c.keeps(numbersRemember)
+	for x := range c.n {
+		o := &t.own[x]
+		if !sought {
+			t.seat[x].promise[x], t.seat[x].others = 0, [lists]set{}
+		}
+		named := c.holders(t, t.view[x].list)
+		for g := range c.n {
+			if bars && t.view[g].down.has(x) {
+				o.asks[g] = 0
+			}
+			for left := uint8(1); left <= c.grant && last && t.view[x].list == newest; left++ {
+				if o.until[g] >= left || !named.has(g) {
+					o.got[g] &^= 1 << (left - 1)
+				}
+			}
+			if o.got[g] == 0 {
+				o.under[g] = 0
+			}
 		}
 	}
 }

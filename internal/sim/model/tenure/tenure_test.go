@@ -3,6 +3,7 @@
 package tenure
 
 import (
+	"hash/maphash"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -105,4 +106,61 @@ func TestSearchIsBounded(t *testing.T) {
 	require.False(t, some.Complete)
 	require.Empty(t, some.Violation)
 	require.Less(t, some.States, whole.States)
+}
+
+// sight is what a state shows of who may do what: all of it but what is dropped because nobody reads it any more.
+type sight struct {
+	alive, farewells        set
+	written                 uint8
+	view                    [nodes]view
+	fence, left, promised   [nodes]uint8
+	reign                   [nodes]reign
+	over                    [nodes][lists]set
+	crashes, mistakes, news uint8
+}
+
+func (c *compiled) sees(s *state) sight {
+	v := sight{alive: s.alive, farewells: s.farewells, written: s.written, promised: s.promised, reign: s.reign,
+		crashes: s.crashes, mistakes: s.mistakes, news: s.writes + s.refounds + s.reigns + s.prunes}
+	for x := range c.n {
+		v.reign[x].rests = [epochs]set{}
+		v.fence[x], v.left[x], v.over[x] = s.own[x].fence, c.left(s, x), s.seat[x].over
+		if s.alive.has(x) {
+			v.view[x] = s.view[x]
+			v.view[x].seen = 0
+		}
+	}
+	return v
+}
+
+// sights returns all that is seen in a run.
+func sights(c Config) (all map[sight]bool, states int) {
+	all = map[sight]bool{}
+	s := &search{c: compile(c), seed: maphash.MakeSeed(), seen: map[uint64]int32{}}
+	s.add(s.c.begin(), origin{parent: -1})
+	for len(s.next) > 0 {
+		for i := range s.next {
+			all[s.c.sees(&s.next[i])] = true
+		}
+		s.first += int32(len(s.front))
+		s.front, s.next = s.next, s.front[:0]
+		s.level(1 << 30)
+	}
+	return all, len(s.origins)
+}
+
+// TestDroppingChangesNothing: a run in which states keep what nobody reads any more has more states, and nothing is seen
+// in one that is not seen in the other.
+func TestDroppingChangesNothing(t *testing.T) {
+	dying := refound.with(func(c *Config) { c.Mistakes, c.Crashes, c.Refounds = 1, 1, 0 })
+	for _, c := range append(Runs(false), dying) {
+		few, less := sights(c)
+		c.Whole = true
+		all, more := sights(c)
+		require.Greater(t, more, less, c.Name)
+		require.Equal(t, len(all), len(few), c.Name)
+		for v := range all { // each is looked up alone: no order
+			require.True(t, few[v], "%s: %+v", c.Name, v)
+		}
+	}
 }
