@@ -86,15 +86,15 @@ func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Mem
 // never heard of one another.
 func (c *Checker) unique(p *world.Process, v *membership.View, m *membership.Member) {
 	key := upKey{v.ClusterID, m.UpNumber}
-	if other, ok := c.ups[key]; ok && other != m.ID && !(c.w.Splits() && (c.pairs.apart(p.ID, other) || c.strangers(v, other))) {
+	if other, ok := c.ups[key]; ok && other != m.ID &&
+		!(c.w.Splits() && (c.pairs.apart(p.ID, other) || strangers(v, c.w.ProcessOf(other)))) {
 		c.Violate(p, "up-number", "number %d of %s was given to %s", m.UpNumber, c.w.Name(other), c.w.Name(m.ID))
 	}
 	c.ups[key] = m.ID
 }
 
 // strangers reports whether a process and a view share no member that is not Down: they are of two sides.
-func (c *Checker) strangers(v *membership.View, id peer.ID) bool {
-	q := c.w.ProcessOf(id)
+func strangers(v *membership.View, q *world.Process) bool {
 	if q == nil || q.View == nil {
 		return false
 	}

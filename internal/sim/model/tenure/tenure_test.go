@@ -108,7 +108,7 @@ func TestSearchIsBounded(t *testing.T) {
 	require.Less(t, some.States, whole.States)
 }
 
-// sight is what a state shows of who may do what: all of it but what is dropped because nobody reads it any more.
+// sight is what a state shows but what is dropped because nobody reads it any more.
 type sight struct {
 	alive, farewells        set
 	written                 uint8
@@ -149,8 +149,8 @@ func sights(c Config) (all map[sight]bool, states int) {
 	return all, len(s.origins)
 }
 
-// TestDroppingChangesNothing: a run in which states keep what nobody reads any more has more states, and nothing is seen
-// in one that is not seen in the other.
+// TestDroppingChangesNothing: a run in which states keep what nobody reads any more has more states, and nothing is
+// seen in one that is not seen in the other.
 func TestDroppingChangesNothing(t *testing.T) {
 	dying := refound.with(func(c *Config) { c.Mistakes, c.Crashes, c.Refounds = 1, 1, 0 })
 	for _, c := range append(Runs(false), dying) {
