@@ -191,8 +191,7 @@ func call[In, Out any](ctx context.Context, h *harness, op string, in In) (out O
 	}
 }
 
-// ids returns, by shard, the records that were ever written and acknowledged. A shard that nobody has claimed has none,
-// and cannot be asked once most of its first disks are lost: nobody replaces them.
+// ids returns, by shard, the records that were ever written and acknowledged. A shard that nobody has claimed has none.
 func (d *disks) ids() (map[store.Shard]map[string]bool, error) {
 	notes, err := journals[note](d.h, "store-*.notes")
 	ids := map[store.Shard]map[string]bool{}

@@ -98,6 +98,7 @@ type Stats struct {
 	Copies   int    // under way, from and to this disk
 	Entries  uint64 // that owners of this node have decided
 	Commits  uint64 // in these
+	Cared    uint64 // times that this node has claimed a shard for its set alone: nobody owned it
 	Copied   uint64 // histories that this disk has taken whole
 	Refused  uint64 // messages that were no messages, or of another store
 	Failed   uint64 // commits that the disk refused

@@ -75,7 +75,8 @@ func (m *desk) tickOwners() {
 		}
 		m.readsAgain(o)
 		if o.phase == serves {
-			if set := o.replaces(m.missing(o.sets.Now), m.members); !set.Equal(o.sets.Now) {
+			gone := m.missing(o.sets.Now, m.cfg.ReplaceAfter)
+			if set := replaced(o.shard, o.sets.Now, gone, m.members); !set.Equal(o.sets.Now) {
 				r := &request{kind: changing, shard: o.shard, fence: o.fence, set: set, deadline: m.now + m.cfg.Timeout}
 				o.waiting = slices.Insert(o.waiting, 0, r)
 				m.pending++
@@ -114,17 +115,18 @@ func (m *desk) again(o *owner) {
 	}
 }
 
-// saidAnybody: a replica answers a read that asks for no fence, or a look.
-func (m *desk) saidAnybody(from peer.ID, x *message) {
+// saidAnybody: a replica answers a read that asks for no fence, or a look. It returns a read that has its outcome by
+// that, and the newest answer.
+func (m *desk) saidAnybody(from peer.ID, x *message) (over *request, newest *message) {
 	for _, o := range m.owners {
 		if o.phase == looks && o.look == x.number && o.shard == x.shard {
 			m.looked(o, from, x)
-			return
+			return nil, nil
 		}
 	}
 	i := slices.IndexFunc(m.polls, func(r *request) bool { return r.id == x.number && r.shard == x.shard })
 	if i < 0 || x.code != yes {
-		return
+		return nil, nil
 	}
 	r := m.polls[i]
 	was := r.poll.all.Clone()
@@ -136,8 +138,9 @@ func (m *desk) saidAnybody(from peer.ID, x *message) {
 				m.asksRest(r, peer.SetOf(id))
 			}
 		}
-		return
+		return nil, nil
 	}
 	m.polls = slices.Delete(m.polls, i, i+1)
 	m.done(r, Outcome{Answer: best.answer})
+	return r, best
 }

@@ -119,6 +119,15 @@ type reply struct {
 
 // loaded returns the head of a shard, in its first place for one that the disk has nothing of.
 func (m *replica) loaded(s Shard) (*head, error) {
+	h, err := m.peeked(s)
+	if err == nil && !h.fresh {
+		m.heads[s] = h
+	}
+	return h, err
+}
+
+// peeked is loaded, and keeps nothing.
+func (m *replica) peeked(s Shard) (*head, error) {
 	if h := m.heads[s]; h != nil {
 		return h, nil
 	}
@@ -138,7 +147,6 @@ func (m *replica) loaded(s Shard) (*head, error) {
 	if err != nil {
 		return nil, fmt.Errorf("records: the head of a shard is damaged: %w", err)
 	}
-	m.heads[s] = h
 	return h, nil
 }
 

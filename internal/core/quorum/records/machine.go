@@ -16,6 +16,7 @@ type Machine struct {
 	core
 	replica
 	desk
+	carer carer
 	askAt time.Duration
 }
 
@@ -32,6 +33,7 @@ func Open(cfg Config, name string, self peer.ID, disk Engine, rng *rand.Rand) (*
 	m := &Machine{core: core{cfg: cfg.WithDefaults(), rng: rng, due: never, ident: identity{name, self}}}
 	m.replica = replica{core: &m.core, disk: disk, heads: map[Shard]*head{}}
 	m.desk = desk{core: &m.core, own: &m.replica, gone: map[peer.ID]time.Duration{}}
+	m.carer = carer{desk: &m.desk, queued: map[Shard]struct{}{}, sweepAt: never}
 	b, err := disk.Get([]byte(identKey))
 	if err != nil {
 		return nil, fmt.Errorf("records: reading the id of the disk: %w", err)
@@ -72,6 +74,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	m.now = max(m.now, now)
 	switch c := cmd.(type) {
 	case MembersCommand:
+		m.carer.begins(c.All)
 		m.members, m.up = c.All.Clone(), c.Up.Clone()
 		m.wake(m.now)
 		m.asks()
@@ -137,7 +140,9 @@ func (m *Machine) take(from peer.ID, x *message) {
 		m.wrote(from, x)
 	case answered:
 		if x.ballot == (Ballot{}) {
-			m.saidAnybody(from, x)
+			if r, best := m.saidAnybody(from, x); r != nil {
+				m.carer.hears(r, best)
+			}
 		} else {
 			m.answered(from, x)
 		}
@@ -168,6 +173,7 @@ func (m *Machine) Tick(now time.Duration) {
 	}
 	m.tickCopies()
 	m.tickOwners()
+	m.carer.tick()
 }
 
 // Drain hands over what the verbs since the last Drain want done. It is valid until the next verb. It may be called

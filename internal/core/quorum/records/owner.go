@@ -105,8 +105,8 @@ type desk struct {
 	gone    map[peer.ID]time.Duration // since when a member of a set is missing
 }
 
-// missing returns which of these are no replicas any more, for as long as moves something.
-func (m *desk) missing(set peer.Set) (gone []peer.ID) {
+// missing returns which of these are no replicas any more, for that long.
+func (m *desk) missing(set peer.Set, after time.Duration) (gone []peer.ID) {
 	for _, id := range set {
 		since, known := m.gone[id]
 		switch {
@@ -114,23 +114,23 @@ func (m *desk) missing(set peer.Set) (gone []peer.ID) {
 			delete(m.gone, id)
 		case !known:
 			m.gone[id] = m.now
-			m.wake(m.now + m.cfg.ReplaceAfter)
-		case m.expired(since + m.cfg.ReplaceAfter):
+			m.wake(m.now + after)
+		case m.expired(since + after):
 			gone = append(gone, id)
 		}
 	}
 	return gone
 }
 
-// replaces returns a set with others in the place of those that are gone: the disk that is at the same address now,
+// replaced returns a set with others in the place of those that are gone: the disk that is at the same address now,
 // else one that each shard draws by its own hash.
-func (o *owner) replaces(gone []peer.ID, members peer.Set) peer.Set {
-	set := o.sets.Now.Clone()
+func replaced(sh Shard, now peer.Set, gone []peer.ID, members peer.Set) peer.Set {
+	set := now.Clone()
 	for _, id := range gone {
 		var best peer.ID
 		var most uint64
 		for _, x := range members {
-			sum := xxhash.Sum64(peer.AppendID([]byte(o.shard.key()), x))
+			sum := xxhash.Sum64(peer.AppendID([]byte(sh.key()), x))
 			if x.Addr == id.Addr {
 				sum = ^uint64(0)
 			}

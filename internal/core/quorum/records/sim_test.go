@@ -35,6 +35,7 @@ type plan struct {
 	noisy   bool // messages are lost and doubled
 	full    bool // disks are full for a while
 	heals   bool // owners replace members that have lost their disks
+	unowned int  // of the shards: the last ones; nobody claims them before the end, but some ask what waits in them
 	bits    bool // bits of disks flip: the replica is mute about that shard, as if its disk was lost
 	changes bool // of sets
 	twins   bool // two processes write under one fence
@@ -51,6 +52,8 @@ type node struct {
 	disk *quorum.MemoryEngine
 	m    *Machine
 	seen map[Shard]head
+
+	removed bool // for good
 }
 
 // flying is a message on its way.
@@ -177,7 +180,9 @@ func (w *world) start(n *node) {
 func (w *world) members() {
 	var all, up peer.Set
 	for _, n := range w.nodes {
-		all.Add(n.id)
+		if !n.removed {
+			all.Add(n.id)
+		}
 		if n.m != nil {
 			up.Add(n.id)
 		}
@@ -333,6 +338,9 @@ func (w *world) watch(n *node) {
 				all[o.stamp.Chain] = link{prev.chain, o.stamp.Number, body}
 				if e, err := readEntry(body); err == nil && e.set != nil {
 					w.next[o.shard][o.stamp.Chain] = e.set
+					if slices.ContainsFunc(n.m.carer.under, func(x caring) bool { return x.shard == o.shard }) {
+						w.counts["cared"]++
+					}
 					w.sets[o.shard] = append(w.sets[o.shard], e.set)
 				}
 			}
@@ -732,7 +740,12 @@ func simulate(t *testing.T, p plan, seed uint64) *world {
 	for range p.steps {
 		w.run(w.now + time.Duration(1+w.rng.IntN(30))*time.Millisecond)
 		if len(w.clients) < p.shards || w.rng.IntN(25) == 0 || p.often && w.rng.IntN(5) == 0 {
-			w.claim(Shard{"t", uint32(w.rng.IntN(p.shards))})
+			w.claim(Shard{"t", uint32(w.rng.IntN(p.shards - p.unowned))})
+		}
+		if p.unowned > 0 && w.rng.IntN(10) == 0 {
+			if i := w.rng.IntN(len(w.nodes)); w.nodes[i].m != nil {
+				w.asks(i, Shard{"t", uint32(p.shards - 1 - w.rng.IntN(p.unowned))})
+			}
 		}
 		for _, c := range slices.Clone(w.clients) {
 			if w.rng.IntN(2) == 0 {
@@ -876,6 +889,8 @@ func plans() map[string]plan {
 		"twins": {nodes: 3, members: 3, shards: 1, steps: 150, crashes: true, noisy: true, twins: true},
 		"heals": {nodes: 5, members: 3, shards: 2, steps: 200, crashes: true, noisy: true, heals: true, losses: 4,
 			page: 100, window: 100},
+		"unowned": {nodes: 6, members: 3, shards: 4, steps: 300, crashes: true, cuts: true, noisy: true, heals: true,
+			losses: 6, unowned: 2, often: true, page: 100},
 		"bits":  {nodes: 4, members: 3, shards: 2, steps: 150, crashes: true, noisy: true, bits: true, losses: 1},
 		"full":  {nodes: 4, members: 3, shards: 2, steps: 150, crashes: true, noisy: true, full: true, page: 64},
 		"power": {nodes: 4, members: 3, shards: 1, steps: 300, crashes: true, cuts: true, often: true, changes: true},
@@ -892,17 +907,21 @@ func seeds(t *testing.T, many, twice uint64) {
 	for name, p := range plans() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			commits, loads := 0, 0
+			commits, loads, cared := 0, 0, 0
 			for seed := first; seed < first+many; seed++ {
 				w := simulate(t, p, seed)
 				require.Empty(t, w.faults, "seed %d", seed)
 				commits += w.counts["commit"]
 				loads += w.counts["load"]
+				cared += w.counts["cared"]
 				if seed < first+twice {
 					require.Equal(t, w.trace.Sum64(), simulate(t, p, seed).trace.Sum64(), "seed %d", seed)
 				}
 			}
-			t.Logf("%d commits, %d loads", commits, loads)
+			t.Logf("%d commits, %d loads, %d changes of shards without an owner", commits, loads, cared)
+			if p.unowned > 0 {
+				require.Greater(t, cared, int(many)/2)
+			}
 			require.Greater(t, commits, 2*int(many))
 			require.Greater(t, loads, 2*int(many))
 		})

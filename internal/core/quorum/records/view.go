@@ -110,6 +110,14 @@ func (s Shard) key() string {
 	return string(binary.BigEndian.AppendUint32(b, s.N))
 }
 
+// shardOf is the reverse of key.
+func shardOf(key string) (s Shard, ok bool) {
+	if len(key) < 5 || len(key) != 5+int(key[0]) {
+		return Shard{}, false
+	}
+	return Shard{key[1 : len(key)-4], binary.BigEndian.Uint32([]byte(key[len(key)-4:]))}, true
+}
+
 // stateKey is what all keys of a state begin with. place is 0 or 1.
 func (s Shard) stateKey(place uint8) string { return statePart + s.key() + string([]byte{'0' + place}) }
 

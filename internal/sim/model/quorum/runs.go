@@ -30,6 +30,8 @@ func Runs(all bool) []Config {
 		Config{Name: "quorum/thrice", Near: true, Shards: one(2, "1/1", "124,145,456/")},
 		Config{Name: "quorum/five-change", Near: true, Set: "12345", Shards: one(2, "", "12346/")},
 		Config{Name: "quorum/three-compete", Near: true, Shards: one(3, "0/0/1", "124/145/")},
+		Config{Name: "quorum/cares", Near: true, Shards: one(3, "1/0/1", "/124/"), Losses: 1, Live: true},
+		Config{Name: "quorum/cares-unused", Near: true, Shards: one(2, "0/1", "124/"), Losses: 1, Live: true},
 		Config{Name: "quorum/two-shards", Near: true, Losses: 1, Live: true, Release: true,
 			Shards: []Shard{{Owners: 1, Batches: "1", Wishes: "124"}, {Owners: 1, Batches: "1", Wishes: "124"}}},
 	)
