@@ -274,11 +274,12 @@ func (c *Checker) seat(p *world.Process, e *shard.Event) {
 }
 
 // bygone reports whether a process is suspended in another cluster than a second one: one that is older, of which the
-// node that formed the second anew knows nothing, or one of nodes with tenures that has too few members for a seat. It
-// gives out nothing.
+// node that formed the second anew knows nothing, or one of nodes with tenures that has too few members for a seat. Or
+// it is suspended on another side of a cut, both of which live by their strategy. It gives out nothing.
 func bygone(c *Checker, held, other *world.Process) bool {
 	was, is := held.View.Birth, other.View.Birth
-	return held.Held() && (was < is || was != is && c.w.Config.TenureVoters > 0)
+	return held.Held() && (was < is || was != is && c.w.Config.TenureVoters > 0 ||
+		c.w.Splits() && c.pairs.apart(held.ID, other.ID))
 }
 
 // Delivers: an envelope reaches an entity only under the fence under which its shard lives here, and while it does.

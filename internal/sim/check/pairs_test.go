@@ -11,10 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/sim/setup"
 	"github.com/kith-io/kith/wire"
@@ -205,6 +207,37 @@ func TestASuspendedCoordinatorOfAnOldCluster(t *testing.T) {
 			checks(w).seat(old, &shard.Event{Type: 7, Term: 4})
 			checks(w).seat(fresh, &shard.Event{Type: 7, Term: 1})
 			checks(w).seat(old, &shard.Event{Type: 7, Term: 4})
+			require.Len(t, checks(w).Violations, k.want, "%v", checks(w).Violations)
+		})
+	}
+}
+
+// TestASuspendedCoordinatorOfAnotherSide: where both sides of a cut live one that has joined a side since is nobody's
+// loss. It may coordinate there beside a coordinator of the other side that is suspended, and beside no other one
+// (MEM-10).
+func TestASuspendedCoordinatorOfAnotherSide(t *testing.T) {
+	for name, k := range map[string]struct {
+		strategy  sbr.Strategy
+		held, cut bool
+		want      int
+	}{
+		"it has stopped":       {node.ResolverUnsafeAutoDown, true, true, 0},
+		"it goes on":           {node.ResolverUnsafeAutoDown, false, true, 2},
+		"of the same side":     {node.ResolverUnsafeAutoDown, true, false, 2},
+		"only one side may go": {node.ResolverKeepMajority, true, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := setup.Config{}
+			c.Resolver.Strategy = k.strategy
+			w := formed(t, 3, c)
+			first, giver, newcomer := w.Hosts[0].Process, w.Hosts[1].Process, w.Hosts[2].Process
+			if k.cut {
+				checks(w).pairs.loses(giver, first.ID, w.Now)
+			}
+			world.FeignSuspended(first, k.held)
+			checks(w).seat(first, &shard.Event{Type: 7, Term: 1})
+			checks(w).seat(newcomer, &shard.Event{Type: 7, Term: 3})
+			checks(w).seat(first, &shard.Event{Type: 7, Term: 1})
 			require.Len(t, checks(w).Violations, k.want, "%v", checks(w).Violations)
 		})
 	}
