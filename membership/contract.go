@@ -39,7 +39,7 @@ var (
 )
 
 // Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, DownAllCommand, ProveCommand,
-// SetMetadataCommand, PrepareShutdownCommand, LinkLostCommand, OtherClusterCommand, JoinAnotherCommand,
+// SetMetadataCommand, DrainsCommand, PrepareShutdownCommand, LinkLostCommand, OtherClusterCommand, JoinAnotherCommand,
 // ToldRemovedCommand, ReconfirmCommand, UnreachedCommand, SeedsCommand.
 type Command interface{ command() }
 

@@ -33,6 +33,7 @@ type leading struct {
 	seated    gossip.Digest             // the version with a list of seats as it should be
 	completed []cluster.PartitionChange // that this node has handed over, while the table has them
 	gaveUp    bool                      // this node leaves and has waited long enough: it says so of all it hosts
+	drains    bool                      // this node drains: the leader is to give it no instances
 }
 
 // leaderTick looks at the duties again, which change with time only for tombstones, and at the node's own isolation.
@@ -258,7 +259,13 @@ type CompleteCommand struct{ Change cluster.PartitionChange }
 // defined here, and it is not admitted once something is.
 type OldWireCommand struct{ ID peer.ID }
 
+// DrainsCommand says whether this node drains: then the leader gives it no instance of a partition and hands none to
+// it. It is gossiped once somebody has defined a partition and this node is Up. Before the node is a member it counts
+// for later.
+type DrainsCommand struct{ On bool }
+
 func (DefineCommand) command()       {}
+func (DrainsCommand) command()       {}
 func (UndefineCommand) command()     {}
 func (MoveInstanceCommand) command() {}
 func (CompleteCommand) command()     {}
@@ -296,6 +303,14 @@ func (m *Machine) changeTable(cmd Command) (err error) {
 		m.install(next, true)
 	}
 	return err
+}
+
+// announce says in the state whether this node drains. Another one that does so at the same time may have written what
+// stands now, so it is looked at whenever the state has changed.
+func (l *leading) announce() {
+	if next := l.st.WithDrain(l.self, l.drains); next != nil {
+		l.install(next, true)
+	}
 }
 
 // complete marks in the table what this node has handed over. A leader that had not heard of it may have written a

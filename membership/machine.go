@@ -213,6 +213,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.setMetadata(c)
 	case DefineCommand, UndefineCommand, MoveInstanceCommand, CompleteCommand:
 		err = m.changeTable(cmd)
+	case DrainsCommand:
+		m.leading.drains, m.dirty = c.On, true
 	case OldWireCommand:
 		m.noteOlder(c.ID)
 	case LinkLostCommand:
@@ -301,6 +303,7 @@ func (m *Machine) follow() {
 			m.leading.forgetExits()
 			if m.noticeSelf(); m.phase == member {
 				m.leading.complete()
+				m.leading.announce()
 				m.leading.duties()
 			}
 		}

@@ -88,8 +88,13 @@ func (h *hub) evacuate(ctx context.Context) (here int) {
 // which no way is known has opened no partition, or drains: it would never be ready.
 func (h *hub) fewest(rows table.Table, p *State) (best kith.ID) {
 	v, least := h.node.View(), 0
+	word, _ := v.MetadataValue(table.DrainKey)
+	drain := table.ReadDrains(word)
 	for _, m := range v.Members {
-		if m.ID == h.self || m.Status != kith.Up || !m.HasRole(p.Role) || !v.Reachable(m.ID) || names(p, m.ID) {
+		if m.ID == h.self || drain.Has(m.ID) {
+			continue
+		}
+		if m.Status != kith.Up || !m.HasRole(p.Role) || !v.Reachable(m.ID) || names(p, m.ID) {
 			continue
 		}
 		if _, ok := h.pool.ShardAt(m.ID); !ok {

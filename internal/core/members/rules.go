@@ -44,6 +44,9 @@ func Lead(s *State, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 		}
 		lost = lost || m.Status == cluster.Down
 	}
+	if len(removed) > 0 && len(d.Parts) > 0 {
+		d.meta = d.withDrains(d.Draining(), self) // those that are no members any more go
+	}
 	skip := uint32(0) // those that are removed have consumed theirs
 	if slices.ContainsFunc(s.Members, func(m cluster.Member) bool { return m.Status == cluster.Down }) {
 		skip = d.unheard()
@@ -53,7 +56,7 @@ func Lead(s *State, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 		skip = 0
 	}
 	changed := d.promote(letIn && s.seenByJoiners(removed), skip) || len(removed) > 0
-	if parts := d.Parts.Plan(d.Members, d.numberOf(self), nil); !partition.Equal(parts, d.Parts) {
+	if parts := d.Parts.Plan(d.Members, d.numberOf(self), nil, d.Draining()...); !partition.Equal(parts, d.Parts) {
 		d.Parts, changed = parts, true
 	}
 	if kept := keepTombs(d.Tombs, expired); len(kept) < len(d.Tombs) {

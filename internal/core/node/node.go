@@ -218,6 +218,9 @@ func (n *Node) do(now time.Duration, cmd any) error {
 		if _, registers := c.(shard.RegisterCommand); registers {
 			n.health.refusals = true
 		}
+		if d, drains := c.(shard.DrainCommand); drains {
+			return drain(d, n)
+		}
 		return n.shards.Do(now, c)
 	case sbr.Command:
 		return n.resolver.Do(now, c)
@@ -225,6 +228,15 @@ func (n *Node) do(now time.Duration, cmd any) error {
 		return n.watches.Do(now, c)
 	}
 	return fmt.Errorf("%w: %T", ErrBadCommand, cmd)
+}
+
+// drain has shards move away from this node, or not any more, and says so to the leader that places instances.
+func drain(c shard.DrainCommand, n *Node) error {
+	err := n.shards.Do(n.now, c)
+	if err == nil {
+		_ = n.members.Do(n.now, membership.DrainsCommand(c)) // refused once the membership is over: then nobody asks
+	}
+	return err
 }
 
 func (n *Node) leave(c LeaveCommand) error {

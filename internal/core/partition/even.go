@@ -5,8 +5,6 @@ package partition
 import (
 	"slices"
 	"sort"
-
-	"github.com/kith-io/kith/cluster"
 )
 
 // even moves fresh instances from members with more to members with fewer, also by way of others, which give one of
@@ -89,7 +87,7 @@ func (s *search) from(u int) int {
 // free reports whether a member may host a fresh instance and has none of its partition.
 func (p *planner) free(f fresh, v int) bool {
 	is, m := &p.next[f.partition], &p.members[v]
-	return m.Status == cluster.Up && m.HasRole(is.Role) && !names(is, m.ID)
+	return p.takes(m, is.Role) && !names(is, m.ID)
 }
 
 // hostOf returns where a fresh instance is, or will be.

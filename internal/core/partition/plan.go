@@ -11,11 +11,12 @@ import (
 )
 
 // Plan returns the table that the leader with that up-number writes next, t itself when there is nothing to do. members
-// is sorted, as in a state. load says what a partition carries, for CountScaled; nil: what its hint says. It does in
+// is sorted, as in a state. load says what a partition carries, for CountScaled; nil: what its hint says. drain are the
+// members that drain, sorted: they keep what they have until they ask for a move, and are given nothing. It does in
 // this order, for all paths:
 //
 // Changes that are complete enter the table. One needs no hand-off when its old node is gone; it is given up when its
-// new node is gone, or leaves, and another node is found below. Instances of members that are gone leave their
+// new node is gone, leaves or drains, and another node is found below. Instances of members that are gone leave their
 // slot empty. Where nothing is pending, the definition comes into force, and slots beyond what is wanted end, the last
 // first. Instances of those that leave, or have lost the role, are handed over. Empty slots are filled, the first
 // first, without a hand-off, for nobody is there to hand over. Last a move that a programmer asked for.
@@ -24,11 +25,11 @@ import (
 // address order: so placement goes round the ring. Where what is placed anew would overlap less elsewhere, because
 // roles or what stays leave little choice, it goes there. A node hosts at most one instance of a partition. While the
 // cluster prepares for its shutdown nothing is planned.
-func (t Table) Plan(members []cluster.Member, writer uint32, load func(path string) int) Table {
+func (t Table) Plan(members []cluster.Member, writer uint32, load func(path string) int, drain ...peer.ID) Table {
 	if len(t) == 0 || cluster.Preparing(members) {
 		return t
 	}
-	p := planner{members: members, load: load, next: slices.Clone(t), loads: make([]int, len(members)),
+	p := planner{members: members, drain: drain, load: load, next: slices.Clone(t), loads: make([]int, len(members)),
 		changed: make([]bool, len(t)), waits: make([]bool, len(t))}
 	for i := range p.next {
 		if p.next[i].Epoch < MaxEpoch {
@@ -97,7 +98,7 @@ func (p *planner) resolve(i int) {
 			if is.Instances[c.Slot] = (peer.ID{}); arrived {
 				is.Instances[c.Slot] = c.To
 			}
-		case !c.To.IsZero() && !p.may(c.To, p.next[i].Role, true):
+		case !c.To.IsZero() && (!p.may(c.To, p.next[i].Role, true) || p.drain.Has(c.To)):
 		default:
 			k++
 			continue
@@ -208,7 +209,7 @@ func (p *planner) heed(i int) {
 		return
 	}
 	slot, to := is.MoveSlot, is.MoveTo
-	if slot < len(is.Instances) && !is.Instances[slot].IsZero() && is.SlotOf(to) < 0 && p.may(to, is.Role, false) {
+	if slot < len(is.Instances) && !is.Instances[slot].IsZero() && is.SlotOf(to) < 0 && p.takes(p.member(to), is.Role) {
 		from := is.Instances[slot]
 		if !p.begin(i, slot, to) {
 			return
@@ -226,7 +227,7 @@ func (p *planner) choose(is *cluster.Partition) peer.ID {
 	best := -1
 	for i := range p.members {
 		m := &p.members[i]
-		if (best < 0 || p.loads[i] < p.loads[best]) && m.Status == cluster.Up && m.HasRole(is.Role) && !names(is, m.ID) {
+		if (best < 0 || p.loads[i] < p.loads[best]) && p.takes(m, is.Role) && !names(is, m.ID) {
 			best = i
 		}
 	}

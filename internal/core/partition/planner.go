@@ -15,6 +15,7 @@ type fresh struct{ partition, slot int }
 // planner is one plan being made.
 type planner struct {
 	members []cluster.Member
+	drain   peer.Set
 	load    func(path string) int
 	next    Table
 	changed []bool // of the paths in next
@@ -71,7 +72,12 @@ func (p *planner) may(id peer.ID, role string, waits bool) bool {
 	return m != nil && m.Status == cluster.Up && (waits || m.HasRole(role))
 }
 
-// eligible counts those that may.
+// takes reports whether a member may be given an instance of a partition.
+func (p *planner) takes(m *cluster.Member, role string) bool {
+	return m != nil && m.Status == cluster.Up && m.HasRole(role) && !p.drain.Has(m.ID)
+}
+
+// eligible counts those that may, also those that drain: how many instances there should be does not change by that.
 func (p *planner) eligible(role string) (n int) {
 	for i := range p.members {
 		if m := &p.members[i]; m.Status == cluster.Up && m.HasRole(role) {
