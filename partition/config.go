@@ -111,8 +111,8 @@ type Config struct {
 	New func(slot int, f kith.Fence) kith.Handler
 	// Refused, if not nil, is called for each message of Tell, TellAny, TellAt and TellAll from this node that another
 	// node, or this one, has refused later: by its hand-off, or because the tables of nodes differed. It may block: other
-	// reports of the partition wait for it then. What was lost with a node or a connection comes to the Undelivered of
-	// kith.Config.
+	// reports of the partition wait for it then. What was lost with a node or a connection, or found no room there (a
+	// full mailbox or budget), is counted in the Undelivered of kith.Config.
 	Refused func(Refused)
 }
 

@@ -48,6 +48,10 @@ func (l *Ledger) account(e *entry) *Account {
 // Reports returns how many messages each process has reported to its embedder. The map belongs to the ledger.
 func (l *Ledger) Reports() map[Report]uint64 { return l.reports }
 
+// LateReports returns how many messages of types that come late (EntityType.Late), which have no entries, were reported
+// for a reason.
+func (l *Ledger) LateReports(why route.Reason) uint64 { return l.late[why] }
+
 // Answered notes that the end of a message was reported to its asker.
 func (l *Ledger) Answered(nth int) { l.entries[nth].told = true }
 
@@ -68,7 +72,11 @@ func (l *Ledger) sends(payload []byte, n route.ShardID, ask, large bool) {
 // undelivered reports messages to the embedder of a process that were accepted there and not delivered.
 func (l *Ledger) undelivered(p *Process, typ route.TypeID, n route.ShardID, why route.Reason, count uint64) {
 	if t := p.World.TypeOf(typ); t != nil && t.Late {
-		return // no message of it has an entry
+		if l.late == nil {
+			l.late = map[route.Reason]uint64{}
+		}
+		l.late[why] += count
+		return
 	}
 	if l.reports == nil {
 		l.reports = map[Report]uint64{}

@@ -71,6 +71,7 @@ type Ledger struct {
 	last    map[streamKey]uint64 // highest sequence delivered
 	Fates   [len(fateNames)]int
 	reports map[Report]uint64
+	late    map[route.Reason]uint64 // reports of messages that have no entry: of types that come late
 	unknown map[*Process]uint64
 }
 
