@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/sim/model"
+	"github.com/kith-io/kith/internal/sim/model/explore"
 	"github.com/kith-io/kith/internal/sim/model/instances"
 	"github.com/kith-io/kith/internal/sim/model/once"
 	"github.com/kith-io/kith/internal/sim/model/quorum"
@@ -60,7 +61,7 @@ func (c *modelCmd) runs() []model.Config {
 
 // wish is what the models beside that of hand-off are asked for.
 func (c *modelCmd) wish() wish {
-	return wish{c.Only, c.Break, c.Small, c.JSON, c.States, c.Workers}
+	return wish{only: c.Only, broken: c.Break, small: c.Small, json: c.JSON, states: c.States, workers: c.Workers}
 }
 
 // Run makes the runs; a violation, or a broken rule that nobody notices, makes it fail.
@@ -69,8 +70,9 @@ func (c *modelCmd) Run(e *env.Env) error {
 		c.list(e)
 		return nil
 	}
-	violations, missed := c.wish().once(e)
-	w := c.wish()
+	w, progress := c.wish(), cli.NewProgress(e.Stderr, c.Progress)
+	w.ended = func(f explore.Found) { progress.Printf("%s: %d states, %.1f s", f.Name, f.States, f.Seconds) }
+	violations, missed := w.once(e)
 	for _, others := range []func(*env.Env) (violations, missed int){w.quorum, w.session, w.tenure, w.instances} {
 		more, unneeded := others(e)
 		violations, missed = violations+more, missed+unneeded
@@ -148,7 +150,7 @@ func (c *modelCmd) list(e *env.Env) {
 	for _, r := range session.Runs() {
 		fmt.Fprintln(e.Stdout, "run ", r.Name)
 	}
-	for _, r := range tenure.Runs(true) {
+	for _, r := range slices.Concat(tenure.Runs(true), tenure.Large()) {
 		fmt.Fprintln(e.Stdout, "run ", r.Name)
 	}
 	for _, r := range instances.Runs(true) {

@@ -24,6 +24,8 @@ type wish struct {
 	only, broken    string // how their names begin; the rule that is switched off
 	small, json     bool
 	states, workers int
+
+	ended func(explore.Found) // shows progress, of those that take long
 }
 
 // allRules returns the names of the rules of all models.
@@ -72,7 +74,11 @@ func (c wish) sessionModel() other[session.Config] {
 
 func (c wish) tenureModel() other[tenure.Config] {
 	rule, ours := tenure.RuleOf(c.broken)
-	return other[tenure.Config]{tenure.Runs(!c.small), tenure.Needs(),
+	runs := tenure.Runs(!c.small)
+	if strings.HasSuffix(c.only, "-large") { // they are made when they are asked for
+		runs = tenure.Large()
+	}
+	return other[tenure.Config]{runs, tenure.Needs(),
 		func(r tenure.Config) string { return r.Name }, ours,
 		func(r tenure.Config) bool { return r.Broken == rule }, func(r *tenure.Config) { r.Broken = rule }}
 }
@@ -149,7 +155,7 @@ func (c wish) session(e *env.Env) (violations, missed int) {
 // tenure makes the runs of the model of tenure.
 func (c wish) tenure(e *env.Env) (violations, missed int) {
 	return prove(c, e, "tenure", c.tenureModel(), func(runs, needs []tenure.Config) explore.Result {
-		return tenure.Prove(runs, needs, c.states, c.workers)
+		return tenure.Prove(runs, needs, c.states, c.workers, c.ended)
 	})
 }
 

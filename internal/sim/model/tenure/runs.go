@@ -2,7 +2,11 @@
 
 package tenure
 
-import "github.com/kith-io/kith/internal/sim/model/explore"
+import (
+	"slices"
+
+	"github.com/kith-io/kith/internal/sim/model/explore"
+)
 
 // Situations that runs are made of: three seats, held by n0, n1 and n2, unless they say otherwise.
 var (
@@ -105,6 +109,26 @@ var fences = explore.Rules[Rule, Config]{
 	explore.Need(lowerWriter, "lower-writer", sides),
 }
 
+// large are the runs that have more states than a minute is enough for.
+var large = []Config{
+	sides.with(called("sides-large")),
+	plain.with(and(called("succession-forgets-large"), forgetting(), succeeded)),
+	joining.with(and(called("joins-apart-large"), func(c *Config) {
+		c.Nodes, c.Hosts, c.Losable, c.Victims, c.Deciders, c.Mistakes = 5, "24", "13", "3", "0", 1
+		c.Seekers, c.Joiners, c.Deaf = "3", "4", "3"
+	})),
+	apart.with(and(called("five-change-large"), func(c *Config) {
+		c.Nodes, c.Seats, c.Owner, c.Hosts, c.Spares = 6, "01234", 4, "5", "5"
+		c.Losable, c.Victims, c.Deaf = "34", "34", "34"
+	})),
+}
+
+// bounded has a run stop after so many states, those that are nearest to its begin.
+func bounded(c *Config) { c.States = 1_000_000 }
+
+// Large returns the runs of which Runs has the nearest states alone: they end at the bound of their caller.
+func Large() []Config { return slices.Clone(large) }
+
 // Runs returns the configurations in which the rules have to hold: all of them, or those that take seconds.
 func Runs(all bool) []Config {
 	runs := []Config{
@@ -126,29 +150,23 @@ func Runs(all bool) []Config {
 		apart.with(called("apart")),
 		cutOff.with(called("cut-off")),
 		cutOff.with(and(called("cut-off-seeks"), func(c *Config) { c.First, c.Hosts = 2, "2" })),
-		sides.with(called("sides")),
+		large[0].with(and(called("sides"), bounded)),
 		refound.with(called("refounds")),
 		refound.with(and(called("refounds-live"), from(1), live)),
 		refound.with(and(called("refounds-outside"), outside)),
 		succession.with(and(called("succession"), live)),
-		plain.with(and(called("succession-forgets"), forgetting(), succeeded)),
+		large[1].with(and(called("succession-forgets"), bounded)),
 		joining.with(called("joins")),
 		joining.with(and(called("joins-live"), live, func(c *Config) { c.Hosts = "3" })),
 		newcomer.with(called("newcomer")),
 		apart.with(and(called("joins-a-seat"), func(c *Config) {
 			c.Nodes, c.Owner, c.Hosts, c.Spares, c.Joiners, c.Losable, c.Victims, c.Deaf = 4, 1, "3", "3", "3", "12", "12", "12"
 		})),
-		joining.with(and(called("joins-apart"), func(c *Config) {
-			c.Nodes, c.Hosts, c.Losable, c.Victims, c.Deciders, c.Mistakes = 5, "24", "13", "3", "0", 1
-			c.Seekers, c.Joiners, c.Deaf, c.States = "3", "4", "3", 3_000_000
-		})),
+		large[2].with(and(called("joins-apart"), bounded)),
 		plain.with(and(called("five"), func(c *Config) {
 			c.Nodes, c.Seats, c.Owner, c.Hosts, c.Losable, c.Victims = 5, "01234", 4, "3", "4", "4"
 		})),
-		apart.with(and(called("five-change"), func(c *Config) {
-			c.Nodes, c.Seats, c.Owner, c.Hosts, c.Spares, c.States = 6, "01234", 4, "5", "5", 3_000_000
-			c.Losable, c.Victims, c.Deaf = "34", "34", "34"
-		})),
+		large[3].with(and(called("five-change"), bounded)),
 	)
 }
 
@@ -163,8 +181,14 @@ func without(c Config, r Rule, name string) Config {
 	return c
 }
 
-// Prove makes runs, in which nothing may be found, and needs, in each of which something must be, some at a time.
-func Prove(runs, needs []Config, states, workers int) explore.Result {
-	return explore.Prove(runs, needs, workers, func(c Config) explore.Found { return Explore(c, states) },
-		func(c Config) string { return c.Broken.String() })
+// Prove makes runs, in which nothing may be found, and needs, in each of which something must be, some at a time. It
+// calls ended, which may be nil, for each that ends, on several goroutines.
+func Prove(runs, needs []Config, states, workers int, ended func(explore.Found)) explore.Result {
+	return explore.Prove(runs, needs, workers, func(c Config) explore.Found {
+		f := Explore(c, states)
+		if ended != nil {
+			ended(f)
+		}
+		return f
+	}, func(c Config) string { return c.Broken.String() })
 }

@@ -17,7 +17,7 @@ import (
 
 // TestTenure looks at every state of the small runs (MEM-10, AVL-5).
 func TestTenure(t *testing.T) {
-	r := Prove(Runs(false), nil, 2_000_000, 2)
+	r := Prove(Runs(false), nil, 2_000_000, 2, nil)
 	for _, f := range r.Failed {
 		t.Errorf("%s: %s\n  %s", f.Name, f.Violation, strings.Join(f.Steps, "\n  "))
 	}
@@ -49,7 +49,7 @@ func needed(t *testing.T, wanted func(Rule) bool) {
 			some = append(some, c)
 		}
 	}
-	r := Prove(nil, some, 4_000_000, 2)
+	r := Prove(nil, some, 4_000_000, 2, nil)
 	require.Empty(t, r.Missed)
 	text := page(t)
 	for i, f := range r.Found {
@@ -89,7 +89,7 @@ func table(t *testing.T) {
 // more states than can be held: it is looked at up to a bound.
 func TestLongSecondFences(t *testing.T) {
 	long.Test(t)
-	r := Prove(Fences(), nil, 500_000, 2)
+	r := Prove(Fences(), nil, 500_000, 2, nil)
 	require.Empty(t, r.Failed)
 	require.Equal(t, r.Runs-1, r.Complete)
 }
