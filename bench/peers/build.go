@@ -9,7 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+
+	"github.com/kith-io/kith/bench/peers/rig"
 )
 
 // goCommand is the go command that make was given.
@@ -120,6 +123,15 @@ func polling(build builder) builder {
 	return func(ctx context.Context, r *run) (starter, error) {
 		s, err := build(ctx, r)
 		s.env = append(s.env, "KITH_POLL_FOR=50us")
+		return s, err
+	}
+}
+
+// onNodes has the receiver be so many nodes, each with as many subscribers as one otherwise.
+func onNodes(n int, build builder) builder {
+	return func(ctx context.Context, r *run) (starter, error) {
+		s, err := build(ctx, r)
+		s.env = append(s.env, rig.NodesVariable+"="+strconv.Itoa(n))
 		return s, err
 	}
 }

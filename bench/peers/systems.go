@@ -47,11 +47,14 @@ var works = []work{
 	{name: "bulk", load: rig.Tell, size: 1 << 20},
 	{name: "tell_64", load: rig.Tell, size: 64},
 	{name: "tell_1k", load: rig.Tell, size: 1024},
-	{name: "publish_200", load: rig.Tell, size: 64}, // to 200 subscribers; the rate is that of messages all of them got
+	{name: "pool_64", load: rig.Tell, size: 64},      // to any worker; our entities beside them are those of tell_64
+	{name: "publish_200", load: rig.Tell, size: 64},  // to 200 subscribers; the rate is that of messages all of them got
+	{name: "publish_1000", load: rig.Tell, size: 64}, // to 1,000 on five nodes, or on as many connections of a broker
 	{name: "ask_1_p1", load: rig.Ask, size: 64, inflight: 1, place: "p1", latency: true},
 	{name: "ask_1_p2", load: rig.Ask, size: 64, inflight: 1, place: "p2", latency: true},
 	{name: "ask_256", load: rig.Ask, size: 64, inflight: 256},
 	{name: "call_256", load: rig.Call, size: 64, inflight: 256},
+	{name: "pool_ask_256", load: rig.Ask, size: 64, inflight: 256},
 }
 
 // The works that have no pair of processes: they run in the codecs' program.
@@ -72,6 +75,7 @@ var (
 	tells = []string{"tell_64", "tell_1k"}
 	asks  = []string{"ask_1_p1", "ask_1_p2", "ask_256"}
 	both  = slices.Concat(tells, asks)
+	pools = []string{"pool_64", "pool_ask_256"}
 )
 
 // systems in the order in which a round measures them.
@@ -80,16 +84,27 @@ var systems = []system{
 		{peer: "raw", variant: "bulk", works: []string{"bulk"}},
 		{peer: "raw", works: []string{"tell_64", "tell_1k", "ask_1_p1", "ask_1_p2"}}}},
 	{name: ours, build: goProgram(ours), rows: []rowOf{
-		{peer: "kith-inline", variant: "inline", works: append([]string{"call_256"}, both...)},
-		{peer: "kith-worker", variant: "worker", works: append([]string{"call_256"}, both...)},
-		{peer: "kith-blocking", variant: "blocking", works: both}}},
+		{peer: "kith-inline", variant: "inline", works: slices.Concat([]string{"call_256"}, both, pools)},
+		{peer: "kith-worker", variant: "worker", works: slices.Concat([]string{"call_256"}, both, pools)},
+		{peer: "kith-blocking", variant: "blocking", works: slices.Concat(both, pools)}}},
 	{name: "kith-poll", build: polling(goProgram(ours)), rows: []rowOf{
 		{peer: "kith-poll", variant: "inline", works: []string{"ask_1_p2"}}}},
 	{name: "kith-topics", build: goProgram("kithtopics"), rows: []rowOf{
 		{peer: "kith-topics", works: []string{"publish_200"}}}},
 	{name: "nats-topics", build: goProgram("natstopics"), rows: []rowOf{
 		{peer: "nats-topics", works: []string{"publish_200"}}}},
-	{name: "nats", build: goProgram("nats"), rows: []rowOf{{peer: "nats", works: both}}},
+	{name: "kith-topics-5", build: onNodes(5, goProgram("kithtopics")), rows: []rowOf{
+		{peer: "kith-topics-5", works: []string{"publish_1000"}}}},
+	{name: "nats-topics-5", build: onNodes(5, goProgram("natstopics")), rows: []rowOf{
+		{peer: "nats-topics-5", works: []string{"publish_1000"}}}},
+	{name: "kith-pool", build: goProgram("kithpool"), rows: []rowOf{
+		{peer: "kith-pool-worker", variant: "worker", works: pools},
+		{peer: "kith-pool-blocking", variant: "blocking", works: pools}}},
+	{name: "goakt", build: goProgram("goakt"), rows: []rowOf{
+		{peer: "goakt", variant: "actors", works: both},
+		{peer: "goakt-router", variant: "router", works: []string{"pool_64"}}}},
+	{name: "nats", build: goProgram("nats"), rows: []rowOf{{peer: "nats", works: both},
+		{peer: "nats-queue", variant: "queue", works: pools}}},
 	{name: "grpc", build: goProgram("grpc"), rows: []rowOf{
 		{peer: "grpc-stream", variant: "stream", works: both},
 		{peer: "grpc-unary", variant: "unary", works: asks}}},

@@ -12,7 +12,8 @@ const (
 	Entities = 1000 // targets of the receiver, addressed in turn
 	Senders  = 16   // goroutines that tell, unless a variant says otherwise
 
-	Subscribers = 200 // of the one topic that is published to, in the receiver
+	Subscribers = 200 // of the one topic that is published to, on each node of the receiver
+	Workers     = 16  // of a pool, or whatever a peer calls it, in the receiver
 	TopicWindow = 512 // messages to the topic under way: fewer than wait for a subscriber of any peer
 )
 

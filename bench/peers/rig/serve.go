@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/kith-io/kith/bench"
@@ -120,6 +121,17 @@ func Version(module string) string {
 		}
 	}
 	return ""
+}
+
+// NodesVariable says of how many nodes the receiver is; one without it.
+const NodesVariable = "PEERS_NODES"
+
+// Nodes returns of how many nodes the receiver is, or what a peer has in their place.
+func Nodes() int {
+	if n, err := strconv.Atoi(os.Getenv(NodesVariable)); err == nil && n > 0 {
+		return n
+	}
+	return 1
 }
 
 // FreePort returns a loopback port that was free a moment ago, for libraries that cannot tell which one they got.

@@ -1,4 +1,4 @@
-// Command kithtopics is a pair of nodes of ours with one topic: the receiver has the subscribers.
+// Command kithtopics are nodes of ours with one topic: those of the receiver have the subscribers.
 package main
 
 import (
@@ -35,25 +35,32 @@ func open(ctx context.Context, seeds ...string) (*kith.Node, *topic.Topic, error
 }
 
 func serve(ctx context.Context, in *rig.Inbound) (string, error) {
-	node, t, err := open(ctx)
-	if err != nil {
-		return "", err
-	}
 	var all atomic.Uint64
-	for range rig.Subscribers {
-		messages, err := t.SubscribeWithin(ctx, topic.Bounds{Messages: topic.MaxMessages, Bytes: maxBytes})
+	var seeds []string
+	nodes := rig.Nodes()
+	for range nodes {
+		node, t, err := open(ctx, seeds...)
 		if err != nil {
 			return "", err
 		}
-		go func() {
-			for m := range messages {
-				if m.Missed == 0 && all.Add(1)%rig.Subscribers == 0 {
-					in.Count(0)
-				}
+		if len(seeds) == 0 {
+			seeds = []string{node.Addr().String()}
+		}
+		for range rig.Subscribers {
+			messages, err := t.SubscribeWithin(ctx, topic.Bounds{Messages: topic.MaxMessages, Bytes: maxBytes})
+			if err != nil {
+				return "", err
 			}
-		}()
+			go func() {
+				for m := range messages {
+					if m.Missed == 0 && all.Add(1)%uint64(nodes*rig.Subscribers) == 0 {
+						in.Count(0)
+					}
+				}
+			}()
+		}
 	}
-	return node.Addr().String(), nil
+	return seeds[0], nil
 }
 
 func dial(ctx context.Context, addr string) (rig.Sender, error) {
@@ -66,7 +73,7 @@ func dial(ctx context.Context, addr string) (rig.Sender, error) {
 	if err := node.Ready(limit); err != nil {
 		return nil, err
 	}
-	for t.Stats().Nodes == 0 || t.Publish(make([]byte, 1)) != nil {
+	for t.Stats().Nodes < rig.Nodes() || t.Publish(make([]byte, 1)) != nil {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-limit.Done():

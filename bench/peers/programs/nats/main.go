@@ -22,7 +22,8 @@ const subscriptions = 8
 const (
 	limit      = 5 * time.Second
 	maxPending = 1 << 30 // bytes; the window bounds what is under way
-	window     = 131072  // messages
+	queue      = "queue"
+	window     = 131072 // messages
 )
 
 func main() {
@@ -58,6 +59,20 @@ func serve(_ context.Context, in *rig.Inbound) (string, error) {
 			}
 		}
 	}
+	for k := range rig.Workers {
+		sub, err := nc.QueueSubscribe(queue, queue, func(m *nats.Msg) {
+			in.Count(k)
+			if m.Reply != "" {
+				_ = m.Respond(m.Data)
+			}
+		})
+		if err == nil {
+			err = sub.SetPendingLimits(-1, -1)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
 	return s.ClientURL(), nc.Flush()
 }
 
@@ -74,12 +89,23 @@ func dial(_ context.Context, addr string) (rig.Sender, error) {
 		return all
 	}
 	tells, asks := subjects("t"), subjects("a")
-	return rig.Client{
-		Tell:  func(_, i int, payload []byte) error { return nc.Publish(tells[i], payload) },
-		Flush: func(int) error { return nc.Flush() },
-		Ask: func(_, i int, payload []byte) error {
-			_, err := nc.Request(asks[i], payload, limit)
-			return err
+	flush := func(int) error { return nc.Flush() }
+	return rig.Variants{
+		"": {
+			Tell:  func(_, i int, payload []byte) error { return nc.Publish(tells[i], payload) },
+			Flush: flush,
+			Ask: func(_, i int, payload []byte) error {
+				_, err := nc.Request(asks[i], payload, limit)
+				return err
+			},
+		},
+		queue: {
+			Tell:  func(_, _ int, payload []byte) error { return nc.Publish(queue, payload) },
+			Flush: flush,
+			Ask: func(_, _ int, payload []byte) error {
+				_, err := nc.Request(queue, payload, limit)
+				return err
+			},
 		},
 	}, nil
 }

@@ -35,25 +35,31 @@ func serve(_ context.Context, in *rig.Inbound) (string, error) {
 	if !s.ReadyForConnections(limit) {
 		return "", errors.New("server is not ready")
 	}
-	nc, err := nats.Connect("", nats.InProcessServer(s))
-	if err != nil {
-		return "", err
-	}
 	var all atomic.Uint64
-	for range rig.Subscribers {
-		sub, err := nc.Subscribe(subject, func(*nats.Msg) {
-			if all.Add(1)%rig.Subscribers == 0 {
-				in.Count(0)
-			}
-		})
-		if err == nil {
-			err = sub.SetPendingLimits(-1, -1)
-		}
+	last := uint64(rig.Nodes() * rig.Subscribers)
+	for range rig.Nodes() { // each node of ours has a connection here
+		nc, err := nats.Connect("", nats.InProcessServer(s))
 		if err != nil {
 			return "", err
 		}
+		for range rig.Subscribers {
+			sub, err := nc.Subscribe(subject, func(*nats.Msg) {
+				if all.Add(1)%last == 0 {
+					in.Count(0)
+				}
+			})
+			if err == nil {
+				err = sub.SetPendingLimits(-1, -1)
+			}
+			if err != nil {
+				return "", err
+			}
+		}
+		if err := nc.Flush(); err != nil {
+			return "", err
+		}
 	}
-	return s.ClientURL(), nc.Flush()
+	return s.ClientURL(), nil
 }
 
 func dial(_ context.Context, addr string) (rig.Sender, error) {
