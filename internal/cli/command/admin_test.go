@@ -74,6 +74,7 @@ func TestAskARunningNode(t *testing.T) {
 		{"data carts key", 1, "no store of values"},
 		{"explain", 0, "all members have seen one state"},
 		{"explain --json", 0, `"decisions":[]`},
+		{"explain --json", 0, `"members":{"self":"` + n.ID().String()},
 		{"top --rounds=1 --every=100ms", 1, "404"},
 		{"down " + self + " --dry-run", 0, "nobody holds it unreachable"},
 		{"join 10.0.0.1:1 TOKEN", 1, "no way to go over"},

@@ -254,12 +254,16 @@ func (c *Explain) Run(to *Console) error {
 			Text string
 		}
 	}
+	var m membersAnswer
 	said := map[string]json.RawMessage{}
 	for name, path := range map[string]string{"health": "/health/ready", "convergence": "/v1/convergence",
-		"decisions": "/v1/decisions"} {
+		"decisions": "/v1/decisions", "members": "/v1/members"} {
 		var into any = &v
-		if name == "health" {
+		switch name {
+		case "health":
 			into = &h
+		case "members":
+			into = &m
 		}
 		raw, err := c.get(path, into, http.StatusServiceUnavailable)
 		if err != nil {
@@ -269,10 +273,6 @@ func (c *Explain) Run(to *Console) error {
 	}
 	if c.JSON {
 		return json.NewEncoder(to.Out).Encode(said)
-	}
-	var m membersAnswer
-	if err := c.ask(to, "GET", "/v1/members", &m); err != nil {
-		return err
 	}
 	fmt.Fprintf(to.Out, "this node is %s%s\n", cli.OneLine(h.State), cli.OneLine(strings.TrimSuffix(": "+h.Reason, ": ")))
 	orders(to, &h, &m)
