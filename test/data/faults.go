@@ -132,9 +132,9 @@ func (f *faults) one(ctx context.Context, kind string, hit []int, last time.Dura
 			_ = l.child.Process().Signal(syscall.SIGCONT)
 		}
 	case faultCut:
-		f.h.net.cut(hit...)
+		f.h.net.Cut(hit...)
 		cli.Pause(ctx, last)
-		f.h.net.cut()
+		f.h.net.Cut()
 	case faultFull:
 		mark := f.h.slots[hit[0]].disk() + fullMark
 		_ = os.WriteFile(mark, nil, 0o600)

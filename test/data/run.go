@@ -14,6 +14,7 @@ import (
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/fleet"
+	"github.com/kith-io/kith/internal/lab/cuts"
 )
 
 // nodes is how many processes there are.
@@ -87,7 +88,7 @@ type harness struct {
 	dir   string
 	zero  time.Duration
 	clock cli.Clock
-	net   *network
+	net   *cuts.Network
 	slots []*slot
 
 	mu       sync.Mutex
@@ -106,7 +107,7 @@ func run(ctx context.Context, cfg config) (*Result, error) {
 	if err := h.prepare(); err != nil {
 		return nil, err
 	}
-	defer h.net.close()
+	defer h.net.Close()
 	r, err := h.run(ctx)
 	_ = h.timeline.Close()
 	if err == nil && !cfg.Keep {
@@ -134,7 +135,7 @@ func (h *harness) prepare() (err error) {
 	for i := range nodes {
 		h.slots = append(h.slots, &slot{h: h, number: i})
 	}
-	h.net, err = lay(nodes)
+	h.net, err = cuts.Lay(nodes)
 	return err
 }
 

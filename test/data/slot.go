@@ -100,7 +100,7 @@ func (s *slot) start(ctx context.Context) error {
 	if l.child, err = cli.Start(o); err != nil {
 		return err
 	}
-	a := startArgs{Listen: s.h.net.back(s.number), Advertise: s.h.net.addr(s.number).String(), Dir: s.disk(),
+	a := startArgs{Listen: s.h.net.Back(s.number), Advertise: s.h.net.Addr(s.number).String(), Dir: s.disk(),
 		Break: s.h.cfg.Break, Zero: s.h.zero, Founders: nodes}
 	s.mu.Lock()
 	forms := s.forms || s.number == 0 && s.lives == 1
@@ -108,7 +108,7 @@ func (s *slot) start(ctx context.Context) error {
 	s.mu.Unlock()
 	for i := range nodes {
 		if i != s.number && !forms {
-			a.Seeds = append(a.Seeds, s.h.net.addr(i).String())
+			a.Seeds = append(a.Seeds, s.h.net.Addr(i).String())
 		}
 	}
 	if err = l.child.CallWithin(ctx, startTime, "start", a, &l.startReply); err != nil {

@@ -32,7 +32,7 @@ func newBackend(h *harness) (backend, error) {
 	case etcdEngine:
 		return newEtcd(h)
 	case quorumEngine:
-		return &disksBackend{filepath.Join(h.dir, "disks")}, nil
+		return newDisks(h)
 	}
 	dir := filepath.Join(h.dir, "store")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

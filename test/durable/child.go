@@ -22,6 +22,8 @@ import (
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/quorum"
+	"github.com/kith-io/kith/quorum/disk"
+	"github.com/kith-io/kith/quorum/pebble"
 	"github.com/kith-io/kith/store"
 )
 
@@ -31,6 +33,7 @@ type startArgs struct {
 	Sender      int    // number of the process
 	Nodes       int    // of the run
 	Listen      string
+	Advertise   string
 	Seeds       []string
 	Dir         string
 	Engine      string
@@ -59,6 +62,7 @@ type child struct {
 	desks  desks
 	post   *delivery.Producer
 	store  store.Store
+	engine disk.Engine    // the node's disk
 	values *quorum.Values // of the engine that is the nodes' disks
 	close  func() error   // of the store
 	log    *slog.Logger
@@ -98,7 +102,7 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	if err != nil {
 		return r, err
 	}
-	c.node.Node, err = kith.Start(ctx, kith.Config{Name: "durable", Listen: a.Listen, Seeds: a.Seeds,
+	c.node.Node, err = kith.Start(ctx, kith.Config{Name: "durable", Listen: a.Listen, Advertise: a.Advertise, Seeds: a.Seeds,
 		Logger: c.log, JoinTimeout: joinTime, LeaveTimeout: leaveTime, Directory: filepath.Join(a.Dir, "keep-"+a.Name),
 		Resolver: kith.Resolver{StableAfter: a.StableAfter}, Sharding: kith.Sharding{ProcessDeathIsProof: true}})
 	if err != nil {
@@ -131,7 +135,8 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 // open opens a store that is none of the node's own.
 func (c *child) open(ctx context.Context, a *startArgs) (by forcer, err error) {
 	if a.Engine == quorumEngine {
-		return unforced{}, nil
+		c.engine, err = pebble.Open(a.Source, pebble.Options{FS: roomOf(a.Source)})
+		return unforced{}, err
 	}
 	c.store, by, c.close, err = openStore(ctx, a.Engine, a.Source)
 	return by, err
@@ -139,7 +144,7 @@ func (c *child) open(ctx context.Context, a *startArgs) (by forcer, err error) {
 
 // openDisk opens the disk of the node.
 func (c *child) openDisk(a *startArgs) (err error) {
-	if c.values, err = openDisk(c.node.Node, a.Source, a.Nodes); err != nil {
+	if c.values, err = openDisk(c.node.Node, c.engine, a.Nodes); err != nil {
 		return err
 	}
 	c.store, c.close = c.values.Fenced(), c.values.Close

@@ -6,16 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/lab/cuts"
 	"github.com/kith-io/kith/quorum"
-	"github.com/kith-io/kith/quorum/pebble"
+	"github.com/kith-io/kith/quorum/disk"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/store"
 )
@@ -27,11 +28,7 @@ var errNoForce = errors.New("this store has no way past the fence")
 const replaceAfter = 20 * time.Second
 
 // openDisk opens the disk of a process, which begins the store with as many as there are nodes.
-func openDisk(n *kith.Node, dir string, nodes int) (*quorum.Values, error) {
-	engine, err := pebble.Open(dir, pebble.Options{})
-	if err != nil {
-		return nil, err
-	}
+func openDisk(n *kith.Node, engine disk.Engine, nodes int) (*quorum.Values, error) {
 	v, err := quorum.Open(n, quorum.Store{Name: "bank", Engine: engine, Founders: nodes, Timeout: time.Second,
 		ReplaceAfter: replaceAfter})
 	if err != nil {
@@ -45,15 +42,24 @@ type unforced struct{}
 
 func (unforced) force(context.Context, store.Shard, []store.Write) error { return errNoForce }
 
-// disksBackend is the disks, one in the place of each node.
-type disksBackend struct{ dir string }
+// disksBackend is the disks, one in the place of each node, and what lies between the nodes.
+type disksBackend struct {
+	dir string
+	net *cuts.Network
+}
+
+// newDisks makes the folder of the disks, and the network.
+func newDisks(h *harness) (*disksBackend, error) {
+	net, err := cuts.Lay(h.cfg.Nodes)
+	return &disksBackend{filepath.Join(h.dir, "disks"), net}, errors.Join(err, os.MkdirAll(filepath.Join(h.dir, "disks"), 0o755))
+}
 
 func (b *disksBackend) source() string  { return b.dir }
 func (*disksBackend) disk() string      { return "plain" }
-func (*disksBackend) cannotFill() error { return nil } // it has no such fault
-func (*disksBackend) close() error      { return nil }
+func (*disksBackend) cannotFill() error { return nil }
+func (b *disksBackend) close() error    { return b.net.Close() }
 
-// hit has nothing to hit: the disks are those of processes.
+// hit has nothing to hit beside the nodes: what hits a disk hits one of them.
 func (*disksBackend) hit(_ context.Context, kind string) (func() error, error) {
 	return nil, fmt.Errorf("the disks of the nodes have no fault %q", kind)
 }
@@ -61,20 +67,26 @@ func (*disksBackend) hit(_ context.Context, kind string) (func() error, error) {
 // diskOf is the disk of a node.
 func (h *harness) diskOf(s *slot) string { return filepath.Join(h.back.source(), s.name()) }
 
-// listen is where a node listens: a disk is that of an address, so it stays. On Linux it is one that no caller's
-// connection begins at.
-func (s *slot) listen() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.h.cfg.Engine != quorumEngine:
-		return "127.0.0.1:0"
-	case s.addr != "":
-		return s.addr
-	case runtime.GOOS == "linux":
-		return fmt.Sprintf("127.0.1.%d:0", s.number+1)
+// listen is where a node listens, and where others reach it: a disk is that of an address, so it stays.
+func (s *slot) listen() (listen, advertise string) {
+	if b, ok := s.h.back.(*disksBackend); ok {
+		return b.net.Back(s.number), b.net.Addr(s.number).String()
 	}
-	return "127.0.0.1:0"
+	return "127.0.0.1:0", ""
+}
+
+// comes has others find the node of a slot, gone has them be refused.
+func (s *slot) comes() error {
+	if b, ok := s.h.back.(*disksBackend); ok {
+		return b.net.Comes(s.number)
+	}
+	return nil
+}
+
+func (s *slot) gone() {
+	if b, ok := s.h.back.(*disksBackend); ok {
+		b.net.Gone(s.number)
+	}
 }
 
 // holds says what a disk lacks.
@@ -112,6 +124,60 @@ func (f *faults) empty(ctx context.Context, x fault) error {
 	f.h.line("%s lacks nothing; owners have %v for its shards", s.name(), settled)
 	cli.Pause(ctx, settled)
 	return ctx.Err()
+}
+
+// fills has the disk of a node be full for a while. Its process ends when it writes, and starts again when there is room.
+func (f *faults) fills(ctx context.Context, x fault) error {
+	s := f.h.slots[x.victim]
+	s.mu.Lock()
+	s.filled = true
+	s.mu.Unlock()
+	mark := f.h.diskOf(s) + fullMark
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		return err
+	}
+	cli.Pause(ctx, x.last)
+	return os.Remove(mark)
+}
+
+// locks kills a node, and holds the lock of its disk for a while: its process does not start before.
+func (f *faults) locks(ctx context.Context, x fault) error {
+	s := f.h.slots[x.victim]
+	held := make(chan error, 1)
+	var lock io.Closer
+	s.mu.Lock()
+	l := s.now
+	s.between = func() {
+		var err error
+		lock, err = hold(f.h.diskOf(s))
+		held <- err
+	}
+	s.mu.Unlock()
+	if l == nil {
+		return fmt.Errorf("%s does not run", s.name())
+	}
+	l.child.Kill()
+	select {
+	case err := <-held:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	cli.Pause(ctx, x.last)
+	return lock.Close()
+}
+
+// cuts cuts a node off from the others, or two of them. Callers reach them still.
+func (f *faults) cuts(ctx context.Context, x fault) {
+	net, hit := f.h.back.(*disksBackend).net, []int{x.victim}
+	if x.beside == faultCut {
+		hit = append(hit, x.other)
+	}
+	net.Cut(hit...)
+	cli.Pause(ctx, x.last)
+	net.Cut()
 }
 
 // shardIDs are ids of records in a shard.

@@ -20,11 +20,13 @@ const (
 	faultKill    = "kill"    // kill -9 of a node, which is started again
 	faultStop    = "stop"    // SIGSTOP until another node has taken over, then SIGCONT
 	faultRolling = "rolling" // all nodes leave and are started again, in turn
-	faultLock    = "lock"    // all commits wait: somebody holds SQLite's file or PostgreSQL's tables, or etcd stands still
-	faultServer  = "server"  // PostgreSQL and etcd: the server is killed and started again
-	faultFull    = "full"    // the store's disk is full
-	faultEmpty   = "empty"   // quorum: kill -9 of a node, which comes back with an empty disk
-	faultNone    = "none"    // nothing happens for a while
+	faultLock    = "lock"    // all commits wait: somebody holds SQLite's file or PostgreSQL's tables, or etcd stands still;
+	// quorum: a node is killed, and its disk is locked
+	faultServer = "server" // PostgreSQL and etcd: the server is killed and started again
+	faultFull   = "full"   // the store's disk is full; quorum: that of one node
+	faultCut    = "cut"    // quorum: one node or two are cut off from the others
+	faultEmpty  = "empty"  // quorum: kill -9 of a node, which comes back with an empty disk
+	faultNone   = "none"   // nothing happens for a while
 )
 
 // kindsOf returns the kinds that an engine has, in the order in which they are drawn from, or those of them that are
@@ -34,8 +36,8 @@ func kindsOf(engine string, only []string) ([]string, error) {
 	if served(engine) {
 		all = append(all, faultServer)
 	}
-	if engine == quorumEngine { // nothing beside the nodes can be locked
-		all = []string{faultKill, faultStop, faultRolling, faultEmpty}
+	if engine == quorumEngine {
+		all = append(all, faultEmpty, faultCut)
 	}
 	if len(only) == 0 {
 		return all, nil
@@ -127,6 +129,11 @@ func (d *draws) next() fault {
 		f.last = d.between(2000, 9000)
 	case faultEmpty:
 		f.last = d.between(200, 3000)
+	case faultCut: // up to more than until the smaller side has ended
+		f.last = d.between(1000, 15_000)
+		if dice == 0 {
+			f.beside = faultCut // of a second node
+		}
 	}
 	if slices.Contains([]string{faultLock, faultServer, faultFull}, f.kind) && dice == 0 &&
 		slices.Contains(d.kinds, faultKill) {
@@ -216,7 +223,12 @@ func (f *faults) one(ctx context.Context, x fault) error {
 		return f.stop(ctx, x)
 	case faultRolling:
 		return f.rolling(ctx, x)
+	case faultCut:
+		f.cuts(ctx, x)
 	case faultLock, faultServer, faultFull:
+		if f.h.cfg.Engine == quorumEngine {
+			return f.disk(ctx, x)
+		}
 		over, err := f.hit(ctx, x.kind, x.last)
 		if err != nil {
 			return err
@@ -228,6 +240,17 @@ func (f *faults) one(ctx context.Context, x fault) error {
 		return over()
 	}
 	return nil
+}
+
+// disk hits the disk of one node, and kills another one meanwhile where that is drawn.
+func (f *faults) disk(ctx context.Context, x fault) error {
+	if x.beside == faultKill {
+		f.kill(x.other, time.Second)
+	}
+	if x.kind == faultFull {
+		return f.fills(ctx, x)
+	}
+	return f.locks(ctx, x)
 }
 
 // kill kills a node.

@@ -41,6 +41,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"--break=heart", "--break"},
 		{"--engine=quorum --break=unbound", "no way past the fence"},
 		{"--only=empty", "\"empty\" is none of"},
+		{"--only=cut", "\"cut\" is none of"},
 	})
 }
 

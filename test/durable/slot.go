@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -35,6 +36,7 @@ type slot struct {
 	addr    string        // of the last process
 	rest    time.Duration // what is waited before the next start
 	between func()        // what is done before it
+	filled  bool          // its disk was full since the last start
 }
 
 // The pauses before a process is started again, and the bound of a start.
@@ -85,11 +87,22 @@ func (s *slot) start(ctx context.Context) error {
 	if s.h.cfg.Engine == quorumEngine {
 		source = s.h.diskOf(s)
 	}
+	if err := s.comes(); err != nil {
+		l.child.Kill()
+		return errors.Join(err, f.Close())
+	}
+	listen, advertise := s.listen()
+	s.mu.Lock()
+	if _, err := os.Stat(s.h.diskOf(s) + fullMark); err != nil {
+		s.filled = false
+	}
+	s.mu.Unlock()
 	err = l.child.CallWithin(ctx, startTime, "start", startArgs{Name: s.name(), Sender: sender, Seeds: s.seeds(),
-		Listen: s.listen(), Nodes: s.h.cfg.Nodes, Dir: s.h.dir, Engine: s.h.cfg.Engine, Source: source, Break: s.h.cfg.Break, Shards: shards,
+		Listen: listen, Advertise: advertise, Nodes: s.h.cfg.Nodes, Dir: s.h.dir, Engine: s.h.cfg.Engine, Source: source, Break: s.h.cfg.Break, Shards: shards,
 		StableAfter: s.h.cfg.StableAfter, Idle: s.h.cfg.Idle, Zero: s.h.zero}, &l.startReply)
 	if err != nil {
 		l.child.Kill()
+		s.gone()
 		return errors.Join(err, f.Close())
 	}
 	s.mu.Lock()
@@ -131,8 +144,10 @@ func (s *slot) await(ctx context.Context, l *life) {
 	case <-ctx.Done():
 		_ = l.child.Close(closeTime)
 	}
+	s.gone()
 	s.mu.Lock()
 	s.now = nil
+	full := s.filled && strings.Contains(l.child.Said(), syscall.ENOSPC.Error())
 	s.mu.Unlock()
 	_ = l.log.Close()
 	code, x := 0, (*exec.ExitError)(nil)
@@ -143,7 +158,7 @@ func (s *slot) await(ctx context.Context, l *life) {
 	if ctx.Err() == nil || crash {
 		s.h.line("%s has ended, code %d", s.name(), code)
 	}
-	if crash {
+	if crash && !full {
 		s.h.mu.Lock()
 		s.h.crashed++
 		s.h.mu.Unlock()

@@ -211,6 +211,7 @@ var matrix = map[string]string{
 	"internal/base/feed":   "",                      // events for readers, each at its own pace
 	"internal/base/logs":   "",                      // what waits for a logger, and the goroutine that carries it there
 	"internal/lab/api":     "",                      // lists what packages export, for a test
+	"internal/lab/cuts":    "",                      // proxies between node processes, which cut them off
 
 	"internal/lab/pgserver":   "",                        // PostgreSQL servers for tests and commands
 	"internal/lab/etcdserver": "internal/base/port",      // etcd servers for the same
@@ -234,7 +235,7 @@ var layers = []string{
 	"ringbuf wire lease discovery discovery/discoverytest internal/base/kubeapi internal/base/invariant " +
 		"internal/base/enum internal/lab/rules " +
 		"internal/lab/planted " +
-		"internal/base/port internal/base/spent internal/base/pki internal/lab/api internal/base/feed " +
+		"internal/base/port internal/base/spent internal/base/pki internal/lab/api internal/lab/cuts internal/base/feed " +
 		"internal/lab/pgserver internal/lab/etcdserver internal/lab/leasestore " +
 		"internal/base/localname internal/base/refuse " +
 		"internal/base/latch internal/base/life internal/base/ground internal/base/signals " +
