@@ -124,7 +124,8 @@ func (s *storm) leaving() bool {
 
 // endDoomed kills processes that were downed while they stood still and that no running process can notify: all that
 // knew may be gone. It also kills those that such a one admitted: one without a living member beside it, and any that
-// still hold it for a member. Only an operator, whose mistake made two clusters, ends them.
+// still hold it for a member; and those that were let in, and never came Up, by one that has ended since because its
+// tenure was proven over. Only an operator ends them: a mistake made two clusters, or a cut did without a resolver.
 func (s *storm) endDoomed() {
 	untold := outcasts(s.check, s.w.Running())
 	for _, p := range s.w.Running() {
@@ -138,7 +139,8 @@ func (s *storm) endDoomed() {
 		}
 	}
 	for _, p := range s.w.Running() {
-		if s.stranded(p) || holdsAny(p, untold) {
+		ended := func(q *world.Process) bool { return letInByEnded(s.check, q) }
+		if s.stranded(p) || holdsAny(p, untold) || apartWith(p, ended) {
 			s.endUntold(p)
 		}
 	}

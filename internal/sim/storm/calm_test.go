@@ -157,6 +157,54 @@ func TestCalmEndsTheSideOfAMistake(t *testing.T) {
 	}
 }
 
+// TestCalmEndsTheSideOfOneProvenOver: without a resolver, a node behind a cut lets two others in; its tenure is proven
+// over, and all that it knew begin anew. Then it ends, as it does when it hears. Nobody is left that knows of the two,
+// and they know of nobody: an operator ends them. Found by storm 9338121639.
+func TestCalmEndsTheSideOfOneProvenOver(t *testing.T) {
+	cfg := alone
+	cfg.TenureVoters, cfg.TenureGrant = 3, 2*time.Second
+	w := formed(t, 5, cfg)
+	s := &storm{w: w, check: checks(w), rng: rand.New(rand.NewPCG(1, 1))}
+	w.Advance(5 * time.Second) // the seats have holders
+	lost := w.Hosts[3].Process
+	apart := func(from int) { // hosts from there on and the others
+		for a := range w.Net.Cuts {
+			for b := range w.Net.Cuts[a] {
+				w.Net.Cuts[a][b] = (a < from) != (b < from)
+			}
+		}
+	}
+	apart(3)
+	over := func() bool { return w.Leases.Tenures.Over(lost.ID) && len(w.Hosts[0].Process.View.Members) == 3 }
+	require.True(t, w.Until(time.Minute, over))
+	begin := func(i, at int) { // the host's process begins anew, and joins the one of another host
+		w.Hosts[i].Process.Crash(true)
+		s.down(w.Hosts[at].Process, w.Hosts[i].Process.ID)
+		w.Start(i, w.Seeds([]int{at}))
+	}
+	joined := func(i int) func() bool {
+		return func() bool { v := w.Hosts[i].Process.View; return v != nil && len(v.Members) > 1 }
+	}
+	begin(4, 3)
+	require.True(t, w.Until(20*time.Second, joined(4)))
+	for i := range 3 {
+		begin(i, (i+1)%3)
+		require.True(t, w.Until(time.Minute, func() bool { return s.isUp(0) && s.isUp(1) && s.isUp(2) }))
+	}
+	w.Hosts[2].Process.Crash(true)
+	s.down(w.Hosts[0].Process, w.Hosts[2].Process.ID)
+	require.True(t, w.Until(time.Minute, func() bool { return len(w.Hosts[0].Process.View.Members) == 2 }))
+	apart(2)
+	w.Start(2, w.Seeds([]int{4}))
+	require.True(t, w.Until(20*time.Second, joined(2)))
+	lost.Crash(true)
+	require.True(t, astray(s.check, w.Hosts[2].Process), "no operator gives an order there")
+	require.False(t, astray(s.check, w.Hosts[0].Process))
+	s.calm()
+	require.Empty(t, checks(w).Violations)
+	require.True(t, s.isUp(0) && s.isUp(1))
+}
+
 // TestCalmNeedsNoOrderThatNobodyTook: processes that stood still, and that nobody was there to down then, take the
 // operator's orders as any member does.
 func TestCalmNeedsNoOrderThatNobodyTook(t *testing.T) {

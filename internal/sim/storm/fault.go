@@ -183,10 +183,29 @@ func outcasts(c *check.Checker, running []*world.Process) (ids peer.Set) {
 // and do not know this process, nor it them. An operator gives no order there, until that side has ended: one that
 // downs the dead on both sides makes two owners of each shard by its own hand. Found by storm 1127004558.
 func astray(c *check.Checker, p *world.Process) bool {
-	running := p.World.Running()
-	untold := outcasts(c, running)
-	return !p.World.Resolves() && holdsAny(p, untold) && slices.ContainsFunc(running, func(q *world.Process) bool {
-		return !q.Doomed && q.View != nil && !holdsAny(q, untold) && strangers(p, q)
+	untold := outcasts(c, p.World.Running())
+	return apartWith(p, func(q *world.Process) bool { return holdsAny(q, untold) || letInByEnded(c, q) })
+}
+
+// apartWith reports whether, without a resolver, a process is on a side, while one runs that is not, and neither of the
+// two lists the other.
+func apartWith(p *world.Process, side func(q *world.Process) bool) bool {
+	return !p.World.Resolves() && p.View != nil && side(p) &&
+		slices.ContainsFunc(p.World.Running(), func(q *world.Process) bool {
+			return !q.Doomed && q.View != nil && !side(q) && strangers(p, q)
+		})
+}
+
+// letInByEnded reports whether a process is no member in office yet, and lists one that has ended when others had
+// proven its tenure over. It heard of that, and is gone; nobody tells those that it had let in. Found by storm
+// 9338121639.
+func letInByEnded(c *check.Checker, p *world.Process) bool {
+	if self, ok := p.View.SelfMember(); !ok || self.Status.Working() {
+		return false
+	}
+	return slices.ContainsFunc(p.View.Members, func(m membership.Member) bool {
+		q := p.World.ProcessOf(m.ID)
+		return q != nil && !q.Alive && p.World.Leases.Tenures.Over(m.ID) && c.Lost(m.ID)
 	})
 }
 
