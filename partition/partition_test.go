@@ -185,6 +185,50 @@ func TestInstanceIsAskedToBegin(t *testing.T) {
 	require.Equal(t, slices.Repeat([]kind{isBegin}, 5), l.said)
 }
 
+// far is a lane with all its shards on another node, which orders to move do not bring here.
+type far struct {
+	heard
+	n      *patient
+	orders []time.Duration // when they came
+	err    error
+}
+
+func (l *far) Move(context.Context, route.ShardID, kith.ID) error {
+	l.orders = append(l.orders, l.n.now.Sub(time.Unix(0, 0)))
+	return l.err
+}
+
+func (p *patient) Within(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
+
+// A shard that a move has not brought here is left to its owner for 250 ms, twice as long after each further move, 2 s
+// at most: where more waits for its instance than may be handed over, that one works it off meanwhile. Moves that
+// followed each other every 150 ms left it no time, and none came to an end (PRT-4). Found by storm 77330046. An order
+// that nobody took is given again at once.
+func TestShardThatCameBackIsLeftToItsOwner(t *testing.T) {
+	for _, err := range []error{nil, errors.New("no coordinator")} {
+		n := &patient{clock{now: time.Unix(0, 0)}}
+		l := &far{heard: heard{at: node(2)}, n: n, err: err}
+		p := &Partition{hub: &hub{node: n, self: node(1), began: n.now}, tasks: tasks{on: n, busy: map[task]bool{}}}
+		r, s := &room{p: p, lane: l}, &State{Instances: []kith.ID{node(1)}}
+		for ; n.now.Before(time.Unix(8, 0)); n.now = n.now.Add(lookBusy / 2) {
+			require.False(t, r.tend(t.Context(), s, 0))
+		}
+		if err != nil {
+			require.Len(t, l.orders, 160)
+			continue
+		}
+		ms := time.Millisecond
+		require.Equal(t, []time.Duration{0, 250 * ms, 750 * ms, 1750 * ms, 3750 * ms, 5750 * ms, 7750 * ms}, l.orders)
+		l.at = node(1)
+		r.tend(t.Context(), s, 0) // it is here
+		l.at = node(2)
+		r.tend(t.Context(), s, 0)
+		require.Len(t, l.orders, 8, "of another move the first order is given at once")
+	}
+}
+
 // bad is an instance that fails whatever it is called for.
 type bad struct{ kith.Handler }
 

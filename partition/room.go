@@ -271,6 +271,9 @@ func (r *room) tend(ctx context.Context, s *State, slot int) bool {
 	self, want := r.p.hub.self, wished(s, slot)
 	home, known := r.lane.Home(route.ShardID(slot))
 	here := known && home == self
+	if here || want != self {
+		r.pulls[slot].orders = 0
+	}
 	now := r.p.hub.uptime()
 	c, pending := s.Change(slot)
 	if pending && c.From == self && !c.Complete {
@@ -288,7 +291,7 @@ func (r *room) tend(ctx context.Context, s *State, slot int) bool {
 		r.begin(s, slot, now)
 		return true
 	case want == self && known && !here:
-		r.pull(ctx, slot)
+		r.pull(ctx, slot, now)
 		return false
 	case want.IsZero() && here && r.lives[slot].Load():
 		_ = r.lane.Tell(r.frame(isEnd, stampOf(s)), strconv.Itoa(slot), nil)
@@ -311,15 +314,36 @@ func (r *room) frame(k kind, at stamp) []byte {
 	return appendFrame(nil, &frame{kind: k, at: at, from: r.p.hub.self})
 }
 
-// pull makes a shard move here.
-func (r *room) pull(ctx context.Context, slot int) {
-	r.p.tasks.start(task{pulls, slot}, func() {
+// How long the owner of a shard serves it when a move here has not brought it: the first time, and at most. A drain
+// waits as long.
+const (
+	pullRest     = 250 * time.Millisecond
+	mostPullRest = 2 * time.Second
+)
+
+// pull makes a shard move here. One that came back, since the rest of it was too large to be handed over, is left to
+// its owner for a while, for longer each time: moves that follow each other at once leave it no time to work that off.
+func (r *room) pull(ctx context.Context, slot int, now time.Duration) {
+	d := &r.pulls[slot]
+	if d.refused.Swap(false) {
+		d.orders, d.next = 0, now
+	}
+	if d.orders > 0 && now < d.next {
+		return
+	}
+	began := r.p.tasks.start(task{pulls, slot}, func() {
 		limited, cancel := r.p.hub.node.Within(ctx, 2*time.Second)
 		defer cancel()
 		if r.lane.Move(limited, route.ShardID(slot), r.p.hub.self) == nil {
 			r.p.hub.ping()
+		} else {
+			d.refused.Store(true)
 		}
 	})
+	if began {
+		d.next = now + min(pullRest<<min(d.orders, 8), mostPullRest)
+		d.orders++
+	}
 }
 
 // give is what the old node does: it completes the change once the shard lives at the new one, or the instance has

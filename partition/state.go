@@ -354,6 +354,14 @@ type room struct {
 	wishes  [cluster.MaxInstances]kith.Addr     // as they were said last; of the hub's goroutine
 	version uint64                              // likewise
 	begun   [cluster.MaxInstances]time.Duration // when the instance was last asked to begin; likewise
+	pulls   [cluster.MaxInstances]pulled
+}
+
+// pulled is how often a shard was ordered to move here in vain, and when it may be ordered again.
+type pulled struct {
+	orders  int // of the hub's goroutine
+	next    time.Duration
+	refused atomic.Bool // the last order was not taken, so that nothing has moved
 }
 
 // has reports whether the instance of a slot is here. There may be no room. One that was abandoned, as that of a node

@@ -20,7 +20,8 @@ import (
 const (
 	settleBound = time.Minute             // beyond the takeover time: instances live where the table has them
 	movesEach   = 3                       // planned moves of a hand-off
-	movesEvery  = 20 * time.Millisecond   // how often a node sends meanwhile
+	movesEvery  = 20 * time.Millisecond   // how often a node sends meanwhile, of few
+	fewSend     = 4                       // of more nodes each sends less often
 	tailTime    = 1500 * time.Millisecond // how long it sends after the last of them
 	pathMoved   = "market/prices"
 	drawnWays   = 2 // hand-offs that a storm tries
@@ -263,11 +264,14 @@ func (c *cast) moves(way cluster.Handoff) {
 	c.watch = nil
 }
 
-// sendsOn sends to all slots of the path, now and then as an ask.
+// sendsOn sends to all slots of the path, now and then as an ask. All together send half of what an instance handles,
+// which takes 3 ms a message: its mailbox may refuse what does not fit, and where a storm has drawn that only 64 bytes
+// may be handed over, an instance moves when next to nothing waits for it.
 func (c *cast) sendsOn(h *host, on *bool) {
 	if !*on {
 		return
 	}
+	every := movesEvery * time.Duration(max(fewSend, len(c.w.Hosts))) / fewSend
 	for _, o := range h.open {
 		if o.path == pathMoved {
 			s, _ := o.p.Table()
@@ -276,7 +280,7 @@ func (c *cast) sendsOn(h *host, on *bool) {
 			}
 		}
 	}
-	h.p.Later(c.between(movesEvery/2, 2*movesEvery), func() { c.sendsOn(h, on) })
+	h.p.Later(c.between(every/2, 2*every), func() { c.sendsOn(h, on) })
 }
 
 // moveOne moves an instance to the node without one, and returns how many were moved.
