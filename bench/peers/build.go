@@ -136,23 +136,29 @@ func onNodes(n int, build builder) builder {
 	}
 }
 
-// buildPekko compiles the Maven project in pekko/ and copies what it depends on beside it.
+// buildPekko makes both halves of a pair.
 func buildPekko(ctx context.Context, r *run) (starter, error) {
+	java, classes, err := pekkoClasses(ctx, r)
+	// The parallel collector has the most throughput on two cores, and is the same one in all placements.
+	return starter{path: java, args: []string{"-Xms512m", "-Xmx512m", "-XX:+UseParallelGC", "-cp", classes,
+		"kith.peers.Main"}}, err
+}
+
+// pekkoClasses compiles the Maven project in pekko/, copies what it depends on beside it, and returns the path of java
+// and the class path.
+func pekkoClasses(ctx context.Context, r *run) (java, classes string, err error) {
 	const install = "Debian and Ubuntu: openjdk-17-jdk-headless maven"
-	java, err := need("java", install)
-	if err != nil {
-		return starter{}, err
+	if java, err = need("java", install); err != nil {
+		return "", "", err
 	}
 	maven, err := need("mvn", install)
 	if err != nil {
-		return starter{}, err
+		return "", "", err
 	}
 	out := filepath.Join(r.out, "pekko")
 	lib := filepath.Join(out, "lib")
 	cmd := exec.CommandContext(ctx, maven, "-q", "-B", "-f", "pekko/pom.xml", "-Dpeers.out="+out, "compile",
 		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+lib)
 	cmd.Dir = r.dir
-	// The parallel collector has the most throughput on two cores, and is the same one in all placements.
-	return starter{path: java, args: []string{"-Xms512m", "-Xmx512m", "-XX:+UseParallelGC", "-cp",
-		filepath.Join(out, "classes") + string(os.PathListSeparator) + filepath.Join(lib, "*"), "kith.peers.Main"}}, output(cmd)
+	return java, filepath.Join(out, "classes") + string(os.PathListSeparator) + filepath.Join(lib, "*"), output(cmd)
 }

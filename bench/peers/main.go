@@ -30,14 +30,20 @@ const description = `Measures other messaging systems beside kith, in interleave
 
 A system that cannot be built or started is named on stderr and has no rows.
 
-Exit codes: 0 done; 1 our own rows or those of raw TCP are missing; 2 wrong command line.`
+With --outages it measures instead for how long an entity of five Pekko nodes does not answer when the node that it
+lives on is lost, and prints "outages {json}".
+
+Exit codes: 0 done; 1 our own rows or those of raw TCP are missing, or an outage was not measured; 2 wrong command
+line.`
 
 // flags is the command line. The field names are the names of the flags.
 type flags struct {
 	Rounds   int           `default:"5" help:"Rounds of all works in turn; figures are medians over them; 1 to 100."`
-	Duration time.Duration `default:"1s" help:"How long one work of one system is timed in a round; 50ms to 60s."`
+	Duration time.Duration `default:"1s" help:"How long one work of one system is timed in a round, or an entity asked before its loss; 50ms to 60s."`
 	Only     []string      `help:"Systems to measure beside ours and raw TCP: ${systems}."`
 	Works    []string      `help:"Works to measure: ${works}."`
+	Outages  bool          `help:"Measure the losses of Pekko's nodes, not works."`
+	Cases    []string      `help:"Losses to measure with --outages: ${cases}."`
 	Dir      string        `default:"." type:"existingdir" help:"The folder of this module."`
 	Out      string        `default:"bin/peers" help:"Where the programs are built, seen from the repository's root."`
 	Quiet    bool          `help:"No progress on stderr; notes on what is missing still are."`
@@ -62,7 +68,12 @@ func (c *flags) Validate() error {
 			errs = append(errs, fmt.Errorf("--works: no work %q; there are %s", name, strings.Join(workNames(), ", ")))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.validOutages())...)
+}
+
+// result is what a run ends with: a table for people, and the last line.
+type result interface {
+	table(w io.Writer, on bool)
 }
 
 func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -73,7 +84,8 @@ func execute(args []string, stdout io.Writer, stderr *os.File) int {
 	exited := false
 	parser, err := kong.New(&c, kong.Name("peers"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { exited = true }),
-		kong.Vars{"systems": strings.Join(systemNames(), ", "), "works": strings.Join(workNames(), ", ")})
+		kong.Vars{"systems": strings.Join(systemNames(), ", "), "works": strings.Join(workNames(), ", "),
+			"cases": strings.Join(lossNames(), ", ")})
 	if err != nil { // the tags above are wrong
 		fmt.Fprintln(stderr, "peers:", err)
 		return exitFailed
@@ -93,15 +105,25 @@ func execute(args []string, stdout io.Writer, stderr *os.File) int {
 	if c.Quiet {
 		r.progress = &cli.Progress{}
 	}
-	report, err := r.run(ctx)
+	word, rep, err := r.measure(ctx)
 	if err != nil {
 		fmt.Fprintln(stderr, "peers:", err)
 		return exitFailed
 	}
-	report.table(stderr, !c.Quiet)
-	if err := cli.Line(stdout, "peers", report); err != nil {
+	rep.table(stderr, !c.Quiet)
+	if err := cli.Line(stdout, word, rep); err != nil {
 		fmt.Fprintln(stderr, "peers:", err)
 		return exitFailed
 	}
 	return exitOK
+}
+
+// measure returns the word and the content of the last line.
+func (r *run) measure(ctx context.Context) (string, result, error) {
+	if r.Outages {
+		rep, err := r.outages(ctx, buildOutages)
+		return "outages", rep, err
+	}
+	rep, err := r.run(ctx)
+	return "peers", rep, err
 }

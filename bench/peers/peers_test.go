@@ -26,6 +26,9 @@ import (
 var built string
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(fakeMembers); dir != "" {
+		os.Exit(fakeMember(dir))
+	}
 	var err error
 	if built, err = os.MkdirTemp("", "kith-peers"); err != nil {
 		panic(err)
@@ -54,6 +57,9 @@ func TestWrongCommandLines(t *testing.T) {
 		{"--duration=1ms", "--duration must be"},
 		{"--only=nobody", `no system "nobody"`},
 		{"--works=magic", `no work "magic"`},
+		{"--outages --cases=flood", `no case "flood"`},
+		{"--cases=owner", "--cases belongs to"},
+		{"--outages --only=pekko", "without --only"},
 		{"--dir=/nowhere/at/all", "--dir"},
 		{"--volume=11", "--volume"},
 	} {

@@ -1,4 +1,4 @@
-// Answers the runner's calls (see the package rig) on stdin, as receiver or as sender.
+// Answers the runner's calls (see the package rig) on stdin, as receiver, as sender, or as one of a cluster's members.
 package kith.peers;
 
 import java.io.BufferedReader;
@@ -13,6 +13,7 @@ import org.apache.pekko.Version;
 public final class Main {
   private static final PrintStream OUT = System.out;
   private static volatile Node node;
+  private static volatile Member member;
 
   private Main() {}
 
@@ -58,6 +59,21 @@ public final class Main {
             (int) number(line, "Inflight"), number(line, "Nanos"));
         return String.format("{\"Sent\":%d,\"Failed\":%d,\"FirstErr\":\"%s\",\"P50\":%.3f,\"P99\":%.3f}", r.sent(),
             r.failed(), r.firstErr().replaceAll("[\"\\\\\\p{Cntrl}]", "'"), r.p50(), r.p99());
+      case "member":
+        member = new Member(text(line, "Addr"));
+        return String.format("{\"Addr\":\"%s\",\"Version\":\"%s, Java %s\"}", member.address(), Version.current(),
+            System.getProperty("java.version"));
+      case "whole":
+        return String.format("{\"Members\":%d}", member.whole());
+      case "home":
+        return String.format("{\"Addr\":\"%s\"}", member.home(text(line, "Entity")));
+      case "watch":
+        member.watch(text(line, "Entity"));
+        return "{}";
+      case "answer":
+        Member.Answer a = member.answer(text(line, "Addr"));
+        return String.format("{\"Before\":\"%s\",\"From\":\"%s\",\"Unreachable\":%d,\"Removed\":%d}", a.before(), a.from(),
+            a.unreachable(), a.removed());
       default:
         throw new IllegalArgumentException("unknown op " + op);
     }
