@@ -291,6 +291,45 @@ func TestCalmBringsBackWhomTheOthersRemember(t *testing.T) {
 	}
 }
 
+// TestAsksThatNeverEnd: a process that asks again and again, as one that looks how much others have to do, has an ask
+// under way at most moments, and that is no fault; an ask that nobody answers is one. Found by storm 11300000186.
+func TestAsksThatNeverEnd(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		typ := &world.EntityType{Type: entity.Type{Name: "asked", Shards: 1, Role: "asked"}}
+		typ.New = func(string, route.Fence) entity.Handler { return replier(answered) }
+		cfg := alone
+		cfg.Roles = [][]string{{"asked"}, nil}
+		cfg.Data.ParkWait = time.Second
+		w := formed(t, 2, cfg, typ)
+		w.Advance(5 * time.Second)
+		s := &storm{w: w, check: checks(w)}
+		p := w.Hosts[1].Process
+		var again func()
+		again = func() {
+			_, err := p.Region(route.TypeOf("asked")).AskWith(nil, time.Hour, "a", nil, func([]byte, error) {
+				p.Later(time.Millisecond, again)
+			})
+			require.NoError(t, err)
+		}
+		p.Live(again)
+		s.demandFates()
+		require.Equal(t, answered, len(rulesBroken(w)) == 0, "%v", checks(w).Violations)
+	}
+}
+
+// replier answers what it is asked, or keeps the ask for ever.
+type replier bool
+
+func (r replier) Receive(c *entity.Context, _ []byte) error {
+	if !r {
+		c.Detach()
+		return nil
+	}
+	return c.Reply(nil)
+}
+
+func (replier) Stop(*entity.Context) {}
+
 // TestNoPanicsInTheCalm: when all is to come right no handler panics that would make its entity rest.
 func TestNoPanicsInTheCalm(t *testing.T) {
 	for _, c := range []struct {
