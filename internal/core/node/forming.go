@@ -32,19 +32,29 @@ func (c Config) forming() membership.Config {
 //
 // Under these two strategies, too, fewer may live on when the lost members were indirectly connected, for they counted
 // as reachable. This does not bear that; the others remember which members live on (membership.Record.After).
+//
+// With tenures the seats decide, whatever the strategy says of members: a quorum of them lives on, each held by another
+// member, however few members that is.
 func (c Config) MayMiss(members int) int {
+	most := 0
 	switch c.Resolver.Strategy {
 	case ResolverKeepMajority:
-		return max(0, (members-1)/4)
+		most = (members - 1) / 4
 	case ResolverStaticQuorum:
-		return max(0, min(c.Resolver.QuorumSize-1, (members-1)/2))
+		most = min(c.Resolver.QuorumSize-1, (members-1)/2)
 	}
-	return 0
+	if c.Tenure.On() {
+		most = min(most, c.Tenure.Quorum()-1)
+	}
+	return max(0, most)
 }
 
 // RecordRole returns the role of the members that can carry a cluster on: that of the resolver, where only these
-// decide.
+// decide, and with tenures that of the members that may hold a seat.
 func (c Config) RecordRole() string {
+	if c.Tenure.On() {
+		return c.Tenure.Role
+	}
 	if s := c.Resolver.Strategy; s == ResolverKeepMajority || s == ResolverStaticQuorum {
 		return c.Resolver.Role
 	}

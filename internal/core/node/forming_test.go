@@ -4,6 +4,7 @@ package node
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -31,5 +32,26 @@ func TestMayMiss(t *testing.T) {
 		c := Config{Resolver: Resolver{Strategy: s, QuorumSize: 3, Role: "store"}}
 		require.Zero(t, c.MayMiss(9), s)
 		require.Empty(t, c.RecordRole(), "all may carry it on")
+	}
+}
+
+// TestSeatsCarryAClusterOn: with tenures the members that may hold a seat can carry a cluster on, whatever role the
+// resolver's strategy counts, and never are so many of them missing that these have a quorum of the seats (JOIN-1,
+// MEM-10).
+func TestSeatsCarryAClusterOn(t *testing.T) {
+	for _, s := range []Strategy{ResolverKeepMajority, ResolverStaticQuorum, ResolverKeepOldest, ResolverOff} {
+		c := Config{Resolver: Resolver{Strategy: s, QuorumSize: 30, Role: "store"}}
+		for _, voters := range []int{3, 5, 7} {
+			before := c
+			c.Tenure = TenureConfig{Voters: voters, Grant: time.Second}
+			require.Empty(t, c.RecordRole(), "any member may hold a seat")
+			for n := range 200 {
+				require.Less(t, c.MayMiss(n), c.Tenure.Quorum())
+				require.LessOrEqual(t, c.MayMiss(n), before.MayMiss(n))
+			}
+			c.Tenure.Role = "seat"
+			require.Equal(t, "seat", c.RecordRole())
+			c = before
+		}
 	}
 }

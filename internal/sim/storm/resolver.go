@@ -151,7 +151,7 @@ func tooFew(w *world.World, formed bool) bool {
 		if r.Counts {
 			all++
 		}
-		return lacks > node.Config{Resolver: w.Config.Resolver}.MayMiss(all)
+		return lacks > w.Node().MayMiss(all)
 	}
 	return !formed && slices.ContainsFunc(w.Hosts, waits)
 }
