@@ -26,8 +26,13 @@ func (l *link) bounds() {
 	}
 }
 
-// Asks returns how many asks of a process wait for their answer.
-func Asks(p *Process) int { return p.asks.waiting() }
+// Asks returns how many asks of some processes wait for their answer.
+func Asks(of []*Process) (n int) {
+	for _, p := range of {
+		n += p.asks.waiting()
+	}
+	return n
+}
 
 // Idle: a process that has nothing left to do holds nothing of its budgets.
 func (p *Process) Idle() {
@@ -41,7 +46,7 @@ func (p *Process) Idle() {
 	if used := p.parked.Used(); used != 0 || parked > 0 {
 		p.World.Watcher.Violate(p, "bounds", "%d bytes still count as parked, %d messages are", used, parked)
 	}
-	if n := Asks(p); n > 0 {
+	if n := p.asks.waiting(); n > 0 {
 		p.World.Watcher.Violate(p, "asks", "%d asks were neither answered nor failed", n)
 	}
 	for _, r := range p.Regions {
