@@ -111,7 +111,7 @@ func TestOutagesOfFakes(t *testing.T) {
 	}
 }
 
-// An interrupt ends a run, whose whole rounds count.
+// A run that ends early, here by an interrupt, reports its whole rounds.
 func TestInterruptedOutages(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -128,7 +128,7 @@ func TestInterruptedOutages(t *testing.T) {
 	require.Positive(t, rep.Rounds)
 	require.Less(t, rep.Rounds, 100)
 	require.Len(t, rep.Cases["owner"].All, rep.Rounds)
-	require.Contains(t, notes, fmt.Sprintf("interrupted after %d rounds", rep.Rounds))
+	require.Contains(t, notes, fmt.Sprintf("ended after %d rounds: ", rep.Rounds))
 }
 
 func TestOutagesThatCannotBeMeasured(t *testing.T) {

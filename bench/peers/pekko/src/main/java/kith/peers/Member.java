@@ -60,7 +60,7 @@ final class Member {
     region = ClusterSharding.get(system).start("resident", Props.create(Resident.class, Resident::new),
         ClusterShardingSettings.create(system), extractor);
     cluster.joinSeedNodes(List.of(seed.isEmpty() ? cluster.selfAddress() : AddressFromURIString.parse(seed)));
-    for (long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(80); ; Thread.sleep(50)) {
+    for (long end = System.nanoTime() + TimeUnit.MINUTES.toNanos(3); ; Thread.sleep(50)) {
       if (cluster.selfMember().status().equals(MemberStatus.up())) {
         return;
       }
