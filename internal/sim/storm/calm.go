@@ -51,6 +51,7 @@ func (s *storm) calm() {
 		return
 	}
 	s.calmTook = w.Now - began
+	undrain(s) // again: of two sides of a cut one may have ordered it last
 	s.demandHomes(w.Running(), w.Takeover()+homesBound)
 	demandKept(s)
 	if s.crew != nil {

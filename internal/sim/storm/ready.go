@@ -101,9 +101,13 @@ func holdBalance(s *storm) {
 	s.w.After(between(s.holds, time.Second, 20*time.Second), turn)
 }
 
-// undrain takes all drains back, and all words of regions that are not ready: what follows demands that every shard has
-// a home.
+// undrain takes all drains back, and all words of regions that are not ready, and the pause of the balance: what follows
+// demands that every shard has a home, and that members are given something. A node that is given nothing is none for
+// instances (found by storm 11300000905).
 func undrain(s *storm) {
+	if up := s.up(); s.holds != nil && len(up) > 0 {
+		up[0].Live(func() { up[0].Do(membership.SetMetadataCommand{Key: shard.PauseKey}) })
+	}
 	for _, p := range s.w.Running() {
 		if s.drains != nil {
 			drainOne(s, p, false)
