@@ -101,7 +101,7 @@ func holdBalance(s *storm) {
 	s.w.After(between(s.holds, time.Second, 20*time.Second), turn)
 }
 
-// undrain takes all drains back, and all words of regions that are not ready, and the pause of the balance: what follows
+// undrain takes all drains back, all words of regions that are not ready, and the pause of the balance: what follows
 // demands that every shard has a home, and that members are given something. A node that is given nothing is none for
 // instances (found by storm 11300000905).
 func undrain(s *storm) {
