@@ -164,8 +164,13 @@ func drawTenures(cfg *setup.Config, s *storm) {
 		return
 	}
 	cfg.TenureVoters, cfg.TenureGrant = 3+2*rng.IntN(2), between(rng, 1500*time.Millisecond, 5*time.Second)
-	if cfg.Resolver.Strategy != node.ResolverOff && rng.IntN(2) == 0 {
+	switch {
+	case cfg.Resolver.Strategy != node.ResolverOff && rng.IntN(2) == 0:
 		cfg.TenureRefound = cluster.RefoundByTakeover
+	case cfg.Resolver.Strategy == node.ResolverOff:
+		// An operator's word covers the members that are Down, or whose tombstones are kept. The shards of one that was
+		// removed without proof and forgotten wait for good (tenure.md), so here none is forgotten (storm 11300000267).
+		cfg.Membership.TombstoneRetention = 0
 	}
 }
 
