@@ -168,8 +168,8 @@ func drawTenures(cfg *setup.Config, s *storm) {
 	case cfg.Resolver.Strategy != node.ResolverOff && rng.IntN(2) == 0:
 		cfg.TenureRefound = cluster.RefoundByTakeover
 	case cfg.Resolver.Strategy == node.ResolverOff:
-		// An operator's word covers the members that are Down, or whose tombstones are kept. The shards of one that was
-		// removed without proof and forgotten wait for good (tenure.md), so here none is forgotten (storm 11300000267).
+		// An operator's word covers members that are Down and those with tombstones. The shards of one that was removed
+		// without proof and forgotten wait for good (tenure.md), so here none is forgotten (storm 11300000267).
 		cfg.Membership.TombstoneRetention = 0
 	}
 }
