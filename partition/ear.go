@@ -124,15 +124,20 @@ func (p *Partition) receive(c *entity.Context, slot int, f *frame, payload []byt
 		case p.room.Load().has(slot): // the hand-off is another one now, and this instance is about to end
 			return p.forwardBy(c, slot, f, p.room.Load().lane, strconv.Itoa(slot), payload)
 		}
-		what, to, why := judge(&row.State, p.hub.self, slot, f.at, p.held.isOver(&row.State, slot))
+		over := p.held.isOver(&row.State, slot)
+		what, to, why := judge(&row.State, p.hub.self, slot, f.at, over)
 		switch what {
 		case refuses:
 			return refuse(p.hub, c, p.path, slot, f, why, payload)
 		case goes:
-			if ch, pending := row.Change(slot); pending && ch.From == p.hub.self {
-				p.held.asks(slot, changeOf(&ch)) // the new node makes its instance for it
+			ch, pending := row.Change(slot)
+			pending = pending && ch.From == p.hub.self
+			if !pending || over || ch.Complete || p.held.mayAsk(p.hub, p.path, &ch) {
+				if pending {
+					p.held.asks(slot, changeOf(&ch)) // the new node makes its instance for it
+				}
+				return p.forward(c, slot, f, to, payload)
 			}
-			return p.forward(c, slot, f, to, payload)
 		}
 		at := stampOf(&row.State)
 		if f.at.above(at) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/cluster"
 )
 
 // none waits until no instance lives on any node.
@@ -143,4 +144,30 @@ func TestNothingIsHandedToStrangers(t *testing.T) {
 	_, err := open(stranger, Config{Path: "a", Instances: Exactly(1), New: o.b.made}, o.w.door())
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return to() == stranger.ID() }, time.Minute, time.Millisecond)
+}
+
+// Where the old node forwards, it handles by itself as long as it knows no way to the new one: nothing comes back
+// meanwhile. In storm 2469 messages went round on the old node until they were refused as astray (PRT-4).
+func TestOldNodeHandlesUntilItKnowsAWay(t *testing.T) {
+	way := Handoff{Old: cluster.OldForwards, New: cluster.NewOpen, Late: cluster.LateForwards}
+	o := opens(t, 1, Config{Path: "a", Instances: Exactly(1), Handoff: way})
+	stranger := begin(t, kith.Config{}, o.nodes...)
+	p := o.parts[0]
+	require.Eventually(t, func() bool {
+		m, ok := o.nodes[0].View().Member(stranger.ID())
+		return ok && m.Status == kith.Up
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, o.w.doors[0].Move(within(t), "a", 0, stranger.ID()))
+	require.Eventually(t, func() bool { return len(p.row.Load().Changes) == 1 }, time.Minute, time.Millisecond)
+	for n := range 10 {
+		_, err := p.AskAt(within(t), 0, numbered(1, uint32(n+1)))
+		require.NoError(t, err)
+	}
+	require.Zero(t, p.Stats().Forwarded)
+	at := func() kith.ID { return p.row.Load().Instances[0] }
+	require.Equal(t, p.hub.self, at())
+	cfg := Config{Path: "a", Instances: Exactly(1), Handoff: way, New: o.b.made}
+	_, err := open(stranger, cfg, o.w.door())
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return at() == stranger.ID() }, time.Minute, time.Millisecond)
 }

@@ -343,6 +343,18 @@ func (h *held) asks(slot int, change stamp) {
 	h.known.asked[slot] = change
 }
 
+// mayAsk reports whether the new node of a change has been asked to make the instance, or can be: as long as this one
+// knows no way to it the change has not begun here, and the instance of this node handles.
+func (h *held) mayAsk(of *hub, path string, c *Change) bool {
+	if _, known := of.ear(c.To, c.Slot, path); known {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at, ok := h.known.asked[c.Slot]
+	return ok && at == changeOf(c)
+}
+
 // room is the type of a path on a node.
 type room struct {
 	p    *Partition

@@ -92,7 +92,7 @@ func (p *Partition) carryOut(ctx context.Context, r *row, d duty) {
 			i.forget() // it is tried again
 		}
 	case asks:
-		if p.room.Load().has(d.slot) {
+		if p.room.Load().has(d.slot) || !p.held.mayAsk(p.hub, p.path, &d.change) {
 			return // likewise
 		}
 		p.held.asks(d.slot, changeOf(&d.change))
