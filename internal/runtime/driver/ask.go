@@ -34,7 +34,7 @@ type askWaiter struct {
 	fn     func(reply []byte, err error)
 	reply  []byte
 	reason route.Reason
-	timed  bool // it has began
+	timed  bool // began is set
 
 	by     atomic.Pointer[exec.Host] // the shard of the handler that asks; nil: another asks
 	region *Region
