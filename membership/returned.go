@@ -72,12 +72,13 @@ func (b *beliefs) returned(from peer.ID, remote *members.State) bool {
 		return false
 	}
 	var d *members.State
+	missing := b.st.Missing(remote.Version)
 	for _, joiners := range [...]bool{false, true} {
-		for i := range remote.Members {
+		for _, i := range missing {
 			mb := &remote.Members[i]
 			gone := b.st.Covers(mb)
 			if joiners { // one without a number was joining among the removed, and goes with them
-				gone = d != nil && mb.UpNumber == 0 && !b.st.Has(mb.ID)
+				gone = d != nil && mb.UpNumber == 0
 			}
 			if _, dead := b.st.Tomb(mb.ID); dead || !gone {
 				continue

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
@@ -211,4 +212,19 @@ func TestDeputiesFollowTheLeader(t *testing.T) {
 	} {
 		require.Equal(t, c.want, s.Deputies(nid(c.leader), c.n, nil), "%+v", c)
 	}
+}
+
+// TestMissing: the walk over two lists finds those that a search for each finds.
+func TestMissing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := anyState().Draw(t, "a"), anyState().Draw(t, "b")
+		var want []int
+		for i := range b.Members {
+			if !a.Has(b.Members[i].ID) {
+				want = append(want, i)
+			}
+		}
+		require.Equal(t, want, a.Missing(b.Version))
+		require.Nil(t, a.Missing(a.Version))
+	})
 }

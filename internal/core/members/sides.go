@@ -50,3 +50,21 @@ func (s *Version) HasAddr(a peer.Addr) bool {
 
 // SameMembers reports whether both hold one and the same list of members, records and all, without looking at it.
 func (s *State) SameMembers(o *State) bool { return sameSlice(s.Members, o.Members) }
+
+// Missing returns the members of o, by position, that s has not; nil when it has all. Both lists are walked in step, so
+// that it takes one comparison a member.
+func (s *Version) Missing(o *Version) (at []int) {
+	k := 0
+	for i := range o.Members {
+		id := o.Members[i].ID
+		for k < len(s.Members) && s.Members[k].ID != id && s.Members[k].ID.Less(id) {
+			k++
+		}
+		if k < len(s.Members) && s.Members[k].ID == id {
+			k++
+		} else {
+			at = append(at, i)
+		}
+	}
+	return at
+}
