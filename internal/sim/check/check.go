@@ -50,7 +50,7 @@ type Checker struct {
 	Total      int
 	twinSince  time.Duration // since when two clusters have lived; negative: there are none
 
-	ups           map[upKey]peer.ID
+	ups           map[upKey][]peer.ID // more than one where a strategy lets two sides live
 	upOf          map[memberKey]uint32
 	knows         map[memberKey][]*world.Process // processes that have shown that number
 	claimed       map[peer.ID]claim
@@ -87,7 +87,7 @@ type Checker struct {
 // New returns the checkers of a world, its watcher from now on. It is called before anything runs there.
 func New(w *world.World) *Checker {
 	c := &Checker{
-		w: w, twinSince: -1, ups: map[upKey]peer.ID{},
+		w: w, twinSince: -1, ups: map[upKey][]peer.ID{},
 		upOf: map[memberKey]uint32{}, knows: map[memberKey][]*world.Process{},
 		claimed: map[peer.ID]claim{}, shown: map[reportKey]uint32{}, agreed: map[uint64]string{},
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},

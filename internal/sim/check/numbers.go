@@ -23,7 +23,8 @@ type claim struct {
 	by     peer.ID
 }
 
-// distinct: no view gives one number to two members, not even the view of one that is Down elsewhere.
+// distinct: no view gives one number to two members, not even the view of one that is Down elsewhere. It may where each
+// was given it on a side of its own, by a strategy that lets both live: those that the two sides let in may meet.
 func (c *Checker) distinct(p *world.Process, v *membership.View) {
 	c.numbers = c.numbers[:0]
 	for i := range v.Members {
@@ -33,10 +34,17 @@ func (c *Checker) distinct(p *world.Process, v *membership.View) {
 	}
 	slices.Sort(c.numbers)
 	for i := 1; i < len(c.numbers); i++ {
-		if c.numbers[i] == c.numbers[i-1] {
+		if c.numbers[i] == c.numbers[i-1] && !bearAll(v, c.numbers[i], c.ups[upKey{v.ClusterID, c.numbers[i]}]) {
 			c.Violate(p, "up-number", "two members of one view bear number %d", c.numbers[i])
 		}
 	}
+}
+
+// bearAll reports whether all members of a view that bear a number are among these.
+func bearAll(v *membership.View, number uint32, these []peer.ID) bool {
+	return !slices.ContainsFunc(v.Members, func(m membership.Member) bool {
+		return m.UpNumber == number && !slices.Contains(these, m.ID)
+	})
 }
 
 // number: up-numbers are unique over the whole history, and never change while any process lives that knows of them: a
@@ -86,11 +94,15 @@ func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Mem
 // never heard of one another.
 func (c *Checker) unique(p *world.Process, v *membership.View, m *membership.Member) {
 	key := upKey{v.ClusterID, m.UpNumber}
-	if other, ok := c.ups[key]; ok && other != m.ID &&
-		!(c.w.Splits() && (c.pairs.apart(p.ID, other) || strangers(v, c.w.ProcessOf(other)))) {
-		c.Violate(p, "up-number", "number %d of %s was given to %s", m.UpNumber, c.w.Name(other), c.w.Name(m.ID))
+	for _, other := range c.ups[key] {
+		if other != m.ID && !(c.w.Splits() && (c.pairs.apart(p.ID, other) || strangers(v, c.w.ProcessOf(other)))) {
+			c.Violate(p, "up-number", "number %d of %s was given to %s", m.UpNumber, c.w.Name(other), c.w.Name(m.ID))
+			delete(c.ups, key)
+		}
 	}
-	c.ups[key] = m.ID
+	if !slices.Contains(c.ups[key], m.ID) {
+		c.ups[key] = append(c.ups[key], m.ID)
+	}
 }
 
 // strangers reports whether a process and a view share no member that is not Down: they are of two sides.

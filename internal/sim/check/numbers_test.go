@@ -55,7 +55,7 @@ func TestNumberGivenByTheLost(t *testing.T) {
 			}
 			giver.View, shown.UpNumber = &v, 50
 			if k.taken {
-				checks(w).ups[upKey{v.ClusterID, 50}] = other.ID
+				checks(w).ups[upKey{v.ClusterID, 50}] = []peer.ID{other.ID}
 			}
 			require.Empty(t, checks(w).Violations)
 			checks(w).number(fresh, &v, &shown)
@@ -65,7 +65,8 @@ func TestNumberGivenByTheLost(t *testing.T) {
 }
 
 // TestNumberOfTwoSides: where a strategy lets both sides of a cut live a number may be given on each, also to two that
-// have joined since and know nothing of one another. It may not where they share a member, or the strategy is another.
+// have joined since and know nothing of one another, and a view may list both when they have met. It may not where they
+// share a member, or the strategy is another.
 func TestNumberOfTwoSides(t *testing.T) {
 	for name, k := range map[string]struct {
 		strategy sbr.Strategy
@@ -90,10 +91,19 @@ func TestNumberOfTwoSides(t *testing.T) {
 			}
 			bearer.View = side(bearer)
 			v := side(witness)
-			checks(w).ups[upKey{v.ClusterID, 50}] = bearer.ID
+			checks(w).ups[upKey{v.ClusterID, 50}] = []peer.ID{bearer.ID}
 			v.Members[0].UpNumber = 50
 			checks(w).unique(witness, v, &v.Members[0])
 			require.Len(t, checks(w).Violations, k.want, "%v", checks(w).Violations)
+			met := *both.View
+			met.Members = slices.Clone(met.Members)
+			for i := range met.Members {
+				if id := met.Members[i].ID; id == witness.ID || id == bearer.ID {
+					met.Members[i].UpNumber = 50
+				}
+			}
+			checks(w).distinct(both, &met)
+			require.Len(t, checks(w).Violations, 2*k.want, "both meet: %v", checks(w).Violations)
 		})
 	}
 }
