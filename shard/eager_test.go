@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/wire"
 )
 
 // known demands that every living node has a route to the home of every shard, and nobody wanted it.
@@ -65,6 +66,36 @@ func TestEagerTypeFindsHomes(t *testing.T) {
 	}
 	lost(1) // an owner, of a coordinator that stays
 	leaves(0)
+}
+
+// TestEagerTypeFindsWhatHasMoved: a node that was told of a move and never of its end finds the home, though nobody
+// sends there: the word is lost where the courier has no room (SHD-12).
+func TestEagerTypeFindsWhatHasMoved(t *testing.T) {
+	for _, marks := range []bool{true, false} {
+		w := startWorld(t, 4)
+		w.registerAll(orders)
+		for _, n := range w.nodes {
+			n.do(EagerCommand{orders.ID()})
+		}
+		w.pass(time.Second)
+		boss, owner, next, far := w.nodes[0], w.nodes[1], w.nodes[2], w.nodes[3]
+		s := of(owner)
+		require.NoError(t, boss.move(s, next))
+		require.True(t, w.take(wire.KindMoveShards, far))
+		if !marks {
+			far.cut[owner.id] = true
+		}
+		boss.cut[far.id] = true
+		w.pass(DefaultMarkTime + time.Second)
+		require.Equal(t, marks, count(boss.events, MoveDone) == 1)
+		require.Equal(t, !marks, count(boss.events, MoveAborted) == 1)
+		require.Equal(t, RouteMoving, far.route(orders, s).State)
+		clear(boss.cut)
+		clear(far.cut)
+		w.pass(5 * time.Second)
+		require.Equal(t, RouteRemote, far.route(orders, s).State, "marked: %v", marks)
+		w.known(orders)
+	}
 }
 
 // TestEagerTypeWaitsForAHost: without a member of the role nothing is found, and nothing is lost: the first that comes

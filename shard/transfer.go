@@ -186,12 +186,16 @@ func (h *handoffs) elsewhere(s route.ShardID, f route.Fence) {
 	}
 }
 
-// parkAt parks what is sent to a shard until its move is over.
+// parkAt parks what is sent to a shard until its move is over. An eager region asks for the home at once: the word that
+// the move is over may be lost, and nobody sends there.
 func (h *handoffs) parkAt(s route.ShardID, o observedMove) {
 	e := h.t.region.slot(s)
 	e.state, e.home, e.fence, e.moved = RouteMoving, o.at, o.fence, o.number
 	h.m.out.Routes = append(h.m.out.Routes, RouteChange{Type: h.t.id, Shard: s, State: RouteMoving, Home: *o.at,
 		Fence: o.fence, Next: *o.next})
+	if g := h.t.region; g.eager.begun && !closing(h.m) {
+		g.want(s)
+	}
 }
 
 // isBystander reports whether a shard is none of this region's: nothing is known of it, its home is not wanted, and
