@@ -36,16 +36,13 @@ func (r *turn) moves(m int) {
 		r.sends(m)
 	case flies:
 		to := int(d.to)
-		switch {
-		case r.c.buffers:
+		if r.c.buffers {
 			r.arrives(m)
-		case s.alive.has(to) && !s.on[to].doors:
-			r.comes(m, to)
-		default: // the shard by which it comes has moved
-			for x := range nodes {
-				if s.alive.has(x) && x != to {
-					r.comes(m, x)
-				}
+			return
+		}
+		for x := range nodes {
+			if r.reaches(x, uint8(to)) {
+				r.comes(m, x)
 			}
 		}
 	case calls:
@@ -81,7 +78,10 @@ func (r *turn) sends(m int) {
 	case c.buffers:
 		t.sent[m].where = waits
 	case !c.way(s, to):
-		return // no way is known
+		if !s.on[to].drain {
+			return // no way is known
+		}
+		t.sent[m].where = reported // at once, or later when there is one
 	case !s.alive.has(int(to)):
 		t.sent[m].where = lost
 	default:
@@ -94,6 +94,9 @@ func (r *turn) sends(m int) {
 func (c *compiled) way(s *state, to uint8) bool {
 	return !s.left.has(int(to)) && !s.on[to].doors
 }
+
+// hasLeft reports whether a node has left its shards to others for good.
+func (s *state) hasLeft(x uint8) bool { return s.left.has(int(x)) || s.on[x].goes == left }
 
 // row is the table by which x deals with what was sent by the table of a stamp: that of its membership, from then on,
 // where the partition here has not looked at it yet, and the sender has.
@@ -115,7 +118,16 @@ func (r *turn) comes(m, x int) {
 	at := d.at
 	row := c.row(t, x, at)
 	ch, _ := row.pending(0)
-	what, to := c.Judge(row, uint8(x), 0, at, ch.At != 0 && o.over[0] == ch.At)
+	if x != int(d.to) && !s.hasLeft(d.to) && c.keeps(meantForIt) &&
+		(at > row.At || ch.At != 0 && int(ch.To) == x && !ch.Complete) {
+		return // it was meant for another node, and waits for a table that says where the instance is
+	}
+	over := ch.At != 0 && (o.over[0] == ch.At || ch.Complete)
+	what, to := c.Judge(row, uint8(x), 0, at, over)
+	early := ch.At != 0 && ch.From == uint8(x) && !over
+	if what == Goes && early && !c.mayAsk(t, x, 0, ch) {
+		what = Takes
+	}
 	if what == Goes && ch.At != 0 && ch.From == uint8(x) {
 		t.on[x].asked[0] = ch.At
 	}
@@ -130,7 +142,13 @@ func (r *turn) comes(m, x int) {
 	case d.hops == maxHops, int(to) == x:
 		r.refuses(t, m, x, "it was sent on too often")
 	case !c.way(s, to):
-		return // it is kept until a way is known
+		if !s.on[to].drain {
+			return // it is kept until a way is known
+		}
+		r.refuses(t, m, x, "it knows no way")
+		if early && o.asked[0] != ch.At {
+			r.fault("REFUSED: message %d by n%d, which has not handed the instance over", m+1, x)
+		}
 	case !s.alive.has(int(to)):
 		t.sent[m] = message{where: lost}
 	default:
@@ -173,12 +191,12 @@ func (r *turn) refuses(t *state, m, x int, why string) {
 	}
 }
 
-// drained reports whether a node drains: what is sent to its instances may be refused meanwhile.
+// drained reports whether a node drains, or did: what is sent to its instances may be refused meanwhile.
 func (c *compiled) drained(t *state) bool {
 	for x := range nodes {
-		if t.on[x].doors && t.on[x].goes == stays {
+		if t.on[x].drain {
 			return true
 		}
 	}
-	return false
+	return t.undrains > 0
 }

@@ -40,6 +40,11 @@ func single(c *Config)    { c.One = true }
 func ending(c *Config)    { c.Ends = true }
 func asksTwice(c *Config) { c.Timeouts = 1 }
 func draining(c *Config)  { c.Moves, c.Drainers = 0, "0" }
+func takerDrains(c *Config) {
+	c.Drainers, c.Undrains = "2", 1
+}
+func besideDrains(c *Config) { c.Moves, c.One, c.Drainers = 0, true, "1" }
+func twoDrain(c *Config)     { c.One, c.Takers, c.Drainers = true, "1", "12" }
 
 // rules are the names of the rules, and the smallest runs that are known to need them.
 var rules = explore.Rules[Rule, Config]{
@@ -58,6 +63,10 @@ var rules = explore.Rules[Rule, Config]{
 	explore.Need(ranksApart, "ranks-apart", stateless.with(forthAndBack, lagging, crashing, single)),
 	explore.Need(anewAfterwards, "anew-afterwards", stateless.with(crashing)),
 	explore.Need(settles, "settles", drops.with(leavingNode)),
+	explore.Need(knowsDrainers, "knows-drainers", stateless.with(takerDrains)),
+	explore.Need(drainersAgree, "drainers-agree", stateless.with(twoDrain)),
+	explore.Need(handlesWithoutAWay, "handles-without-a-way", forwards.with(takerDrains)),
+	explore.Need(meantForIt, "meant-for-it", drops.with(twoDrain)),
 	explore.Need(parks, "parks", ordered),
 	explore.Need(markers, "markers", ordered),
 	explore.Need(stateMoves, "state-moves", ordered),
@@ -101,6 +110,10 @@ func Runs(all bool) (runs []Config) {
 		add(w.name+"-one", w.way, forthAndBack, crashing, single)
 		add(w.name+"-leaves", w.way, leavingNode)
 		add(w.name+"-drains", w.way, lagging, draining)
+		add(w.name+"-two-drain", w.way, twoDrain)
+		add(w.name+"-taker-drains", w.way, takerDrains)
+		add(w.name+"-leaves-beside-drains", w.way, leavingNode, besideDrains)
+		add(w.name+"-crashes-beside-drains", w.way, crashing, besideDrains)
 		add(w.name+"-ends", w.way, ending)
 		add(w.name+"-asks-twice", w.way, forthAndBack, asksTwice)
 	}

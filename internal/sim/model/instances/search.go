@@ -78,7 +78,7 @@ func (c *compiled) fault(t *state) string {
 	for slot := range slots {
 		var at []int
 		for x := range nodes {
-			if o := &t.on[x]; o.here[slot].live && (most == 1 || o.ends[slot] == 0) {
+			if o := &t.on[x]; o.here[slot].live && (most == 1 || o.ends[slot] == 0) && !(most == 1 && t.takenBack(x, slot)) {
 				at = append(at, x)
 			}
 		}
@@ -87,6 +87,17 @@ func (c *compiled) fault(t *state) string {
 		}
 	}
 	return ""
+}
+
+// takenBack reports whether x, which drains or did, has an instance that the leader has taken back since: the old node
+// has begun its own anew by a table that x does not have yet, or by which it is about to end that one.
+func (s *state) takenBack(x, slot int) bool {
+	for y := range nodes {
+		if is := s.on[y].here[slot]; is.live && is.at > s.on[x].here[slot].at {
+			return (is.at > s.view[x].At || s.on[x].ends[slot] != 0) && (s.on[x].drain || s.undrains > 0)
+		}
+	}
+	return false
 }
 
 // rests reports whether nothing has to happen any more.
@@ -100,7 +111,7 @@ func (c *compiled) rests(s *state) bool {
 			v = &s.view[x]
 		}
 		if s.view[x] != *v || s.on[x].row != v.Placed || s.on[x].goes != stays ||
-			s.on[x].ends != [slots]Stamp{} {
+			s.on[x].doors != s.on[x].drain || s.on[x].ends != [slots]Stamp{} {
 			return false
 		}
 		t := *s
@@ -116,7 +127,12 @@ func (c *compiled) rests(s *state) bool {
 	if v == nil {
 		return true
 	}
-	has := 0
+	has, may := 0, s.alive
+	for x := range nodes {
+		if s.on[x].drain && v.Host[0] != uint8(x) && v.Host[1] != uint8(x) {
+			may &^= only(x) // it is given nothing
+		}
+	}
 	for slot := range slots {
 		if v.Change[slot].At != 0 {
 			return false
@@ -140,7 +156,7 @@ func (c *compiled) rests(s *state) bool {
 			}
 		}
 	}
-	return s.ended || has == min(int(c.plans.wanted), bits.OnesCount8(uint8(s.alive)))
+	return s.ended || has == min(int(c.plans.wanted), bits.OnesCount8(uint8(may)))
 }
 
 // late returns what is wrong with a state that rests.

@@ -29,6 +29,7 @@ type Config struct {
 	Takers   string // to which they move; empty: all
 	Leavers  string // that may leave; one at a time
 	Drainers string // that may drain: the way to their instances goes, and the instances follow
+	Undrains uint8  // times that one takes it back
 	Mortal   string // that may crash
 	Crashes  uint8  // at most
 	Mistakes uint8  // times that one that lives is taken for Down
@@ -65,6 +66,10 @@ const (
 	ranksApart
 	anewAfterwards
 	settles
+	knowsDrainers
+	drainersAgree
+	handlesWithoutAWay
+	meantForIt
 	parks
 	markers
 	stateMoves
@@ -102,7 +107,7 @@ const (
 	slots    = 2
 	most     = 3 // messages
 	maxHops  = 4 // fewer than package partition allows
-	maxEpoch = 7 // behind it no leader writes
+	maxEpoch = 7 // behind it no leader writes another one
 	nobody   = nodes
 )
 
@@ -160,10 +165,17 @@ const (
 	down
 )
 
+// drains is who drains, as all gossip it: the later write stands.
+type drains struct {
+	who          set
+	said, writer uint8 // how often that was written, and who wrote it last
+}
+
 // view is what the membership of a node has.
 type view struct {
 	defined
 	Placed
+	drains
 	status [nodes]uint8
 }
 
@@ -218,6 +230,7 @@ type local struct {
 	asked [slots]Stamp // changes for which it has asked the new node
 	ends  [slots]Stamp // a message that ends the instance of a stamp, on its way
 	goes  uint8        // stays, evacuates, left, gone
+	drain bool         // it drains, and says so
 	doors bool         // shards by which messages come to this node have gone elsewhere
 }
 
@@ -252,6 +265,6 @@ type state struct {
 	sent  [most]message
 	room  room
 
-	moves, crashes, mistakes, timeouts, leaves uint8
-	ended                                      bool
+	moves, crashes, mistakes, timeouts, leaves, undrains uint8
+	ended                                                bool
 }

@@ -33,6 +33,9 @@ func (r *turn) take(t *state, w note) {
 			continue
 		}
 		r.c.completes(t, x)
+		if r.c.keeps(drainersAgree) || t.on[x].drain != r.s.on[x].drain {
+			t.view[x].announces(x, t.on[x].drain)
+		}
 		if !r.c.lags.has(x) && t.on[x].row != t.view[x].Placed {
 			r.look(t, x, false)
 			r.c.completes(t, x)
@@ -135,7 +138,7 @@ func (r *turn) gossips(x int) {
 func (r *turn) leads(x int) {
 	c, s := r.c, r.s
 	v := &s.view[x]
-	if v.status[x] >= exiting || v.At.epoch() >= maxEpoch {
+	if v.status[x] >= exiting {
 		return
 	}
 	for y := range nodes {
@@ -150,7 +153,9 @@ func (r *turn) leads(x int) {
 		}
 	}
 	t := r.fork()
-	t.view[x] = c.plans.plan(*v, x, c.keeps(namedStays))
+	if t.view[x] = c.plans.plan(*v, x, c.keeps(namedStays), c.keeps(knowsDrainers)); t.view[x].At.epoch() > maxEpoch {
+		return
+	}
 	r.take(t, note{"n%d, leader, writes epoch %d", x, int(t.view[x].At.epoch()), 0, false})
 }
 
@@ -206,7 +211,7 @@ func (r *turn) looks(x int, over bool) {
 func (r *turn) look(t *state, x int, over bool) {
 	c, o := r.c, &t.on[x]
 	o.row = t.view[x].Placed
-	if o.goes == evacuates || o.doors && o.goes == stays {
+	if o.goes == evacuates || o.drain && o.goes == stays {
 		r.evacuates(t, x)
 	}
 	if c.buffers {
@@ -234,14 +239,17 @@ func (r *turn) carriesOut(t *state, x int, d Duty) {
 		if q.phase != idle && q.by != uint8(x) && t.stray[d.Slot].phase == idle {
 			t.stray[d.Slot], *q = *q, request{}
 		}
-		if q.phase != idle {
+		if q.phase != idle || !c.mayAsk(t, x, d.Slot, ch) {
 			return
 		}
 		if c.keeps(callEndsFirst) && o.row.Way.Old == cluster.OldForwards && o.here[d.Slot].busy != 0 {
 			return
 		}
-		*q = request{asked, ch.At, uint8(x), ch.To}
+		if !c.way(t, ch.To) {
+			return
+		}
 		o.asked[d.Slot] = ch.At
+		*q = request{asked, ch.At, uint8(x), ch.To}
 		if !c.keeps(readyFirst) {
 			o.over[d.Slot] = ch.At
 		}
@@ -255,6 +263,12 @@ func (r *turn) carriesOut(t *state, x int, d Duty) {
 			o.over[d.Slot] = ch.At
 		}
 	}
+}
+
+// mayAsk reports whether node x has asked the new node of a change to make the instance, or knows a way to do so: else
+// the change has not begun there, and its own instance handles.
+func (c *compiled) mayAsk(t *state, x, slot int, ch Change) bool {
+	return c.way(t, ch.To) || t.on[x].asked[slot] == ch.At || !c.keeps(handlesWithoutAWay)
 }
 
 // makes makes the instance of a slot on node x, if there is none.
@@ -305,13 +319,18 @@ func (r *turn) requests(slot int) {
 	}
 	switch q.phase {
 	case asked:
-		t := r.fork()
-		if r.prepares(t, q, slot) {
-			t.ask[slot].phase = ready
-		} else {
-			t.ask[slot] = request{}
+		for x := range nodes {
+			if !r.reaches(x, q.to) {
+				continue
+			}
+			t := r.fork()
+			if r.prepares(t, q, x, slot) {
+				t.ask[slot].phase = ready
+			} else {
+				t.ask[slot] = request{}
+			}
+			r.take(t, note{"n%d is asked to make the instance of slot %d", x, slot, 0, false})
 		}
-		r.take(t, note{"n%d is asked to make the instance of slot %d", int(q.to), slot, 0, false})
 		if s.timeouts < c.Timeouts && s.stray[slot].phase == idle {
 			t := r.fork()
 			t.timeouts++
@@ -328,21 +347,32 @@ func (r *turn) requests(slot int) {
 		t := r.fork()
 		t.stray[slot] = request{}
 		if s.alive.has(int(q.to)) {
-			r.prepares(t, q, slot)
+			r.prepares(t, q, int(q.to), slot)
 		}
 		r.take(t, note{"n%d is asked late to make the instance of slot %d", int(q.to), slot, 0, false})
 	}
 }
 
-// prepares makes the instance that the old node hands over, and reports whether it is ready.
-func (r *turn) prepares(t *state, q request, slot int) bool {
+// reaches reports whether what goes to a node may come to x: when the shard has moved by which it comes, another one
+// gets it.
+func (r *turn) reaches(x int, to uint8) bool {
+	s := r.s
+	gone := !s.alive.has(int(to)) || s.on[to].doors && s.alive != only(int(to))
+	return s.alive.has(x) && (x == int(to)) != gone
+}
+
+// prepares makes the instance that the old node hands over, on node x, and reports whether it is ready.
+func (r *turn) prepares(t *state, q request, x, slot int) bool {
 	c := r.c
-	row := c.row(t, int(q.to), q.at)
+	row := c.row(t, x, q.at)
 	ch := row.Change[slot]
-	if c.keeps(initIsCurrent) && q.at <= row.At && !(ch.At == q.at && ch.To == q.to) {
+	if q.at > row.At && x != int(q.to) && !t.hasLeft(q.to) && c.keeps(meantForIt) {
 		return false
 	}
-	r.makes(t, int(q.to), slot, q.at, q.at)
+	if c.keeps(initIsCurrent) && q.at <= row.At && !(ch.At == q.at && int(ch.To) == x) {
+		return false
+	}
+	r.makes(t, x, slot, q.at, q.at)
 	return true
 }
 
@@ -350,11 +380,7 @@ func (r *turn) prepares(t *state, q request, slot int) bool {
 func (r *turn) leaves(x int) {
 	c, s := r.c, r.s
 	o := &s.on[x]
-	if c.drainers.has(x) && !o.doors && o.goes == stays {
-		t := r.fork()
-		t.on[x].doors = true
-		r.take(t, note{"n%d drains", x, 0, 0, true})
-	}
+	r.drains(x)
 	switch {
 	case o.goes == stays && c.leavers.has(x) && s.leaves == 0 && s.view[x].status[x] == up:
 		t := r.fork()
@@ -367,6 +393,29 @@ func (r *turn) leaves(x int) {
 		t.view[x].status[x] = leaving
 		t.on[x].here = [slots]instance{}
 		r.take(t, note{"n%d leaves", x, 0, 0, false})
+	}
+}
+
+// drains has x drain, and take that back: it says so at once, and the way to it goes, or is there again, later.
+func (r *turn) drains(x int) {
+	c, s := r.c, r.s
+	o := &s.on[x]
+	if o.goes == left || !c.drainers.has(x) {
+		return
+	}
+	switch t := r.fork(); {
+	case !o.drain && o.goes == stays && s.view[x].said < 8:
+		t.on[x].drain = true
+		r.take(t, note{"n%d drains", x, 0, 0, true})
+	case o.drain && s.undrains < c.Undrains:
+		t.on[x].drain = false
+		t.undrains++
+		r.take(t, note{"n%d drains no more", x, 0, 0, true})
+	}
+	if o.doors != o.drain {
+		t := r.fork()
+		t.on[x].doors = o.drain
+		r.take(t, note{"the way to n%d goes, or is there again", x, 0, 0, false})
 	}
 }
 
@@ -387,7 +436,7 @@ func (c *compiled) empty(s *state, x int) bool {
 		if v.Host[slot] != uint8(x) || v.deleted {
 			continue
 		}
-		if ch, ok := v.pending(slot); ok && !ch.Complete && ch.To != nobody || !ok && c.fewest(v, x) != nobody {
+		if ch, ok := v.pending(slot); ok && !ch.Complete && ch.To != nobody || !ok && c.fewest(s, x) != nobody {
 			return false
 		}
 	}
@@ -395,13 +444,14 @@ func (c *compiled) empty(s *state, x int) bool {
 }
 
 // fewest returns a member that may take an instance of x.
-func (c *compiled) fewest(v *view, x int) uint8 {
+func (c *compiled) fewest(t *state, x int) uint8 {
+	v := &t.view[x]
 	for y := range uint8(nodes) {
 		named := false
 		for slot := range slots {
 			named = named || v.Host[slot] == y || v.Change[slot].At != 0 && v.Change[slot].To == y
 		}
-		if int(y) != x && v.status[y] == up && !named {
+		if int(y) != x && v.status[y] == up && !named && !v.who.has(int(y)) && c.way(t, y) {
 			return y
 		}
 	}
@@ -415,7 +465,7 @@ func (r *turn) evacuates(t *state, x int) {
 		if _, ok := v.pending(slot); ok || v.Host[slot] != uint8(x) || v.status[x] != up {
 			continue
 		}
-		if to := r.c.fewest(v, x); to != nobody && v.version < 12 {
+		if to := r.c.fewest(t, x); to != nobody && v.version < 12 {
 			asksMove(v, uint8(x), uint8(slot), to)
 		}
 	}

@@ -98,7 +98,7 @@ type planned struct {
 }
 
 // plan returns a view after one pass of leader x over it: the table, and leavers that are done.
-func (m *plans) plan(v view, x int, keepsNamed bool) view {
+func (m *plans) plan(v view, x int, keepsNamed, knows bool) view {
 	key := planned{v, x}
 	if next, ok := m.made[key]; ok {
 		return next
@@ -110,10 +110,24 @@ func (m *plans) plan(v view, x int, keepsNamed bool) view {
 			next.status[i] = exiting
 		}
 	}
-	table = table.Plan(next.membersOf(), uint32(x+1), nil)
+	var drain peer.Set
+	for i := range nodes {
+		if knows && v.who.has(i) {
+			drain = append(drain, ids[i])
+		}
+	}
+	table = table.Plan(next.membersOf(), uint32(x+1), nil, drain...)
 	next.Placed = placedOf(&table[0])
 	m.made[key] = next
 	return next
+}
+
+// announces has x write whether it drains, whenever its view has changed: another one that wrote at the same time may
+// not have known.
+func (v *view) announces(x int, drain bool) {
+	if v.status[x] == up && v.who.has(x) != drain {
+		v.drains = drains{v.who ^ only(x), v.said + 1, uint8(x)}
+	}
 }
 
 // merge joins two views.
@@ -121,6 +135,9 @@ func (c *Config) merge(a, b *view) view {
 	v := *a
 	if a.version < b.version || a.version == b.version && ids[a.by].Compare(ids[b.by]) < 0 {
 		v.defined = b.defined
+	}
+	if a.said < b.said || a.said == b.said && ids[a.writer].Compare(ids[b.writer]) < 0 {
+		v.drains = b.drains
 	}
 	switch x, y := a.At, b.At; {
 	case x == y:
