@@ -13,7 +13,7 @@ type partitionsCmd struct {
 	Nodes     int     `default:"5" help:"Node processes, 3 to 16; one more joins, one leaves, one is killed."`
 	Instances int     `default:"3" help:"Instances of each partition, 1 to all nodes less two."`
 	Moves     int     `default:"10" help:"Moves by hand of each partition, 0 to 1000."`
-	Rate      float64 `default:"200" help:"Messages per second of each process to each instance."`
+	Rate      float64 `default:"75" help:"Messages per second of each process to each instance."`
 	Kill      bool    `default:"true" negatable:"" help:"Kill a process that hosts, at the end, and wait for its instances."`
 	Cut       bool    `default:"true" negatable:"" help:"Cut a process that hosts off from the others, behind that."`
 	Net       string  `default:"auto" help:"How: auto, netns (network namespaces) or proxy (on loopback)."`

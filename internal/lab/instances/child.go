@@ -14,14 +14,24 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/fleet"
 	"github.com/kith-io/kith/partition"
 )
 
-// handoffs are the partitions of a run, by path.
-var handoffs = map[string]partition.Handoff{"stateless": partition.Stateless, "ordered": partition.Ordered,
-	"lossy": partition.Lossy}
+// handoffs are the partitions of a run, by path: one of each hand-off that there is, in the order of
+// docs/partitions.md.
+var handoffs = map[string]partition.Handoff{
+	"stateless":     partition.Stateless,                              // 2a 3a 4a
+	"forwards":      {Old: cluster.OldForwards},                       // 2b 3a 4a
+	"drops":         {Old: cluster.OldDrops},                          // 2c 3a 4a
+	"late-drops":    {Late: cluster.LateDrops},                        // 2a 3a 4b
+	"lossy":         partition.Lossy,                                  // 2c 3a 4b
+	"ordered":       partition.Ordered,                                // 2b 3b 4a
+	"buffers":       {New: cluster.NewBuffers},                        // 2a 3b 4a
+	"drops-buffers": {Old: cluster.OldDrops, New: cluster.NewBuffers}, // 2c 3b 4a
+}
 
 // startArgs says how a node is started.
 type startArgs struct {

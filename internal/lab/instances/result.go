@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/kith-io/kith/cluster"
 )
 
 // ErrFailed is wrapped by the error of a run with a result that must not be.
@@ -108,20 +110,21 @@ func (a *Account) add(got []numbers, back []uint32, sent uint32) {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// verdict says what must not be.
+// verdict says what must not be, of each hand-off what it promises.
 func (r *Result) verdict() error {
 	var errs []error
 	for path, a := range r.Handoffs { // joined: the order does not matter
-		if a.Sent == 0 || a.Lost+a.Doubled > 0 {
-			errs = append(errs, fmt.Errorf("%w: %s: %d sent, %d lost, %d doubled", ErrFailed, path, a.Sent, a.Lost, a.Doubled))
+		h := handoffs[path]
+		must := func(ok bool, what string) {
+			if !ok {
+				errs = append(errs, fmt.Errorf("%w: %s: %s: %+v", ErrFailed, path, what, *a))
+			}
 		}
-	}
-	if a := r.Handoffs["ordered"]; a.Reordered+a.Returned > 0 || a.Overlap+a.CutOverlap > 0 {
-		errs = append(errs, fmt.Errorf("%w: ordered: %d reordered, %d came back, overlap %.3f ms, cut %.3f ms", ErrFailed,
-			a.Reordered, a.Returned, a.Overlap, a.CutOverlap))
-	}
-	if a := r.Handoffs["stateless"]; a.Returned > 0 {
-		errs = append(errs, fmt.Errorf("%w: stateless: %d came back", ErrFailed, a.Returned))
+		must(a.Sent > 0 && a.Lost+a.Doubled == 0, "lost or doubled")
+		must(a.Returned == 0 || h.Old == cluster.OldDrops && h.New != cluster.NewBuffers || h.Late == cluster.LateDrops,
+			"came back")
+		must(a.Reordered == 0 && a.CutOverlap == 0 || h.New != cluster.NewBuffers, "out of order, or two after a cut")
+		must(a.Overlap == 0 || h.Old == cluster.OldKeeps && h.New != cluster.NewBuffers, "two at a time")
 	}
 	return errors.Join(errs...)
 }
