@@ -165,10 +165,10 @@ const (
 	down
 )
 
-// drains is who drains, as all gossip it: the later write stands.
+// drains names the members that drain, as all gossip it: the later write stands.
 type drains struct {
 	who          set
-	said, writer uint8 // how often that was written, and who wrote it last
+	said, writer uint8 // how often that was written, and the last writer
 }
 
 // view is what the membership of a node has.
