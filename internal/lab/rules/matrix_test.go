@@ -190,7 +190,7 @@ var matrix = map[string]string{
 	"internal/base/names":     "",
 	"internal/lab/shardscale": "root internal/cli internal/cli/fleet",
 	// partitions on real processes
-	"internal/lab/instances": "root partition internal/cli internal/cli/fleet internal/lab/chaos",
+	"internal/lab/instances": "root partition cluster internal/cli internal/cli/fleet internal/lab/chaos",
 	// rolling restarts
 	"internal/lab/rolling": "root internal/lab/chaos internal/cli internal/cli/ledger internal/cli/fleet " +
 		"internal/base/port",
