@@ -17,6 +17,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kith-io/kith/internal/lab/etcdserver"
+	"github.com/kith-io/kith/internal/lab/leasestore"
 	"github.com/kith-io/kith/lease"
 	"github.com/kith-io/kith/sbr/leasetest"
 )
@@ -159,6 +160,44 @@ func TestServerStandsStill(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, time.Since(begin), 3*time.Second)
 	acquires(t, a, "a", false)
+}
+
+// One that is cut off from the server has an error of each call, and loses its lease when that has run out: another one
+// gets it. What was under way meanwhile comes when the cut is over, and takes nothing from that one.
+func TestCutOffFromTheServer(t *testing.T) {
+	need(t)
+	s, err := leasestore.Open(leasestore.Config{Kind: leasestore.Etcd, Dir: t.TempDir(), Nodes: 2})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	var list []lease.Service
+	for slot := range 2 {
+		l, err := lease.Open(within2min(t), s.Address(slot)+"?ttl=3s", Kind)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		list = append(list, l)
+	}
+	acquire := func(slot int, limit time.Duration) (bool, error) {
+		return list[slot].Acquire(within(t, limit), "n", string(rune('a'+slot)))
+	}
+	begin := time.Now()
+	ok, err := acquire(0, 2*time.Minute)
+	require.True(t, ok && err == nil, err)
+	require.NoError(t, s.Cut([]int{0}))
+	await(t, func() bool {
+		ok, err := acquire(0, short)
+		require.False(t, ok)
+		require.Error(t, err)
+		ok, err = acquire(1, 2*time.Minute)
+		require.NoError(t, err)
+		return ok
+	})
+	require.GreaterOrEqual(t, time.Since(begin), 3*time.Second)
+	require.Error(t, list[0].Release(within(t, short), "n", "a"))
+	require.NoError(t, s.Cut(nil))
+	ok, err = acquire(0, 2*time.Minute)
+	require.True(t, !ok && err == nil, err)
+	ok, err = acquire(1, 2*time.Minute)
+	require.True(t, ok && err == nil, err)
 }
 
 // Grants that led to nothing are bounded, and end by themselves.

@@ -7,6 +7,7 @@ package postgres
 
 import (
 	"context"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/lab/leasestore"
 	"github.com/kith-io/kith/lease"
 	"github.com/kith-io/kith/sbr/leasetest"
 )
@@ -92,6 +94,75 @@ func TestServerIsKilled(t *testing.T) {
 	require.NoError(t, a.Release(within2min(t), name, "a"))
 	acquires(t, b, name, "b", true)
 }
+
+// While the server stands still each call is an error, nobody gets the lease, and it ends early for nobody; what was
+// under way comes to pass behind its time, and changes nothing.
+func TestServerStandsStill(t *testing.T) {
+	s, name := need(t), t.Name()
+	a, b := open(t, s, 2*time.Second), open(t, s, 2*time.Second)
+	begin := time.Now()
+	acquires(t, a, name, "a", true)
+	acquires(t, b, name, "b", false)
+	require.NoError(t, s.Pause(true))
+	t.Cleanup(func() { _ = s.Pause(false) })
+	for _, l := range []*Lease{a, b} {
+		ok, err := l.Acquire(within(t, 300*time.Millisecond), name, "late")
+		require.Error(t, err)
+		require.False(t, ok)
+	}
+	require.Error(t, a.Release(within(t, 300*time.Millisecond), name, "a"))
+	require.NoError(t, s.Pause(false))
+	comesToB(t, b, name)
+	require.GreaterOrEqual(t, time.Since(begin), 2*time.Second)
+	acquires(t, a, name, "a", false)
+}
+
+// comesToB waits until b gets the lease: that of a has to run out before.
+func comesToB(t *testing.T, b *Lease, name string) {
+	require.Eventually(t, func() bool {
+		ok, err := b.Acquire(within2min(t), name, "b")
+		return ok && err == nil // connections of before may be broken
+	}, 2*time.Minute, 5*time.Millisecond)
+}
+
+// One that is cut off from the server has an error of each call, and loses its lease when that has run out: another one
+// gets it. What was under way meanwhile comes when the cut is over, and takes nothing from that one.
+func TestCutOffFromTheServer(t *testing.T) {
+	s, name := need(t), t.Name()
+	dir, err := os.MkdirTemp("", "kith-pg") // a short path
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	ln, err := net.Listen("unix", filepath.Join(dir, socket))
+	require.NoError(t, err)
+	gate := leasestore.NewGate(ln, func() (net.Conn, error) { return net.Dial("unix", filepath.Join(s.Dir, socket)) })
+	t.Cleanup(func() { _ = gate.Close() })
+	a, err := Open(within2min(t), strings.ReplaceAll(s.url(), s.Dir, dir), 2*time.Second)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = a.Close() })
+	b := open(t, s, 2*time.Second)
+	begin := time.Now()
+	acquires(t, a, name, "a", true)
+	gate.Set(false)
+	for _, call := range []func(context.Context) error{
+		func(ctx context.Context) error { _, err := a.Acquire(ctx, name, "a"); return err },
+		func(ctx context.Context) error { return a.Release(ctx, name, "a") },
+	} {
+		require.Error(t, call(within(t, 300*time.Millisecond)))
+	}
+	comesToB(t, b, name)
+	require.GreaterOrEqual(t, time.Since(begin), 2*time.Second)
+	_, err = a.Acquire(within(t, 300*time.Millisecond), name, "a")
+	require.Error(t, err)
+	gate.Set(true)
+	require.Eventually(t, func() bool { // connections of before may be broken
+		ok, err := a.Acquire(within2min(t), name, "a")
+		return !ok && err == nil
+	}, 2*time.Minute, 5*time.Millisecond)
+	acquires(t, b, name, "b", true)
+}
+
+// socket is the name of a server's in its folder.
+const socket = ".s.PGSQL.5432"
 
 // What had no answer in time, for somebody held the row, has no effect when it comes to pass: neither an Acquire nor a
 // Release, which the next Acquire of its owner would miss.

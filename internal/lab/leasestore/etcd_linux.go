@@ -20,7 +20,7 @@ import (
 type etcd struct {
 	server *etcdserver.Server
 	log    *os.File
-	gates  []*gate
+	gates  []*Gate
 }
 
 func newEtcd(c Config) (Store, error) {
@@ -38,10 +38,8 @@ func newEtcd(c Config) (Store, error) {
 	for slot := 0; slot < c.Nodes && err == nil; slot++ {
 		var ln net.Listener
 		if ln, err = c.Listen(slot); err == nil {
-			g := &gate{ln: ln, to: strings.TrimPrefix(e.server.URL(), "http://"), open: make(chan struct{})}
-			close(g.open)
-			g.busy.Go(g.accept)
-			e.gates = append(e.gates, g)
+			to := strings.TrimPrefix(e.server.URL(), "http://")
+			e.gates = append(e.gates, NewGate(ln, func() (net.Conn, error) { return net.Dial("tcp4", to) }))
 		}
 	}
 	if err != nil {
@@ -58,7 +56,7 @@ func (e *etcd) Address(slot int) string {
 // Cut implements Store.
 func (e *etcd) Cut(slots []int) error {
 	for slot, g := range e.gates {
-		g.set(!slices.Contains(slots, slot))
+		g.Set(!slices.Contains(slots, slot))
 	}
 	return nil
 }
@@ -80,7 +78,7 @@ func (e *etcd) Restart() error {
 // Close implements Store.
 func (e *etcd) Close() (err error) {
 	for _, g := range e.gates {
-		err = errors.Join(err, g.close())
+		err = errors.Join(err, g.Close())
 	}
 	if e.server != nil {
 		err = errors.Join(err, e.server.Remove())
@@ -91,10 +89,10 @@ func (e *etcd) Close() (err error) {
 	return err
 }
 
-// gate is the way from one node to the server.
-type gate struct {
+// Gate is a way to a server that can be cut. Make it with NewGate.
+type Gate struct {
 	ln   net.Listener
-	to   string
+	dial func() (net.Conn, error)
 	busy sync.WaitGroup
 
 	mu    sync.Mutex
@@ -103,8 +101,16 @@ type gate struct {
 	over  bool
 }
 
-// set lets pass what comes, or keeps it, as a network does that loses all: what was sent before comes when it is back.
-func (g *gate) set(open bool) {
+// NewGate takes what comes to a listener, which it closes in the end, to the server that dial connects to. It is open.
+func NewGate(ln net.Listener, dial func() (net.Conn, error)) *Gate {
+	g := &Gate{ln: ln, dial: dial, open: make(chan struct{})}
+	close(g.open)
+	g.busy.Go(g.accept)
+	return g
+}
+
+// Set lets pass what comes, or keeps it, as a network does that loses all: what was sent before comes when it is back.
+func (g *Gate) Set(open bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	is := closed(g.open)
@@ -126,7 +132,7 @@ func closed(c chan struct{}) bool {
 }
 
 // pass waits until what comes passes.
-func (g *gate) pass() {
+func (g *Gate) pass() {
 	g.mu.Lock()
 	open := g.open
 	g.mu.Unlock()
@@ -134,7 +140,7 @@ func (g *gate) pass() {
 }
 
 // keep notes a connection that is to end with the gate, and reports whether there still is one.
-func (g *gate) keep(c net.Conn) bool {
+func (g *Gate) keep(c net.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.over {
@@ -145,7 +151,7 @@ func (g *gate) keep(c net.Conn) bool {
 	return true
 }
 
-func (g *gate) accept() {
+func (g *Gate) accept() {
 	for {
 		c, err := g.ln.Accept()
 		if err != nil {
@@ -158,10 +164,10 @@ func (g *gate) accept() {
 }
 
 // serve carries a connection, which ends with the server's.
-func (g *gate) serve(c net.Conn) {
+func (g *Gate) serve(c net.Conn) {
 	defer g.forget(c)
 	g.pass()
-	up, err := net.Dial("tcp4", g.to)
+	up, err := g.dial()
 	if err != nil || !g.keep(up) {
 		return
 	}
@@ -173,7 +179,7 @@ func (g *gate) serve(c net.Conn) {
 }
 
 // carry carries one way, until one end has gone.
-func (g *gate) carry(to, from net.Conn) {
+func (g *Gate) carry(to, from net.Conn) {
 	b := make([]byte, 16<<10)
 	for {
 		n, err := from.Read(b)
@@ -190,15 +196,16 @@ func (g *gate) carry(to, from net.Conn) {
 	}
 }
 
-func (g *gate) forget(c net.Conn) {
+func (g *Gate) forget(c net.Conn) {
 	_ = c.Close()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.conns = slices.DeleteFunc(g.conns, func(have net.Conn) bool { return have == c })
 }
 
-func (g *gate) close() error {
-	g.set(true)
+// Close ends all connections, and waits.
+func (g *Gate) Close() error {
+	g.Set(true)
 	err := g.ln.Close()
 	g.mu.Lock()
 	g.over = true

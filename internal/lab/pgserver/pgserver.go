@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -190,6 +191,29 @@ func (s *Server) Stop(how syscall.Signal) {
 		_ = cmd.Process.Signal(how) // it may have ended by itself
 		<-ended
 	}
+}
+
+// Pause has all its processes stand still, or go on.
+func (s *Server) Pause(on bool) error {
+	s.mu.Lock()
+	cmd := s.cmd
+	s.mu.Unlock()
+	if cmd == nil {
+		return os.ErrProcessDone
+	}
+	how := syscall.SIGCONT
+	if on {
+		how = syscall.SIGSTOP
+	}
+	err := cmd.Process.Signal(how) // it starts no further ones from now on
+	children, bad := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
+	for _, child := range strings.Fields(string(children)) {
+		pid, wrong := strconv.Atoi(child)
+		if err = errors.Join(err, wrong); wrong == nil {
+			_ = syscall.Kill(pid, how) // it may have ended
+		}
+	}
+	return errors.Join(err, bad)
 }
 
 // Remove removes the folder of one that does not run.
