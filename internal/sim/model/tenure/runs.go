@@ -111,15 +111,9 @@ var fences = explore.Rules[Rule, Config]{
 
 // large are the runs that have more states than a minute is enough for.
 var large = []Config{
-	sides.with(called("sides-large")),
-	plain.with(and(called("succession-forgets-large"), forgetting(), succeeded)),
 	joining.with(and(called("joins-apart-large"), func(c *Config) {
 		c.Nodes, c.Hosts, c.Losable, c.Victims, c.Deciders, c.Mistakes = 5, "24", "13", "3", "0", 1
 		c.Seekers, c.Joiners, c.Deaf = "3", "4", "3"
-	})),
-	apart.with(and(called("five-change-large"), func(c *Config) {
-		c.Nodes, c.Seats, c.Owner, c.Hosts, c.Spares = 6, "01234", 4, "5", "5"
-		c.Losable, c.Victims, c.Deaf = "34", "34", "34"
 	})),
 }
 
@@ -150,23 +144,26 @@ func Runs(all bool) []Config {
 		apart.with(called("apart")),
 		cutOff.with(called("cut-off")),
 		cutOff.with(and(called("cut-off-seeks"), func(c *Config) { c.First, c.Hosts = 2, "2" })),
-		large[0].with(and(called("sides"), bounded)),
+		sides.with(called("sides")),
 		refound.with(called("refounds")),
 		refound.with(and(called("refounds-live"), from(1), live)),
 		refound.with(and(called("refounds-outside"), outside)),
 		succession.with(and(called("succession"), live)),
-		large[1].with(and(called("succession-forgets"), bounded)),
+		plain.with(and(called("succession-forgets"), forgetting(), succeeded)),
 		joining.with(called("joins")),
 		joining.with(and(called("joins-live"), live, func(c *Config) { c.Hosts = "3" })),
 		newcomer.with(called("newcomer")),
 		apart.with(and(called("joins-a-seat"), func(c *Config) {
 			c.Nodes, c.Owner, c.Hosts, c.Spares, c.Joiners, c.Losable, c.Victims, c.Deaf = 4, 1, "3", "3", "3", "12", "12", "12"
 		})),
-		large[2].with(and(called("joins-apart"), bounded)),
+		large[0].with(and(called("joins-apart"), bounded)),
 		plain.with(and(called("five"), func(c *Config) {
 			c.Nodes, c.Seats, c.Owner, c.Hosts, c.Losable, c.Victims = 5, "01234", 4, "3", "4", "4"
 		})),
-		large[3].with(and(called("five-change"), bounded)),
+		apart.with(and(called("five-change"), func(c *Config) {
+			c.Nodes, c.Seats, c.Owner, c.Hosts, c.Spares = 6, "01234", 4, "5", "5"
+			c.Losable, c.Victims, c.Deaf = "34", "34", "34"
+		})),
 	)
 }
 

@@ -210,7 +210,7 @@ func (c *compiled) bars(s *state, g, x int) bool {
 // warm reports whether the holder of a seat may speak, where a rule has new ones wait.
 func (c *compiled) warm(s *state, g int, r Rule) bool { return s.seat[g].cold == 0 || !c.keeps(r) }
 
-// asks has the owner x ask the holders that its list names.
+// asks has the owner x ask the holders that its list names, all at once or, where that hastens, one.
 func (r *turn) asks(x int) {
 	c, s := r.c, r.s
 	if s.own[x].fence == 0 {
@@ -222,36 +222,50 @@ func (r *turn) asks(x int) {
 	for g := range c.n {
 		switch {
 		case !named.has(g) || !s.alive.has(g):
-		case g != x:
-			if o.asks[g] == 0 {
-				o.asks[g] = 1 << (c.grant - 1)
+		case g == x:
+			if c.warm(s, x, newHolderGrantsLate) && !c.bars(s, x, x) {
+				o.until[x], t.seat[x].promise[x] = c.grant, c.promise
 			}
-		case c.warm(s, x, newHolderGrantsLate) && !c.bars(s, x, x):
-			o.until[x], t.seat[x].promise[x] = c.grant, c.promise
+		case !c.hastens() && o.asks[g] == 0:
+			o.asks[g] = 1 << (c.grant - 1)
 		}
 	}
 	r.take(t, note{"n%d asks the seats that it knows for its tenure", x, 0, 0})
 	for g := range c.n {
 		for left := uint8(1); left <= c.grant; left++ {
-			r.grants(x, g, left)
+			if s.own[x].asks[g]&(1<<(left-1)) != 0 || c.hastens() && left == c.grant && g != x && named.has(g) {
+				r.grants(x, g, left)
+			}
 			r.counts(x, g, left)
 		}
 	}
 }
 
+// hastens reports whether a question comes when it is asked, and a grant under the very list of its owner when it is
+// given. Those that come later add nothing. A question: while the owner names the holder it may ask at the moment in
+// which that one reads, and reaches further under the same promise. A grant: it would reach less far, or as far, and an
+// owner with more of its tenure takes every step that one with less of it takes. What is lost leaves less, too.
+func (c *compiled) hastens() bool {
+	return !c.Whole && c.keeps(fromTheAsking|namedHoldersOnly|listBeforeGrant)
+}
+
 // grants has g read a renewal of x.
 func (r *turn) grants(x, g int, left uint8) {
-	c, s, m := r.c, r.s, ask(1)<<(left-1)
-	if s.own[x].asks[g]&m == 0 || !s.alive.has(g) || !c.holders(s, s.view[g].list).has(g) ||
-		!c.warm(s, g, newHolderGrantsLate) || c.bars(s, g, x) {
+	c, s := r.c, r.s
+	under := s.view[g].list
+	if !s.alive.has(g) || !c.holders(s, under).has(g) || !c.warm(s, g, newHolderGrantsLate) || c.bars(s, g, x) {
 		return
 	}
 	t := r.fork()
 	o := &t.own[x]
-	o.asks[g] &^= m
+	o.asks[g] &^= 1 << (left - 1)
 	t.seat[g].promise[x] = max(t.seat[g].promise[x], c.promise)
-	o.got[g], o.under[g] = m, s.view[g].list
-	r.take(t, note{"n%d grants n%d its tenure (list %d)", g, x, int(s.list[s.view[g].list].number)})
+	if c.hastens() && under == s.view[x].list {
+		o.until[g] = max(o.until[g], left)
+	} else {
+		o.got[g], o.under[g] = 1<<(left-1), under
+	}
+	r.take(t, note{"n%d grants n%d its tenure (list %d)", g, x, int(s.list[under].number)})
 }
 
 // counts has x read a grant of g.
