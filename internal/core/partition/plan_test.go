@@ -159,6 +159,26 @@ func TestPlanLossesAndNumbers(t *testing.T) {
 	require.Equal(t, ends, ends.Plan(nodes(1, 3, 4), 1, nil))
 }
 
+// TestOptionsWaitForWhatIsPending: a hand-off ends under the options under which it began; those that are defined
+// meanwhile come into force behind it, with the number that came with them (PRT-4).
+func TestOptionsWaitForWhatIsPending(t *testing.T) {
+	members := nodes(1, 2, 3)
+	table := define(t, nil, "a", Exactly(1)).Plan(members, 1, nil)
+	members[0].Status = cluster.Leaving
+	table = table.Plan(members, 1, nil)
+	require.Len(t, table[0].Changes, 1)
+	anew := cluster.PartitionDefinition{Path: "a", Count: Exactly(2), Handoff: cluster.Ordered}
+	changed, err := table.Define(anew, at(2))
+	require.NoError(t, err)
+	require.Equal(t, changed, changed.Plan(members, 1, nil), "it waits")
+	require.Equal(t, cluster.Stateless, changed[0].InForce)
+	require.Equal(t, 1, changed[0].Wanted)
+	done := changed.Complete(table[0].Changes[0]).Plan(members, 1, nil)
+	require.Equal(t, cluster.Ordered, done[0].InForce)
+	require.Equal(t, 2, done[0].Wanted)
+	require.Equal(t, []peer.ID{at(2), at(3)}, done[0].Instances)
+}
+
 // TestPlanMovesByHand: "migrations specified by the user" (PRT-5).
 func TestPlanMovesByHand(t *testing.T) {
 	members := nodes(1, 2, 3)
