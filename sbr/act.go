@@ -232,6 +232,9 @@ func (m *Machine) leaseAnswer(r LeaseResult) {
 		}
 		l.until = m.now + m.cfg.LeaseTimeout
 	case !l.asking:
+	case r.Stale:
+		l.held, l.stray = false, true
+		m.refused("this node slept for so long that another side may have had the lease and given it back")
 	case !r.OK:
 		l.held = false
 		m.refused("another side has the lease")

@@ -42,10 +42,12 @@ type UnheardCommand struct{ IDs []peer.ID }
 type OlderCommand struct{ ID peer.ID }
 
 // LeaseResult answers a LeaseOp: OK says that the lease was acquired, or released. No answer until the deadline, or an
-// error, is not OK.
+// error, is not OK. Stale says that this side must not live by a lease that it got: this node slept for so long that
+// others may have had it meanwhile and given it back.
 type LeaseResult struct {
-	Op uint64
-	OK bool
+	Op    uint64
+	OK    bool
+	Stale bool
 }
 
 func (ViewCommand) command()    {}

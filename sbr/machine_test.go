@@ -438,6 +438,26 @@ func TestLeaseRefused(t *testing.T) {
 	}
 }
 
+// TestStaleLease: the side goes though it got the lease, and gives it back.
+func TestStaleLease(t *testing.T) {
+	r := newRig(t, 'A', leased)
+	r.see("A B C", "", true, "")
+	r.see("A B C", "A>C B>C", false, "")
+	require.Len(t, r.run(7 * time.Second)[0].Lease, 1)
+	require.NoError(t, r.m.Do(r.now, LeaseResult{Op: 1, OK: true, Stale: true}))
+	r.eff = nil
+	r.drain()
+	got := r.eff
+	got = append(got, r.run(time.Second)...)
+	var all Effects
+	for _, e := range got {
+		all.Down, all.Lease = append(all.Down, e.Down...), append(all.Lease, e.Lease...)
+	}
+	require.Equal(t, "AB", downs(all))
+	require.Len(t, all.Lease, 1)
+	require.True(t, all.Lease[0].Release)
+}
+
 // TestLeaseIsNotAskedByAll: only one of a side asks; one that waits in vain stops; indirectly connected ones never ask.
 func TestLeaseIsNotAskedByAll(t *testing.T) {
 	r := newRig(t, 'B', leased)

@@ -98,7 +98,7 @@ func New(cfg Config) *Node {
 		proof:      cfg.ProcessDeathIsProof,
 		members:    membership.New(cfg.Self, cfg.forming(), rand.New(rand.NewPCG(cfg.Seed, 1))),
 		resolver:   sbr.New(cfg.Self, cfg.resolver()),
-		suspension: suspension{limit: cfg.GapLimit(), nap: cfg.nap()},
+		suspension: suspension{limit: cfg.GapLimit(), nap: cfg.nap(), hold: cfg.Resolver.WithDefaults().LeaseHold},
 		courier:    courier.New(cfg.Self, cfg.Courier, rand.New(rand.NewPCG(cfg.Seed, 3))),
 		patience:   cfg.GiveUpAfter,
 	}
@@ -222,6 +222,9 @@ func (n *Node) do(now time.Duration, cmd any) error {
 			return drain(d, n)
 		}
 		return n.shards.Do(now, c)
+	case LeaseResult:
+		c.Stale = c.OK && n.suspension.outslept(now)
+		return n.resolver.Do(now, c)
 	case sbr.Command:
 		return n.resolver.Do(now, c)
 	case watch.Command:

@@ -35,6 +35,8 @@ type suspension struct {
 	lapsed   bool          // it has no session lease, or no tenure
 	resolver bool          // the resolver has not taken its order back
 	slept    time.Duration // the longest such gap since it is on
+	from     time.Duration // when the first of them began
+	hold     time.Duration // for how long a side that won by the lease of the resolver keeps it
 	word     bool          // this node has downed somebody since then
 	told     Suspensions
 }
@@ -60,11 +62,23 @@ func (n *Node) step(now time.Duration) {
 		n.napped()
 	}
 	if s.member && !s.alone && gap > s.limit {
-		s.slept = max(s.slept, gap)
+		s.sleeps(now, gap)
 		n.suspend(fmt.Sprintf("the control loop did not step for %v, at most %v may pass", gap.Round(time.Millisecond),
 			s.limit))
 	}
 }
+
+// sleeps notes a gap that has just ended.
+func (s *suspension) sleeps(now, gap time.Duration) {
+	if s.slept == 0 {
+		s.from = now - gap
+	}
+	s.slept = max(s.slept, gap)
+}
+
+// outslept reports whether the lease says nothing to this node: it slept, and since its sleep began others may have got
+// the lease, lived on and given it back.
+func (s *suspension) outslept(now time.Duration) bool { return s.slept > 0 && now-s.from >= s.hold }
 
 // SleptCommand says that time has passed which this node's clock does not show: the wall clock has stepped. It is
 // judged as a gap between two steps of that length is.
@@ -83,7 +97,7 @@ func (n *Node) slept(d time.Duration) {
 		n.napped()
 	}
 	if s.member && !s.alone && d > s.limit {
-		s.slept = max(s.slept, d)
+		s.sleeps(n.now, d)
 		n.suspend(fmt.Sprintf("the wall clock says that the control loop did not step for %v, at most %v may pass",
 			d.Round(time.Millisecond), s.limit))
 	}

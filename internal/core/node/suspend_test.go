@@ -122,6 +122,39 @@ func TestSleeperWhomNobodyCanConfirm(t *testing.T) {
 	}
 }
 
+// TestSleeperAndTheLease: of two nodes each of which is lost to the other one gets the lease. One that slept has lost
+// though it gets it, once the other one may have had it and given it back since the sleep began (MEM-10).
+func TestSleeperAndTheLease(t *testing.T) {
+	for name, c := range map[string]struct {
+		sleeps time.Duration
+		ends   bool
+	}{"shorter than the lease is held": {12 * time.Second, false}, "longer": {38 * time.Second, true}} {
+		t.Run(name, func(t *testing.T) {
+			w := &wires{t: t, now: time.Second}
+			for i, host := range []string{"10.0.0.1", "10.0.0.2"} {
+				w.nodes = append(w.nodes, &end{id: id(host), n: New(Config{Self: id(host), Seed: uint64(i + 1),
+					Resolver: Resolver{Strategy: ResolverLeaseMajority}})})
+			}
+			for _, e := range w.nodes {
+				require.NoError(t, e.n.Do(w.now, membership.JoinCommand{Seeds: seedsOf(w), WallMillis: 1}))
+				w.drain(e)
+			}
+			w.run(20*time.Second, func() bool { return up(w.nodes[0].view, 2) && up(w.nodes[1].view, 2) })
+			w.nodes[0].asleep, w.nodes[1].asleep = true, true // the first for good
+			w.now += c.sleeps
+			e := w.nodes[1]
+			e.asleep = false
+			w.run(time.Minute, func() bool { return len(e.lease) > 0 })
+			require.NotEmpty(t, e.lease)
+			require.NoError(t, e.n.Do(w.now, LeaseResult{Op: e.lease[0].Op, OK: true}))
+			w.drain(e)
+			w.run(10*time.Second, func() bool { return e.n.State() == membership.StateEnded || !e.n.Suspended() })
+			require.Equal(t, c.ends, e.n.State() == membership.StateEnded)
+			require.Equal(t, c.ends, e.n.Suspended())
+		})
+	}
+}
+
 // TestAloneNeedsNobody: there is no node that a shard could have been given to.
 func TestAloneNeedsNobody(t *testing.T) {
 	n, e := alone(t)

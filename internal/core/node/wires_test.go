@@ -22,6 +22,7 @@ type end struct {
 	n      *Node
 	view   *membership.View
 	orders []Suspend
+	lease  []LeaseOp
 	told   []membership.Event // of the gate
 	asleep bool
 	queue  []peer.Mail // To is the sender
@@ -70,6 +71,7 @@ func (w *wires) drain(e *end) {
 	if out.Suspend != nil {
 		e.orders = append(e.orders, *out.Suspend)
 	}
+	e.lease = append(e.lease, out.Lease...)
 	e.told = append(e.told, ofGate(out.Events)...)
 	for _, r := range out.Routes {
 		if e.onRoute != nil {
