@@ -339,8 +339,8 @@ func (c *Checker) allocated(p *world.Process, e *shard.Event) {
 func free(c *Checker, p *world.Process, o *ownership, e *shard.Event, name string) {
 	for _, h := range o.hosting {
 		q := h.Process
-		if q.ID == e.Home && h.fence == e.Fence {
-			continue // the coordinator's own node has started it within the same step
+		if after := h.fence.Compare(e.Fence); after == 0 && q.ID == e.Home || after > 0 && q.ID == p.ID {
+			continue // the coordinator's own node has started it within the same step, under this fence or the next
 		}
 		_, down := c.gone[q.ID]
 		_, lost := c.gone[p.ID]
