@@ -252,16 +252,10 @@ func (m *Machine) giveUp(t *typ, e held) {
 // checkConfirm confirms the node when enough has been answered.
 func (m *Machine) checkConfirm() {
 	c := &m.confirm
-	if !c.held || c.done || m.view == nil || m.over {
+	if !c.held || c.done || m.view == nil || m.over || !c.membership(m.view, m.self) {
 		return
 	}
-	if !c.firm {
-		for _, mb := range m.view.Members {
-			if mb.ID != m.self && mb.Status != membership.Down && !c.heard.Has(mb.ID) {
-				return
-			}
-		}
-	}
+	m.out.Member = true
 	for _, id := range m.agenda.order { // last: it looks at every shard that lives here
 		t := m.types[id]
 		if t.region == nil || t.region.hosted.Len() == 0 || t.region.to == m.self {
@@ -274,6 +268,13 @@ func (m *Machine) checkConfirm() {
 	c.done = true
 	c.retry.stop()
 	m.out.Confirmed, m.out.Vacuous = true, len(c.heard) == 0
+}
+
+// membership reports whether members have said that this node is one of them.
+func (c *confirmation) membership(v *membership.View, self peer.ID) bool {
+	return c.firm || !slices.ContainsFunc(v.Members, func(mb membership.Member) bool {
+		return mb.ID != self && mb.Status != membership.Down && !c.heard.Has(mb.ID)
+	})
 }
 
 // checkConfirmation returns ErrNonsense for a question or answer that cannot be true. It changes nothing.

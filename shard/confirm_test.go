@@ -119,6 +119,22 @@ func TestWhoWasNeverToldItIsAMemberAnswersToo(t *testing.T) {
 	require.Equal(t, 1, n.confirmed)
 }
 
+// TestMembersAnswerBeforeTheCoordinator: a node hears that it is a member though no coordinator can say yet what lives
+// there: that one may wait for what the node is to do as a member (MEM-10).
+func TestMembersAnswerBeforeTheCoordinator(t *testing.T) {
+	w := owning(t, 3)
+	boss, n := w.nodes[0], w.nodes[2]
+	boss.cut[n.id] = true
+	n.do(SuspendCommand{On: true})
+	require.False(t, n.member, "nobody has answered")
+	w.flow()
+	require.True(t, n.member)
+	require.Zero(t, n.confirmed)
+	clear(boss.cut)
+	w.pass(10 * DefaultRetryMax)
+	require.Equal(t, 1, n.confirmed)
+}
+
 // TestOneThatIsAwakeIsEnough: the strong answer of one member, with the coordinator's weak one.
 func TestOneThatIsAwakeIsEnough(t *testing.T) {
 	w := owning(t, 4)

@@ -297,6 +297,7 @@ type Effects struct {
 	// Confirmed: others have confirmed that this suspended node owns what lives here; once for each SuspendCommand.
 	Confirmed bool
 	Vacuous   bool // nobody has: there is nobody left, or all others are Down
+	Member    bool // members have said that it is one of them; what lives here may be open still
 	Events    []Event
 }
 

@@ -63,6 +63,7 @@ type testNode struct {
 	until     time.Duration // when deaf: by then it has suspended itself
 	drained   bool
 	confirmed int
+	member    bool
 	left      bool
 	hosted    map[string]route.Fence
 	routes    map[string]RouteChange
@@ -290,6 +291,7 @@ func (n *testNode) collect() {
 	n.answers = append(n.answers, e.Answers...)
 	measure := slices.Clone(e.Measure)
 	n.drained = n.drained || e.Drained
+	n.member = n.member || e.Member
 	if e.Confirmed {
 		n.confirmed++
 	}

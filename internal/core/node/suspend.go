@@ -38,6 +38,7 @@ type suspension struct {
 	from     time.Duration // when the first of them began
 	hold     time.Duration // for how long a side that won by the lease of the resolver keeps it
 	word     bool          // this node has downed somebody since then
+	known    bool          // members have said since then that it is one of them
 	told     Suspensions
 }
 
@@ -125,9 +126,15 @@ func (n *Node) suspend(why string) {
 		n.out.Suspend = &Suspend{On: true, Why: why}
 		n.out.Events = append(n.out.Events, s.tell(n.now, why))
 	}
+	s.known = false
 	// Never refused.
 	_ = n.shards.Do(n.now, shard.SuspendCommand{On: true})
 }
+
+// outdated reports whether this node may know less than the others: it has slept, or its resolver has stopped it, and
+// no member has said since then that it is one of them. What lives here may still have to be confirmed by a
+// coordinator, which may wait itself for what this node knows.
+func (s *suspension) outdated() bool { return s.on && (s.resolver || !s.known) }
 
 // resolve takes the resolver's order to suspend, or that its reason is gone: the node then asks others before it goes
 // on.
@@ -163,6 +170,7 @@ const confirmedWhy = "others have confirmed this incarnation"
 func (n *Node) confirmed() {
 	s := &n.suspension
 	word := n.shards.Peek()
+	s.known = s.known || word.Member && s.on
 	if !word.Confirmed || !s.on || s.resolver {
 		return
 	}
@@ -173,7 +181,7 @@ func (n *Node) confirmed() {
 		n.feed()
 		return
 	}
-	s.on, s.slept, s.word = false, 0, false
+	s.on, s.slept, s.word, s.known = false, 0, false, false
 	if !s.lapsed {
 		goesOn(confirmedWhy, n)
 	}

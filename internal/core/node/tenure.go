@@ -132,8 +132,9 @@ func (f *founding) looks(n *Node) {
 
 // next is when the end of those is assumed here: only by the leader, and only if the settings say so.
 func (f *founding) next(n *Node) (at time.Duration, ok bool) {
-	leads := n.fed != nil && n.fed.Leader == n.fed.Self
-	return f.since + n.Takeover(), f.assumes && leads && len(f.waits) > 0 && n.suspension.member && !n.suspension.on
+	s := &n.suspension
+	leads := n.fed != nil && n.fed.Leader == n.fed.Self && s.member && !s.outdated()
+	return f.since + n.Takeover(), f.assumes && leads && len(f.waits) > 0
 }
 
 // follow assumes that they have ended when that is due.

@@ -255,6 +255,36 @@ func TestRefoundByTakeover(t *testing.T) {
 	require.Less(t, w.now, at+15*time.Second)
 }
 
+// TestSleeperRefounds: a leader that has slept assumes it as soon as members have said that it is one of them. It does
+// not wait for a coordinator to confirm what lives there: that one waits for the electorate (MEM-10).
+func TestSleeperRefounds(t *testing.T) {
+	w, left := withoutResolver(t, cluster.RefoundByTakeover)
+	lead := left[0].n
+	require.Equal(t, lead.fed.Self, lead.fed.Leader)
+	w.run(time.Second, func() bool { return false })
+	for _, c := range []struct {
+		name                string
+		on, resolver, known bool
+		assumes             bool
+	}{
+		{"awake", false, false, false, true},
+		{"asleep until now", true, false, false, false},
+		{"a member", true, false, true, true},
+		{"stopped by the resolver", true, true, true, false},
+	} {
+		s := &lead.suspension
+		s.on, s.resolver, s.known = c.on, c.resolver, c.known
+		_, ok := lead.tenures.found.next(lead)
+		require.Equal(t, c.assumes, ok, c.name)
+	}
+	lead.suspension.on, lead.suspension.resolver, lead.suspension.known = false, false, false
+	lead.suspend("a test")
+	require.True(t, lead.suspension.outdated())
+	w.drain(left[0])
+	w.run(5*time.Second, func() bool { return !lead.suspension.outdated() })
+	require.False(t, lead.suspension.outdated(), "members have answered")
+}
+
 // TestOutagesWithoutAQuorum: when a quorum of the seats is lost nobody proves an end, so nobody knows when the shards
 // of lost members are served again, or a takeover time after the last was seen Down (AVL-5).
 func TestOutagesWithoutAQuorum(t *testing.T) {
