@@ -22,9 +22,14 @@ const (
 )
 
 // Brief is how long a pause may be that nobody may hold against a process: less than half of the silence that the
-// detectors of a cluster bear, which a preset may make short.
+// detectors of a cluster bear, which a preset may make short, and a third of what a session lease lasts: a node renews
+// it after another third.
 func Brief(cfg *setup.Config) time.Duration {
-	return min(brief, cfg.Membership.SilenceBound()*47/100)
+	d := min(brief, cfg.Membership.SilenceBound()*47/100)
+	if cfg.SessionTTL > 0 {
+		d = min(d, cfg.SessionTTL/3)
+	}
+	return d
 }
 
 // Steady is for how long a cluster has been well before anything is demanded of it: its detectors have learned again
