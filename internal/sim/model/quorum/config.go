@@ -19,6 +19,7 @@ type Config struct {
 	Losses  uint8   // of disks
 	Reads   bool    // owners answer reads
 	Release bool    // replicas that are no longer members are wiped
+	Leaves  bool    // so are those that leave, which know what the other disks say, and not what was decided
 	Copies  bool    // replicas give one another what they hold
 	Near    bool    // claims go to members of sets that the claimer has heard of, histories to members of their sets
 	Live    bool    // while majorities live, the newest owner must have a way to serve and to commit
@@ -60,6 +61,7 @@ const (
 	diskIsIdentity
 	lateRelease
 	everyShardReleases
+	leaveIsDecided
 	ownSets
 	fenceFirst
 	copyRefused
@@ -92,6 +94,8 @@ var rules = explore.Rules[Rule, Config]{
 	explore.Need(lateRelease, "late-release", Config{Shards: one(2, "", "124/"), Losses: 1, Live: true, Release: true}),
 	explore.Need(everyShardReleases, "every-shard-releases", Config{Near: true, Losses: 1, Live: true, Release: true,
 		Shards: []Shard{{Owners: 1, Wishes: "124", Done: true}, {Owners: 2, Batches: "0/1", Wishes: "124/"}}}),
+	explore.Need(leaveIsDecided, "leave-is-decided", Config{Near: true, Losses: 1, Live: true, Leaves: true,
+		Shards: one(2, "1/1", "124/")}),
 	explore.Need(ownSets, "own-sets", Config{Set: "1",
 		Shards: []Shard{{Owners: 1, Wishes: "2", Done: true}, {Owners: 2, Batches: "1/0"}}}),
 	explore.Need(fenceFirst, "fence-first", Config{Shards: one(2, "", "124/"), Losses: 1, Live: true}),

@@ -191,6 +191,12 @@ func (c *compiled) faults(s *state, emit emits) {
 			to.wiped |= only(i)
 			emit(to, "", note{text: "{r}, no longer a member, is wiped", replica: i})
 		}
+		if c.Leaves && c.leaves(s, i) {
+			to := *s
+			to.wipe(i, true)
+			to.wiped |= only(i)
+			emit(to, "", note{text: "{r} has handed on what it holds, and leaves", replica: i})
+		}
 	}
 	if s.crashes < c.Crashes {
 		to := *s
@@ -262,4 +268,51 @@ func (c *compiled) released(s *state, i int) bool {
 		}
 	}
 	return freed > 0 && (freed == held || !c.keeps(everyShardReleases))
+}
+
+// leaves reports whether a disk may leave, by what the others say alone: of each shard that it held, all members that
+// live, and a majority, of a set without it hold an entry behind the change, under one fence. So that entry is decided,
+// whenever each has said so.
+func (c *compiled) leaves(s *state, i int) bool {
+	held := false
+	for n := range c.shards {
+		h := &s.s[n]
+		named := c.init
+		for j := range c.n {
+			for p := range h.r[j].number {
+				if v := h.r[j].h[p]; v.isChange() {
+					named |= c.sets[v&15]
+				}
+			}
+		}
+		if !named.has(i) {
+			continue
+		}
+		held = true
+		if !c.follows(s, n, i) {
+			return false
+		}
+	}
+	return held
+}
+
+// follows reports whether an entry was decided in a shard behind a change to a set without a replica.
+func (c *compiled) follows(s *state, n, i int) bool {
+	said := map[[2]uint8]set{} // by fence and set
+	for j := range c.n {
+		q := &s.s[n].r[j]
+		if s.gone.has(j) || q.number == 0 || q.h[q.number-1].isChange() {
+			continue
+		}
+		now := c.now(&q.h, q.number)
+		at := [2]uint8{q.fence, uint8(now)}
+		said[at] |= only(j)
+		if now.has(i) {
+			continue
+		}
+		if now.majority(said[at]) && now&^s.gone&^said[at] == 0 || !c.keeps(leaveIsDecided) {
+			return true
+		}
+	}
+	return false
 }

@@ -32,6 +32,10 @@ func Runs(all bool) []Config {
 		Config{Name: "quorum/three-compete", Near: true, Shards: one(3, "0/0/1", "124/145/")},
 		Config{Name: "quorum/cares", Near: true, Shards: one(3, "1/0/1", "/124/"), Losses: 1, Live: true},
 		Config{Name: "quorum/cares-unused", Near: true, Shards: one(2, "0/1", "124/"), Losses: 1, Live: true},
+		Config{Name: "quorum/leaves", Shards: one(2, "", "124/"), Losses: 1, Live: true, Leaves: true},
+		Config{Name: "quorum/leaves-twice", Near: true, Shards: one(2, "1/1", "124,145/"), Live: true, Leaves: true},
+		Config{Name: "quorum/leaves-shards", Near: true, Losses: 1, Live: true, Leaves: true,
+			Shards: []Shard{{Owners: 1, Batches: "1", Wishes: "124"}, {Owners: 1, Batches: "1", Wishes: "124"}}},
 		Config{Name: "quorum/two-shards", Near: true, Losses: 1, Live: true, Release: true,
 			Shards: []Shard{{Owners: 1, Batches: "1", Wishes: "124"}, {Owners: 1, Batches: "1", Wishes: "124"}}},
 	)
