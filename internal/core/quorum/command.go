@@ -10,8 +10,19 @@ import (
 // Command is a local wish: MembersCommand, GetCommand, PutCommand or LookCommand.
 type Command interface{ isCommand() }
 
-// MembersCommand says which replicas there are, by the ids of their disks, and which of them answer.
-type MembersCommand struct{ All, Up peer.Set }
+// MembersCommand says which replicas there are, by the ids of their disks, and which of them answer. Those that leave
+// hold no group any more, and are there to be read from.
+type MembersCommand struct{ All, Up, Leaving peer.Set }
+
+// Stay returns those that do not leave.
+func (c *MembersCommand) Stay() (stay peer.Set) {
+	for _, id := range c.All {
+		if !c.Leaving.Has(id) {
+			stay = append(stay, id)
+		}
+	}
+	return stay
+}
 
 // GetCommand reads a key. Its Outcome has this Number, which is not 0 and is used once.
 type GetCommand struct {
@@ -70,3 +81,13 @@ type Effects struct {
 	Sends []Mail
 	Done  []Outcome
 }
+
+// LeaveCommand has the disk of this node hand on what it has to others, or takes that back: then it reads anew what it
+// has missed. An error of the disk delays it.
+type LeaveCommand struct{ On bool }
+
+// SpareCommand says that what else is on this disk, and has been given Members, needs none of those that leave.
+type SpareCommand struct{}
+
+func (LeaveCommand) isCommand() {}
+func (SpareCommand) isCommand() {}

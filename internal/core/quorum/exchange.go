@@ -154,9 +154,15 @@ const mostCatching = 16
 func needs(n, w int) int { return max(min(n-w+1, n-1), 0) }
 
 // caughtUp reports whether this replica has read enough of a group: from so many replicas that hold all of it, or from
-// every other disk, whatever it holds. The second is what is left to replicas of which most are new.
+// every other disk, whatever it holds. The second is what is left to replicas of which most are new. Disks that leave
+// have to be among them: nobody else may have what they have, where W is 1.
 func (m *Machine) caughtUp(g int) bool {
 	c := &m.catching[g]
+	for _, id := range m.leaving {
+		if !slices.Contains(c.gave, id) {
+			return false
+		}
+	}
 	return len(c.whole) >= needs(len(m.groups[g]), m.cfg.W) || len(c.gave) >= len(m.members)-1
 }
 

@@ -186,7 +186,7 @@ func (m *Machine) Drain(out *Effects) {
 
 // view takes another set of members. A group that is new to this replica is read from the others before it counts.
 func (m *Machine) view(c MembersCommand) {
-	if !slices.Equal(c.All, m.members) {
+	if !slices.Equal(c.All, m.members) || !slices.Equal(c.Leaving, m.leaving) {
 		m.settled = m.now + 2*m.cfg.Timeout
 	}
 	in := m.assign(c, m.cfg.N, m.ident.id)

@@ -60,7 +60,7 @@ func (b *bench) members() {
 		all.Add(m.ID())
 	}
 	for _, m := range b.ms {
-		require.NoError(b.t, m.Do(b.now, MembersCommand{all, all}))
+		require.NoError(b.t, m.Do(b.now, MembersCommand{All: all, Up: all}))
 	}
 }
 

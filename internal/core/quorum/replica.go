@@ -65,7 +65,8 @@ func (m *Machine) open(s *step, l *letter) {
 		group, _ := place(x.key)
 		e := m.entry(s, x.key)
 		s.answer(l.from, &message{kind: held, number: x.number, key: x.key, entry: e,
-			lacking: m.ident.lacking>>group&1 == 1})
+			lacking: m.ident.lacking>>group&1 == 1 ||
+				m.leaving.Has(m.ident.id)})
 	case roots:
 		m.roots(s, l)
 	case branch:
@@ -150,7 +151,8 @@ func (m *Machine) unmade(s *step) {
 	}
 }
 
-// writes takes an entry, and acknowledges it where it has a number.
+// writes takes an entry, and acknowledges it where it has a number. A disk that leaves takes what it is given, and
+// counts for no W, nor for R: those that read it may be done with that.
 func (m *Machine) writes(s *step, l *letter) {
 	x := l.x
 	reason := uint8(done)
@@ -159,7 +161,7 @@ func (m *Machine) writes(s *step, l *letter) {
 	} else {
 		m.merge(s, x.key, x.entry)
 	}
-	if x.number != 0 && !m.ahead(x.entry) {
+	if x.number != 0 && !m.ahead(x.entry) && !m.leaving.Has(m.ident.id) {
 		s.answer(l.from, &message{kind: wrote, number: x.number, key: x.key, reason: reason})
 	}
 }

@@ -28,6 +28,7 @@ type DiskReport struct {
 	Disk      peer.ID
 	Node      peer.ID       // that has it now; zero for none
 	Up        bool          // it answers
+	Leaves    bool          // others take its places
 	Away      time.Duration // since no node has had it
 	Groups    int           // that it is a replica of
 	Hints     int           // writes that wait for it here
@@ -47,7 +48,7 @@ type Filling struct {
 func (s *Site) Report() *Report {
 	r := &Report{Name: s.name, Config: s.cfg, Disk: s.id, Founders: len(s.founders), Begun: s.machine != nil}
 	for _, id := range s.disks {
-		d := DiskReport{Disk: id, Node: s.nodeOf(id), Up: s.given.Up.Has(id)}
+		d := DiskReport{Disk: id, Node: s.nodeOf(id), Up: s.given.Up.Has(id), Leaves: s.given.Leaving.Has(id)}
 		if id == s.id {
 			d.Node, d.Up = s.self, true
 		}

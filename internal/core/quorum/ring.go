@@ -17,14 +17,16 @@ import (
 type ring struct {
 	members peer.Set
 	up      peer.Set
+	leaving peer.Set
 	groups  [Groups][]peer.ID
 }
 
 // assign takes other members, and returns the groups that self holds, a bit each.
 func (r *ring) assign(c MembersCommand, n int, self peer.ID) (in uint64) {
-	r.members, r.up = c.All.Clone(), c.Up.Clone()
+	r.members, r.up, r.leaving = c.All.Clone(), c.Up.Clone(), c.Leaving.Clone()
+	stay := c.Stay()
 	for g := range r.groups {
-		r.groups[g] = replicasOf(uint8(g), r.members, n)
+		r.groups[g] = replicasOf(uint8(g), stay, n)
 		if slices.Contains(r.groups[g], self) {
 			in |= 1 << g
 		}
@@ -56,10 +58,10 @@ func (r *ring) share(group int, a, b peer.ID) bool {
 	return slices.Contains(r.groups[group], a) && slices.Contains(r.groups[group], b)
 }
 
-// source returns another disk that has not given all of a group yet, one of its replicas if there is any; zero for
-// none.
+// source returns another disk that has not given all of a group yet, one that leaves if there is any, else one of its
+// replicas; zero for none.
 func (r *ring) source(group int, c *catching, self peer.ID, rng *rand.Rand) peer.ID {
-	for _, among := range [][]peer.ID{r.groups[group], r.members} {
+	for _, among := range [][]peer.ID{r.leaving, r.groups[group], r.members} {
 		var list []peer.ID
 		for _, id := range among {
 			if id != self && r.up.Has(id) && !slices.Contains(c.gave, id) {

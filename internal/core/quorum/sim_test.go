@@ -34,6 +34,7 @@ type plan struct {
 	full    bool // disks are full for a while
 	often   bool // faults follow each other soon
 	joins   bool // a node comes in the middle; what is under way then may be missed by reads
+	leaves  int  // nodes that leave for good, one behind the other or two at a time, when none needs their disks
 	mistake string
 }
 
@@ -44,6 +45,8 @@ type node struct {
 	disk   *MemoryEngine
 	backup *MemoryEngine
 	m      *Machine
+	heard  []time.Duration // when each of the others hears that this one leaves; nil: it stays
+	gone   bool            // it has left
 }
 
 // flying is a message on its way.
@@ -114,21 +117,74 @@ func (w *world) start(n *node, cfg Config) {
 	rng := rand.New(rand.NewPCG(w.rng.Uint64(), 1))
 	m, err := Open(cfg, "c/s", peer.ID{Addr: n.addr, Inc: w.incs}, n.disk, w.wall(), rng)
 	require.NoError(w.t, err)
-	n.m, n.id = m, m.ID()
+	n.m, n.id, n.heard = m, m.ID(), nil
 }
 
 // tellMembers gives all that run the members, and which of them run.
 func (w *world) tellMembers() {
 	var all, up peer.Set
 	for _, n := range w.nodes {
+		if n.gone {
+			continue
+		}
 		all.Add(n.id)
 		if n.m != nil {
 			up.Add(n.id)
 		}
 	}
-	for _, n := range w.nodes {
+	for i, n := range w.nodes {
+		var leaving peer.Set
+		for _, x := range w.nodes {
+			if x.heard != nil && !x.gone && w.now >= x.heard[i] {
+				leaving.Add(x.id)
+			}
+		}
 		if n.m != nil {
-			require.NoError(w.t, n.m.Do(w.now, MembersCommand{all, up}))
+			require.NoError(w.t, n.m.Do(w.now, MembersCommand{all, up, leaving}))
+		}
+	}
+}
+
+// leave has a node begin to leave, where N others stay; the others hear of it by and by. One goes when its disk
+// is needed no more, since all others run and lack nothing.
+func (w *world) leave() {
+	stay, going, most := 0, 0, time.Duration(0)
+	for _, n := range w.nodes {
+		if !n.gone && n.heard == nil {
+			stay++
+		} else if !n.gone {
+			going++
+		}
+	}
+	n := w.nodes[w.rng.IntN(len(w.nodes))]
+	c := w.plan.cfg.WithDefaults()
+	if n.m != nil && n.heard == nil && stay > c.N && going < max(c.W-1, 1) && w.rng.IntN(8) == 0 {
+		for _, x := range w.nodes {
+			late := time.Duration(50+w.rng.IntN(500)) * time.Millisecond
+			if x == n {
+				late = 0
+			}
+			n.heard = append(n.heard, w.now+late)
+		}
+		w.counts["leaves"]++
+	}
+	for _, n := range w.nodes {
+		for _, at := range n.heard {
+			most = max(most, at)
+		}
+	}
+	if w.now <= most+time.Second {
+		w.tellMembers()
+	}
+	for _, n := range w.nodes {
+		needs := func(x *node) bool {
+			return !x.gone && x.heard == nil && (x.m == nil || x.m.ident.lacking != 0 || !x.m.leaving.Has(n.id))
+		}
+		if n.m != nil && n.heard != nil && !slices.ContainsFunc(w.nodes, needs) {
+			w.drop(n)
+			n.m, n.gone = nil, true
+			w.counts["left"]++
+			w.tellMembers()
 		}
 	}
 }
@@ -413,7 +469,7 @@ func (w *world) disturb() {
 		}
 	case 1:
 		for _, n := range w.nodes {
-			if n.m == nil {
+			if n.m == nil && !n.gone {
 				w.start(n, w.plan.cfg)
 			}
 		}
@@ -429,7 +485,7 @@ func (w *world) disturb() {
 			n.disk.Room = 0
 		}
 	case 4:
-		if w.losses < w.plan.losses && w.now > 2*time.Second {
+		if w.losses < w.plan.losses && w.now > 2*time.Second && !n.gone {
 			w.losses++
 			w.lose(n)
 		}
@@ -514,6 +570,9 @@ func (w *world) flip(n *node) {
 func simulate(t *testing.T, p plan, seed uint64) *world {
 	w := newWorld(t, p, seed)
 	for k := range p.steps {
+		if p.leaves > w.counts["leaves"] || w.counts["left"] < w.counts["leaves"] {
+			w.leave()
+		}
 		if p.joins && k == p.steps/2 {
 			n := &node{addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7000", len(w.nodes)+1)), disk: Memory()}
 			w.nodes = append(w.nodes, n)
@@ -524,7 +583,7 @@ func simulate(t *testing.T, p plan, seed uint64) *world {
 		for range w.rng.IntN(4) {
 			w.request()
 		}
-		if w.rng.IntN(12) == 0 || p.often && w.rng.IntN(3) == 0 {
+		if often := 12 + 3*p.leaves; w.rng.IntN(often) == 0 || p.often && w.rng.IntN(3) == 0 {
 			w.disturb()
 		}
 	}
@@ -532,10 +591,12 @@ func simulate(t *testing.T, p plan, seed uint64) *world {
 	w.cut = map[[2]int]bool{}
 	for _, n := range w.nodes {
 		n.disk.Room = 0
-		if n.m == nil {
+		n.heard = nil // those that have not left by then stay
+		if n.m == nil && !n.gone {
 			w.start(n, p.cfg)
 		}
 	}
+	w.nodes = slices.DeleteFunc(w.nodes, func(n *node) bool { return n.gone })
 	w.tellMembers()
 	for _, n := range w.nodes {
 		for k := range 6 { // a bit that flipped is found when its entry is read, as the judge does (seed 360300044)
@@ -605,6 +666,12 @@ func (w *world) judge() {
 	}
 }
 
+// soon is c with times in which a leave is over soon.
+func soon(c Config) Config {
+	c.Timeout, c.Round = 300*time.Millisecond, 100*time.Millisecond
+	return c
+}
+
 // plans are what is simulated, by name.
 func plans() map[string]plan {
 	return map[string]plan{
@@ -616,7 +683,14 @@ func plans() map[string]plan {
 			losses: 2},
 		"write-all": {cfg: Config{N: 3, R: 1, W: 3}, nodes: 3, steps: 150, cuts: true, noisy: true},
 		"joins":     {nodes: 4, steps: 150, crashes: true, cuts: true, noisy: true, joins: true},
-		"full":      {nodes: 4, steps: 150, crashes: true, noisy: true, full: true},
+		"leaves": {cfg: soon(Config{}), nodes: 6, steps: 200, crashes: true, cuts: true, noisy: true, losses: 1,
+			leaves: 8},
+		"register-leaves": {cfg: soon(Config{Mode: Register}), nodes: 6, steps: 200, crashes: true, cuts: true, noisy: true,
+			losses: 1, leaves: 8},
+		"leaves-two": {cfg: soon(Config{N: 5, R: 3, W: 3}), nodes: 7, steps: 150, noisy: true, losses: 1,
+			leaves: 4},
+		"leaves-read-all": {cfg: soon(Config{N: 3, R: 3, W: 1}), nodes: 6, steps: 200, noisy: true, leaves: 8},
+		"full":            {nodes: 4, steps: 150, crashes: true, noisy: true, full: true},
 	}
 }
 
@@ -630,15 +704,19 @@ func seeds(t *testing.T, many, twice uint64) {
 	for name, p := range plans() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			writes, reads := 0, 0
+			writes, reads, left := 0, 0, 0
 			for seed := first; seed < first+many; seed++ {
 				w := simulate(t, p, seed)
 				require.Empty(t, w.faults, "seed %d", seed)
 				writes += w.counts["writes"]
 				reads += w.counts["reads"]
+				left += w.counts["left"]
 				if seed < first+twice {
 					require.Equal(t, w.trace.Sum64(), simulate(t, p, seed).trace.Sum64(), "seed %d", seed)
 				}
+			}
+			if p.leaves > 0 {
+				require.Greater(t, left, int(many)/2)
 			}
 			require.Greater(t, writes, 30*int(many))
 			require.Greater(t, reads, 30*int(many))

@@ -1,4 +1,5 @@
-// Site: one store of a node: its machine, and which disk each other node has.
+// Site: one store of a node: its machine, which disk each other node has, and disks that go for good: others get their
+// places first.
 
 package quorum
 
@@ -6,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -34,6 +34,14 @@ func (ViewCommand) isCommand() {}
 type met struct {
 	disk    peer.ID
 	founded bool
+	spares  bool // it needs this disk, which leaves, no more
+}
+
+// leave is what a site knows of disks that go for good.
+type leave struct {
+	own    bool     // this one does
+	told   bool     // and its disk knows that it holds no group any more: others may hear of it
+	others peer.Set // those that have said so
 }
 
 // Site is one store of a node. It is not safe for concurrent use. Until its store has begun, or its empty disk has met
@@ -55,7 +63,8 @@ type Site struct {
 	given    MembersCommand            // to the machine
 	fresh    bool                      // this disk was empty when it was opened: it adopts the tables of others
 	lacks    bool                      // it knows that it was removed
-	metAt    time.Duration             // when a node that was not known said something
+	leave    leave
+	metAt    time.Duration // when a node that was not known said something
 	roundAt  time.Duration
 	round    int
 	differs  uint64 // hellos with other settings
@@ -165,11 +174,18 @@ func (s *Site) FromBeside(from peer.ID, b []byte) (disk peer.ID, body []byte, ok
 // IsBeside reports whether a frame is one that Beside made.
 func IsBeside(b []byte) bool { return len(b) > 0 && b[0] == tagBeside }
 
-// Do carries out a GetCommand, a PutCommand, a LookCommand or a ViewCommand.
+// Do carries out a GetCommand, a PutCommand, a LookCommand, a ViewCommand, a LeaveCommand or a SpareCommand.
 func (s *Site) Do(now time.Duration, cmd Command) error {
 	s.now = max(s.now, now)
-	if v, is := cmd.(ViewCommand); is {
-		s.follow(v)
+	switch c := cmd.(type) {
+	case ViewCommand:
+		s.follow(c)
+		return nil
+	case LeaveCommand:
+		s.leaves(c.On)
+		return nil
+	case SpareCommand:
+		s.spare()
 		return nil
 	}
 	if s.machine == nil {
@@ -207,6 +223,10 @@ func (s *Site) settings() uint64 {
 func (s *Site) greet(node peer.ID, answer bool) {
 	if node != s.self {
 		h := hello{s.settings(), answer, s.lacks, s.table}
+		if s.leave.told {
+			h.removed = s.removed.Clone()
+			h.remove(s.id)
+		}
 		s.effects.Sends = append(s.effects.Sends, Mail{node, h.append(nil)})
 	}
 }
@@ -255,7 +275,7 @@ func (s *Site) hears(from peer.ID, h *hello) {
 		return
 	}
 	was, known := s.nodes[from]
-	is := met{h.id, len(h.founders) > 0}
+	is := met{h.id, len(h.founders) > 0, s.leave.told && h.removed.Has(s.id)}
 	for node := range s.nodes { // in any order: they are only dropped
 		if node.Addr == from.Addr {
 			delete(s.nodes, node) // an earlier process
@@ -266,15 +286,16 @@ func (s *Site) hears(from peer.ID, h *hello) {
 		s.metAt = s.now
 	}
 	changed := false
-	if h.removed.Has(s.id) && !s.lacks && s.machine != nil {
+	if h.removed.Has(s.id) && !s.lacks && s.machine != nil && !s.leave.own {
 		s.lacks = true // what others wrote meanwhile it has to read from them
 		s.machine.lackAll()
 		s.greet(from, true)
 	} else if h.disks.Has(s.id) {
 		s.lacks = false
 	}
+	changed = s.hearsLeave(h)
 	if !s.removed.Has(h.id) || h.lacks {
-		changed = s.put(h.id)
+		changed = s.put(h.id) || changed
 	}
 	if s.fresh && is.founded && len(s.founders) == 0 {
 		for _, id := range h.disks {
@@ -317,10 +338,11 @@ func (s *Site) members() {
 			up.Add(m.disk)
 		}
 	}
-	if slices.Equal(up, s.given.Up) && slices.Equal(s.disks, s.given.All) {
+	leaving := s.going()
+	if up.Equal(s.given.Up) && s.disks.Equal(s.given.All) && leaving.Equal(s.given.Leaving) {
 		return
 	}
-	s.given = MembersCommand{s.disks.Clone(), up}
+	s.given = MembersCommand{s.disks.Clone(), up, leaving}
 	_ = s.machine.Do(s.now, s.given) // never refused
 }
 
@@ -342,6 +364,7 @@ func (s *Site) Tick(now time.Duration, wall int64) {
 	}
 	s.found()
 	s.replace()
+	s.tells()
 }
 
 // found begins the store when enough empty disks have met: the node with the lowest address does, for all that it has
@@ -393,10 +416,17 @@ func (s *Site) replace() {
 			here++
 			continue
 		}
-		if since, is := s.away[id]; !is {
+		if since, is := s.away[id]; s.leave.others.Has(id) || s.removed.Has(id) {
+			late = append(late, id) // others have its places
+		} else if !is {
 			s.away[id] = s.now
 		} else if s.now-since >= s.cfg.ReplaceAfter {
 			late = append(late, id)
+		}
+	}
+	for _, id := range s.leave.others.Clone() {
+		if !s.disks.Has(id) {
+			s.leave.others.Remove(id) // another disk has its place
 		}
 	}
 	if len(late) == 0 || here < Quorum(len(s.disks)) {
@@ -404,6 +434,7 @@ func (s *Site) replace() {
 	}
 	for _, id := range late {
 		delete(s.away, id)
+		s.leave.others.Remove(id)
 		s.drop(id)
 	}
 	s.keep()
@@ -451,4 +482,96 @@ func (m *Machine) lackAll() {
 	m.settled = m.now + 2*m.cfg.Timeout
 	m.ident.lacking, m.catching = m.ident.in, [Groups]catching{}
 	m.pending = append(m.pending, m.ident.change())
+}
+
+// leaves has this disk go, or stay.
+func (s *Site) leaves(on bool) {
+	if s.leave.own == on || s.machine == nil {
+		return
+	}
+	s.leave.own, s.leave.told = on, false
+	for node, m := range s.nodes { // in any order: each is changed alone
+		m.spares = false
+		s.nodes[node] = m
+	}
+	s.members()
+	if !on {
+		s.greetAll()
+	}
+}
+
+// tells has all others hear that this disk leaves, each round: from then on none counts it any more.
+func (s *Site) tells() {
+	if s.leave.own && (s.leave.told || len(s.machine.pending) == 0) {
+		s.leave.told = true
+		s.greetAll()
+	}
+}
+
+// hearsLeave takes what a hello says of that, and reports whether the table has changed. One that stays after all, and
+// that others took for gone, reads anew before it counts.
+func (s *Site) hearsLeave(h *hello) (changed bool) {
+	if h.leaves() {
+		s.leave.others.Add(h.id)
+		return false
+	}
+	s.leave.others.Remove(h.id)
+	if h.lacks && s.removed.Has(h.id) && s.disks.Has(h.id) {
+		s.removed.Remove(h.id)
+		return true
+	}
+	return false
+}
+
+// going returns the disks that leave, as far as N others stay.
+func (s *Site) going() (ids peer.Set) {
+	all := s.leave.others.Clone()
+	if s.leave.own {
+		all.Add(s.id)
+	}
+	stay := len(s.disks)
+	for _, id := range all {
+		if s.disks.Has(id) && stay > s.cfg.N {
+			ids, stay = append(ids, id), stay-1
+		}
+	}
+	return ids
+}
+
+// spare lets those go that leave, when this disk has read all that it holds now.
+func (s *Site) spare() {
+	if s.machine == nil || s.machine.ident.lacking != 0 {
+		return
+	}
+	changed := false
+	for _, id := range s.given.Leaving {
+		if id != s.id && !s.removed.Has(id) {
+			s.remove(id)
+			changed = true
+			if node := s.nodeOf(id); !node.IsZero() {
+				s.greet(node, false)
+			}
+		}
+	}
+	if changed {
+		s.keep()
+	}
+}
+
+// Needed returns how many disks need this one, which leaves: they have not read yet what they hold in its place, or are
+// away. hopeless: no N others stay, so none can take its place. A disk that stays has none.
+func (s *Site) Needed() (disks int, hopeless bool) {
+	if !s.leave.own {
+		return 0, false
+	}
+	spares := map[peer.ID]bool{}
+	for _, m := range s.nodes { // a map in, a map out: no order
+		spares[m.disk] = m.spares
+	}
+	for _, id := range s.disks {
+		if id != s.id && !s.leave.others.Has(id) && !spares[id] {
+			disks++
+		}
+	}
+	return disks, !s.going().Has(s.id)
 }

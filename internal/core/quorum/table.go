@@ -20,7 +20,7 @@ type table struct {
 	id       peer.ID  // of this disk
 	founders peer.Set // the disks with which the store began; empty: it has not, as far as this disk knows
 	disks    peer.Set // of all members, this one among them
-	removed  peer.Set // that were away for longer than ReplaceAfter, and have not come back
+	removed  peer.Set // that were away for longer than ReplaceAfter, and have not come back; that leave, and may go
 }
 
 func (t *table) change() Change {
@@ -76,6 +76,11 @@ func (t *table) put(id peer.ID) (changed bool) {
 // drop takes a disk out of the table, and remembers that.
 func (t *table) drop(id peer.ID) {
 	t.disks.Remove(id)
+	t.remove(id)
+}
+
+// remove notes that a disk is not needed any more, also one that is there still.
+func (t *table) remove(id peer.ID) {
 	if len(t.removed) >= MaxDisks {
 		t.removed.Remove(t.removed[0])
 	}
@@ -89,7 +94,7 @@ const (
 	tagBeside  = 3 // a message of another machine on the same disk
 )
 
-// hello says which disk a node has.
+// hello says which disk a node has. One that is in removed itself leaves; it may go when others have it there, too.
 type hello struct {
 	settings uint64 // a sum of those that have to be the same
 	answer   bool   // say yours
@@ -102,6 +107,9 @@ func (h *hello) append(b []byte) []byte {
 	b = wire.AppendBool(wire.AppendBool(b, h.answer), h.lacks)
 	return append(b, h.change().Value...)
 }
+
+// leaves reports whether the disk of a hello does.
+func (h *hello) leaves() bool { return h.disks.Has(h.id) && h.removed.Has(h.id) }
 
 func readHello(body []byte) (h hello, err error) {
 	r := wire.NewReader(0, body)
