@@ -36,7 +36,8 @@ type Config struct {
 // ErrClosed is what a call of a node that has ended returns.
 var ErrClosed = errors.New("quorum: the store is closed, or its node has ended")
 
-// Node is one. Handle, Members, Found, Turn and End are of one goroutine; all else is safe for concurrent use.
+// Node is one. Handle, Members, Caring, Lent, LendAgain, Found, Turn and End are of one goroutine; all else is safe for
+// concurrent use.
 type Node struct {
 	machine *records.Machine
 	carrier Carrier
@@ -85,6 +86,15 @@ func (n *Node) Handle(now time.Duration, from peer.ID, body []byte) {
 func (n *Node) Members(now time.Duration, all, up peer.Set) {
 	_ = n.machine.Do(now, records.MembersCommand{All: all, Up: up}) // never refused
 }
+
+// Caring reports whether there is anything to do yet, or to find out, for disks that are no members any more.
+func (n *Node) Caring() bool { return n.machine.Caring() }
+
+// Lent returns how many shards of this disk, which is no member any more, are not known to be elsewhere.
+func (n *Node) Lent() int { return n.machine.Lent() }
+
+// LendAgain has a disk that is no member any more find that out anew.
+func (n *Node) LendAgain() { n.machine.LendAgain() }
 
 // Founded reports whether this disk knows what the store was founded as.
 func (n *Node) Founded() bool { return n.machine.Founded() }

@@ -1,9 +1,11 @@
 // Care: shards that nobody owns follow the disks as well: a node claims such a shard, under the fence that it has, to
-// change its set.
+// change its set. A disk that leaves asks whether its shards are all elsewhere.
 
 package records
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -38,15 +40,65 @@ type carer struct {
 	under   []caring
 	cursor  string // of a pass over the heads of this disk
 	sweepAt time.Duration
-	found   bool // by this pass
+	open    bool // this pass has found one
 	pass    int
+	clean   map[Shard]struct{} // that need none of those that are gone, as a majority has said
+	unused  map[Shard]struct{} // that were asked for here, and hold nothing: no replica knows of them
+	since   time.Duration      // when this disk began to leave
+	lent    int                // shards of this disk that the last whole pass did not find elsewhere
+	lending int                // by this pass
 }
 
-// begins has a pass over the heads of this disk begin, where a member is gone that was one.
-func (c *carer) begins(all peer.Set) {
-	if len(c.members) == 0 || slices.ContainsFunc(c.members, func(id peer.ID) bool { return !all.Has(id) }) {
-		c.sweepAt, c.cursor = c.now, ""
+// leaves reports whether this disk is about to go.
+func (c *carer) leaves() bool { return len(c.members) > 0 && !c.members.Has(c.ident.id) }
+
+// begins has a pass over the heads of this disk begin, where a member is gone that was one. Shards that were never used
+// are suspected where they were asked for.
+func (c *carer) begins(was peer.Set) {
+	if len(was) > 0 && !slices.ContainsFunc(was, func(id peer.ID) bool { return !c.members.Has(id) }) {
+		return
 	}
+	c.sweepAt, c.cursor, c.open, c.lending, c.pass = c.now, "", false, 0, 0
+	c.clean = map[Shard]struct{}{}
+	if c.leaves() {
+		c.since, c.lent = c.now, max(c.own.shards, 1)
+	}
+	for _, sh := range slices.SortedFunc(maps.Keys(c.unused), Shard.compare) {
+		if sets := (Sets{Now: c.core.found.setOf(sh)}); len(c.absent(sets.Now)) > 0 {
+			c.suspects(sh, &sets, 2*c.cfg.ReplaceAfter)
+		}
+	}
+}
+
+// again has this disk, which leaves, ask once more for all shards.
+func (c *carer) again() {
+	if c.leaves() {
+		c.sweepAt, c.cursor, c.open, c.lending, c.lent = c.now, "", false, 0, max(c.own.shards, 1)
+		c.clean = map[Shard]struct{}{}
+		c.wake(c.now)
+	}
+}
+
+// busy reports whether there is anything to do, or to find out, for disks that are gone.
+func (c *carer) busy() bool { return c.sweepAt != never || len(c.queue)+len(c.under) > 0 }
+
+// live returns the replicas of a set that stay, and answer.
+func (c *carer) live(set peer.Set) (live peer.Set) {
+	for _, id := range set {
+		if c.members.Has(id) && (c.up.Has(id) || id == c.ident.id) {
+			live = append(live, id)
+		}
+	}
+	return live
+}
+
+// whole reports whether all replicas of a set that answer hold what is behind its last change.
+func (c *carer) whole(r *request, s *Sets) bool {
+	return !slices.ContainsFunc(c.live(s.Now), func(id peer.ID) bool {
+		return !slices.ContainsFunc(r.poll.heard, func(h heard) bool {
+			return h.from == id && h.yes && (s.At == 0 || h.x.stamp.Number > s.At)
+		})
+	})
 }
 
 // wants reports whether the set of a history of that length has to change, or an entry is missing behind a change.
@@ -65,13 +117,16 @@ func (c *carer) absent(set peer.Set) (gone []peer.ID) {
 }
 
 // suspects has a shard be looked at when its owner, if it has one, has had the time to change its set.
-func (c *carer) suspects(sh Shard, sets *Sets) {
+func (c *carer) suspects(sh Shard, sets *Sets, after time.Duration) {
 	if _, is := c.queued[sh]; is || len(c.queue) >= c.cfg.MaxShards {
 		return
 	}
 	c.missing(sets.Now, 0) // its time begins
 	c.queued[sh] = struct{}{}
-	c.queue = append(c.queue, suspect{sh, c.now + 2*c.cfg.ReplaceAfter})
+	i, _ := slices.BinarySearchFunc(c.queue, c.now+after+1, func(x suspect, at time.Duration) int {
+		return cmp.Compare(x.at, at)
+	})
+	c.queue = slices.Insert(c.queue, i, suspect{sh, c.now + after})
 	c.wake(c.queue[0].at)
 }
 
@@ -87,10 +142,14 @@ func (c *carer) tick() {
 		sh := c.queue[0].shard
 		c.queue = c.queue[1:]
 		delete(c.queued, sh)
-		if slices.ContainsFunc(c.owners, func(o *owner) bool { return o.shard == sh && o.phase >= serves }) {
+		owned := func(o *owner) bool { return o.shard == sh && o.phase >= serves }
+		if !c.leaves() && slices.ContainsFunc(c.owners, owned) {
 			continue // it cares, or hears that it is none
 		}
 		r := &request{shard: sh, kind: reading, query: Query{Ask: AskFloor}, deadline: c.now + c.cfg.Timeout}
+		if c.leaves() {
+			r.enough = c.whole
+		}
 		c.under = append(c.under, caring{shard: sh, ask: r, until: r.deadline})
 		c.pending++
 		c.wake(r.deadline)
@@ -107,12 +166,13 @@ func (c *carer) over(x caring) bool {
 	if !there {
 		return true
 	}
-	o := c.owners[i]
-	if !o.idle() || o.phase != serves {
+	o, late := c.owners[i], c.expired(x.until)
+	another := o.phase == rests && o.idle() // under the same fence cares, or the owner itself
+	if !another && (!o.idle() || o.phase != serves && !late) {
 		c.wake(c.now + c.cfg.Again)
 		return false
 	}
-	if !c.expired(x.until) {
+	if !another && !late {
 		for k := range o.reps {
 			if r := &o.reps[k]; c.up.Has(r.id) && (!r.has || r.acked < o.stamp.Number) {
 				c.wake(c.now + c.cfg.Again)
@@ -146,35 +206,56 @@ func (c *carer) sweeps() {
 	switch {
 	case err == nil && n == sweepAtOnce:
 		c.sweepAt = c.now + 1
-	case c.found || err != nil:
-		c.found, c.cursor, c.sweepAt = false, "", c.now+4*c.cfg.ReplaceAfter
+		c.wake(c.sweepAt)
+		return
+	case c.open || err != nil:
+		c.open, c.cursor, c.sweepAt = false, "", c.now+4*c.cfg.ReplaceAfter
+		if c.leaves() {
+			c.sweepAt = c.now + c.cfg.ReplaceAfter/2
+		}
+		c.wake(c.sweepAt)
 		c.pass++
 	default:
 		c.cursor, c.sweepAt = "", never
-		return
 	}
-	c.wake(c.sweepAt)
+	if c.leaves() && err == nil {
+		c.lent = c.lending
+	}
+	c.lending = 0
 }
 
 // sweep looks at one head.
 func (c *carer) sweep(sh Shard) {
+	if _, is := c.clean[sh]; is {
+		return
+	}
 	h, err := c.own.peeked(sh)
 	if err != nil {
 		return // counted where it is asked for
 	}
 	sets := h.current()
+	if c.leaves() { // its owner has ReplaceAfter, and a moment
+		c.open = true
+		c.lending++
+		c.suspects(sh, &sets, max(c.since+c.cfg.ReplaceAfter+8*c.cfg.Again-c.now, 0))
+		return
+	}
 	if !c.wants(sh, &sets, h.stamp.Number, c.absent(sets.Now)) {
 		return
 	}
-	c.found = true
-	var live peer.Set
-	for _, id := range sets.Now {
-		if c.up.Has(id) || id == c.ident.id {
-			live.Add(id)
-		}
+	c.open = true
+	if live := c.live(sets.Now); len(live) > 0 && live[c.pass%len(live)] == c.ident.id {
+		c.suspects(sh, &sets, 2*c.cfg.ReplaceAfter)
 	}
-	if len(live) > 0 && live[c.pass%len(live)] == c.ident.id {
-		c.suspects(sh, &sets)
+}
+
+// notes keeps in mind that a shard was asked for here, and holds nothing.
+func (c *carer) notes(sh Shard, never bool) {
+	switch {
+	case !never:
+		delete(c.unused, sh)
+	case len(c.unused) < c.cfg.MaxShards:
+		c.unused[sh] = struct{}{}
 	}
 }
 
@@ -183,15 +264,21 @@ func (c *carer) sweep(sh Shard) {
 func (c *carer) hears(r *request, best *message) {
 	at := slices.IndexFunc(c.under, func(x caring) bool { return x.ask == r })
 	if at < 0 {
+		c.notes(r.shard, best.stamp.Number == 0)
 		if c.wants(r.shard, &best.sets, best.stamp.Number, c.absent(best.sets.Now)) {
-			c.suspects(r.shard, &best.sets)
+			c.suspects(r.shard, &best.sets, 2*c.cfg.ReplaceAfter)
 		}
 		return
+	}
+	follows := r.poll.followed(&best.sets)
+	if follows && len(c.absent(best.sets.Now)) == 0 && (!c.leaves() || c.whole(r, &best.sets)) {
+		c.clean[r.shard] = struct{}{}
 	}
 	gone := c.missing(best.sets.Now, 2*c.cfg.ReplaceAfter)
 	fence := r.poll.fence()
 	i, there := c.find(r.shard, fence)
-	if there || len(c.owners) >= c.cfg.MaxShards || !c.wants(r.shard, &best.sets, best.stamp.Number, gone) {
+	wants := !follows || !replaced(r.shard, best.sets.Now, gone, c.members).Equal(best.sets.Now)
+	if there || len(c.owners) >= c.cfg.MaxShards || !wants || c.leaves() && len(c.live(best.sets.Now)) > 0 {
 		c.under = slices.Delete(c.under, at, at+1)
 		return
 	}

@@ -12,7 +12,8 @@ import (
 type Command interface{ isCommand() }
 
 // MembersCommand says which replicas there are, by the ids of their disks, and which of them answer. Sets are those on
-// the disks: an owner only begins a change of set where a member is missing in All for Config.ReplaceAfter.
+// the disks: an owner only begins a change of set where a member is missing in All for Config.ReplaceAfter. A disk that
+// leaves is missing in All, and answers.
 type MembersCommand struct{ All, Up peer.Set }
 
 // FoundCommand founds the store: set 1 of each of its groups, 1 to 256. It is given to one member, once in the life of

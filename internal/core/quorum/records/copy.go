@@ -33,8 +33,12 @@ func (m *replica) fetches(s *step, l *letter) {
 	sh := l.x.shard
 	h := m.headOf(s, sh)
 	c := m.inOf(sh)
+	if h != nil && (h.promise.Compare(l.x.ballot) > 0 || h.stamp.Ballot == l.x.ballot) {
+		m.knows(s, l, h)
+		return
+	}
 	if h == nil || c != nil && c.number != 0 || c == nil && len(m.ins) >= m.cfg.MaxCopies || !m.room(h) ||
-		h.promise.Compare(l.x.ballot) > 0 || l.x.from == m.ident.id {
+		l.x.from == m.ident.id {
 		return
 	}
 	if c == nil {
@@ -50,6 +54,21 @@ func (m *replica) fetches(s *step, l *letter) {
 	} else {
 		m.later = append(m.later, *l)
 	}
+}
+
+// knows tells an owner that has this disk copy what it need not: the disk has promised a higher ballot, or holds that
+// history by now, and what it said of it was lost or came before what it had said earlier.
+func (m *replica) knows(s *step, l *letter, h *head) {
+	a := &message{kind: wrote, shard: l.x.shard, ballot: l.x.ballot, promise: h.promise, stamp: h.stamp}
+	if h.stamp.Ballot != l.x.ballot {
+		a.code = no
+	} else if _, results, err := m.opened(&view{disk: m.disk, layers: []changes{s.over}}, l.x.shard, h); err != nil {
+		s.failed = err
+		return
+	} else {
+		a.results = results
+	}
+	s.answer(l.from, a)
 }
 
 // asks returns the message that asks for the next part.

@@ -132,7 +132,7 @@ func (m *desk) saidAnybody(from peer.ID, x *message) (over *request, newest *mes
 	was := r.poll.all.Clone()
 	r.poll.add(from, true, x)
 	best, enough := r.poll.newest()
-	if !enough {
+	if !enough || r.enough != nil && !r.enough(r, &best.sets) {
 		for _, id := range r.poll.all {
 			if !was.Has(id) {
 				m.asksRest(r, peer.SetOf(id))

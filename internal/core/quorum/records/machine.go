@@ -33,7 +33,8 @@ func Open(cfg Config, name string, self peer.ID, disk Engine, rng *rand.Rand) (*
 	m := &Machine{core: core{cfg: cfg.WithDefaults(), rng: rng, due: never, ident: identity{name, self}}}
 	m.replica = replica{core: &m.core, disk: disk, heads: map[Shard]*head{}}
 	m.desk = desk{core: &m.core, own: &m.replica, gone: map[peer.ID]time.Duration{}}
-	m.carer = carer{desk: &m.desk, queued: map[Shard]struct{}{}, sweepAt: never}
+	m.carer = carer{desk: &m.desk, queued: map[Shard]struct{}{}, sweepAt: never, clean: map[Shard]struct{}{},
+		unused: map[Shard]struct{}{}}
 	b, err := disk.Get([]byte(identKey))
 	if err != nil {
 		return nil, fmt.Errorf("records: reading the id of the disk: %w", err)
@@ -74,8 +75,9 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	m.now = max(m.now, now)
 	switch c := cmd.(type) {
 	case MembersCommand:
-		m.carer.begins(c.All)
+		was := m.members
 		m.members, m.up = c.All.Clone(), c.Up.Clone()
+		m.carer.begins(was)
 		m.wake(m.now)
 		m.asks()
 		return nil
@@ -150,6 +152,22 @@ func (m *Machine) take(from peer.ID, x *message) {
 		m.inbox = append(m.inbox, letter{from, x})
 	}
 }
+
+// Caring reports whether this machine has to do, or to find out, anything yet for disks that are no members any more,
+// this one among them: what it knows of needs none of them, where it has not.
+func (m *Machine) Caring() bool { return m.carer.busy() }
+
+// Lent returns how many shards of this disk, which is no member any more, are not known to be elsewhere: a majority of
+// a set without it, and all of that that answer, hold what it has. 0 on a disk that is a member.
+func (m *Machine) Lent() int {
+	if !m.carer.leaves() {
+		return 0
+	}
+	return m.carer.lent
+}
+
+// LendAgain has a disk that is no member any more find out anew what it has lent.
+func (m *Machine) LendAgain() { m.carer.again() }
 
 // Next returns when to be ticked again.
 func (m *Machine) Next() (deadline time.Duration, ok bool) {

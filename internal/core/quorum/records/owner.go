@@ -50,6 +50,7 @@ type request struct {
 	poll    poll
 	again   time.Duration
 	tries   int
+	enough  func(*request, *Sets) bool // whether those that have answered are; nil: a majority is
 }
 
 // owner is that of one shard under one fence. Its history is that of base, and the entries behind it.

@@ -74,3 +74,20 @@ func (p *poll) attempt(f route.Fence) (n uint64) {
 	}
 	return n
 }
+
+// followed reports whether an entry was decided behind the last change of set, as far as a poll knows: a majority holds
+// one under the same ballot. So it was, whenever each of them has said so.
+func (p *poll) followed(s *Sets) bool {
+	said := map[Ballot]int{}
+	for i := range p.heard {
+		if h := &p.heard[i]; h.yes && s.Now.Has(h.from) && h.x.stamp.Number > s.At {
+			said[h.x.stamp.Ballot]++
+		}
+	}
+	for _, n := range said { // in any order
+		if n > len(s.Now)/2 {
+			return true
+		}
+	}
+	return s.At == 0
+}

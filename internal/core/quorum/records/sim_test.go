@@ -42,6 +42,7 @@ type plan struct {
 	often   bool // faults and claims follow each other soon
 	page    int
 	window  int
+	leaves  int // nodes that leave for good, one behind the other, when none needs their disks
 	mistake string
 }
 
@@ -54,6 +55,8 @@ type node struct {
 	seen map[Shard]head
 
 	removed bool // for good
+	leaving bool
+	again   bool // it has asked once more
 }
 
 // flying is a message on its way.
@@ -173,14 +176,14 @@ func (w *world) start(n *node) {
 	n.disk.Room = 0
 	m, err := Open(w.cfg, "c/s", peer.ID{Addr: n.addr, Inc: w.incs}, n.disk, rand.New(rand.NewPCG(w.rng.Uint64(), 1)))
 	require.NoError(w.t, err)
-	n.m, n.id, n.seen = m, m.ID(), map[Shard]head{}
+	n.m, n.id, n.seen, n.leaving = m, m.ID(), map[Shard]head{}, false
 }
 
 // members gives all that run the members, and which of them run.
 func (w *world) members() {
 	var all, up peer.Set
 	for _, n := range w.nodes {
-		if !n.removed {
+		if !n.removed && !n.leaving {
 			all.Add(n.id)
 		}
 		if n.m != nil {
@@ -190,6 +193,46 @@ func (w *world) members() {
 	for _, n := range w.nodes {
 		if n.m != nil {
 			require.NoError(w.t, n.m.Do(w.now, MembersCommand{all, up}))
+		}
+	}
+}
+
+// leave has a node begin to leave, where enough others stay. One that has lent nothing, while all others run and care
+// for nothing, goes, when it has asked once more.
+func (w *world) leave() {
+	stay, going := 0, 0
+	for _, n := range w.nodes {
+		switch {
+		case n.leaving:
+			going++
+		case !n.removed:
+			stay++
+		}
+	}
+	n := w.nodes[w.rng.IntN(len(w.nodes))]
+	if n.m != nil && going == 0 && stay > w.plan.members && w.counts["leaves"] < w.plan.leaves && w.rng.IntN(8) == 0 {
+		w.counts["leaves"]++
+		n.leaving, n.again = true, false
+		w.members()
+	}
+	for _, n := range w.nodes {
+		busy := func(x *node) bool { return x != n && !x.removed && (x.m == nil || x.m.Caring()) }
+		switch {
+		case !n.leaving || n.m == nil || n.m.Lent() > 0 || slices.ContainsFunc(w.nodes, busy):
+		case !n.again:
+			n.again = true
+			n.m.LendAgain()
+		default:
+			if !w.spares(n.id) {
+				w.fault("THIN: %v leaves, and a set that counts has no majority then", n.id)
+			}
+			w.counts["left"]++
+			w.crash(n)
+			n.removed, n.leaving = true, false
+			w.lost.Add(n.id)
+			w.members()
+			at := slices.Index(w.nodes, n)
+			w.clients = slices.DeleteFunc(w.clients, func(c *client) bool { return c.node == at })
 		}
 	}
 }
@@ -459,7 +502,9 @@ func (w *world) acts(c *client) {
 // draws draws a set of disks that were not lost.
 func (w *world) draws() (s peer.Set) {
 	for len(s) < w.plan.members {
-		s.Add(w.nodes[w.rng.IntN(len(w.nodes))].id)
+		if n := w.nodes[w.rng.IntN(len(w.nodes))]; !n.removed {
+			s.Add(n.id)
+		}
 	}
 	return s
 }
@@ -599,7 +644,11 @@ func (w *world) hasRead(p *op, out Outcome) {
 // claims gives a shard another owner. The one before goes on until it is fenced.
 func (w *world) claim(sh Shard) *client {
 	w.epoch++
-	c := &client{node: w.rng.IntN(len(w.nodes)), shard: sh, fence: route.MakeFence(1, 1, w.epoch),
+	at := w.rng.IntN(len(w.nodes))
+	for w.nodes[at].removed {
+		at = w.rng.IntN(len(w.nodes))
+	}
+	c := &client{node: at, shard: sh, fence: route.MakeFence(1, 1, w.epoch),
 		knows: map[string]uint64{}}
 	w.clients = append(w.clients, c)
 	if w.plan.twins {
@@ -620,7 +669,7 @@ func (w *world) disturb() {
 		}
 	case 1:
 		for _, n := range w.nodes {
-			if n.m == nil {
+			if n.m == nil && !n.removed {
 				w.start(n)
 			}
 		}
@@ -641,7 +690,7 @@ func (w *world) disturb() {
 			n.disk.Room = 0
 		}
 	case 4:
-		if w.losses < w.plan.losses && w.now > time.Second && w.spares(n.id) {
+		if w.losses < w.plan.losses && w.now > time.Second && !n.removed && w.spares(n.id) {
 			w.losses++
 			w.lose(n)
 		}
@@ -658,7 +707,9 @@ func (w *world) disturb() {
 				w.crash(n)
 			}
 			for _, n := range w.nodes {
-				w.start(n)
+				if !n.removed {
+					w.start(n)
+				}
 			}
 			w.members()
 		}
@@ -752,7 +803,10 @@ func simulate(t *testing.T, p plan, seed uint64) *world {
 				w.acts(c)
 			}
 		}
-		if w.rng.IntN(12) == 0 || p.often && w.rng.IntN(3) == 0 {
+		if p.leaves > w.counts["left"] {
+			w.leave()
+		}
+		if often := 12 + 3*p.leaves; w.rng.IntN(often) == 0 || p.often && w.rng.IntN(3) == 0 {
 			w.disturb()
 		}
 		if len(w.faults) > 0 {
@@ -767,8 +821,8 @@ func simulate(t *testing.T, p plan, seed uint64) *world {
 func (w *world) ends() {
 	w.quiet, w.cut = true, map[[2]int]bool{}
 	for _, n := range w.nodes {
-		n.disk.Room = 0
-		if n.m == nil {
+		n.disk.Room, n.leaving = 0, false
+		if n.m == nil && !n.removed {
 			w.start(n)
 		}
 	}
@@ -822,6 +876,9 @@ func (w *world) final(c *client) []Write {
 func (w *world) equal(sh Shard) {
 	var o *owner
 	for _, n := range w.nodes {
+		if n.removed {
+			continue
+		}
 		for _, x := range n.m.owners {
 			if x.shard == sh && (o == nil || x.ballot.Compare(o.ballot) > 0) {
 				o = x
@@ -891,6 +948,8 @@ func plans() map[string]plan {
 			page: 100, window: 100},
 		"unowned": {nodes: 6, members: 3, shards: 4, steps: 300, crashes: true, cuts: true, noisy: true, heals: true,
 			losses: 6, unowned: 2, often: true, page: 100},
+		"leaves": {nodes: 7, members: 3, shards: 4, steps: 800, crashes: true, cuts: true, noisy: true, heals: true,
+			losses: 1, leaves: 8, unowned: 2, page: 100},
 		"bits":  {nodes: 4, members: 3, shards: 2, steps: 150, crashes: true, noisy: true, bits: true, losses: 1},
 		"full":  {nodes: 4, members: 3, shards: 2, steps: 150, crashes: true, noisy: true, full: true, page: 64},
 		"power": {nodes: 4, members: 3, shards: 1, steps: 300, crashes: true, cuts: true, often: true, changes: true},
@@ -907,18 +966,22 @@ func seeds(t *testing.T, many, twice uint64) {
 	for name, p := range plans() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			commits, loads, cared := 0, 0, 0
+			commits, loads, cared, left := 0, 0, 0, 0
 			for seed := first; seed < first+many; seed++ {
 				w := simulate(t, p, seed)
 				require.Empty(t, w.faults, "seed %d", seed)
 				commits += w.counts["commit"]
 				loads += w.counts["load"]
 				cared += w.counts["cared"]
+				left += w.counts["left"]
 				if seed < first+twice {
 					require.Equal(t, w.trace.Sum64(), simulate(t, p, seed).trace.Sum64(), "seed %d", seed)
 				}
 			}
 			t.Logf("%d commits, %d loads, %d changes of shards without an owner", commits, loads, cared)
+			if p.leaves > 0 {
+				require.Greater(t, left, int(many)/2)
+			}
 			if p.unowned > 0 {
 				require.Greater(t, cared, int(many)/2)
 			}
