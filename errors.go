@@ -9,6 +9,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/runtime/driver"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/quorum/disk"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/shutdown"
@@ -119,6 +120,9 @@ var (
 // ErrStatesLost is matched by the LostStatesError of a Leave or Shutdown.
 var ErrStatesLost = entity.ErrStatesLost
 
+// ErrDisksNeeded is matched by the NeededDisksError of a Leave, Shutdown or Drain.
+var ErrDisksNeeded = disk.ErrNeeded
+
 // Errors of Register, Start and JoinCluster.
 var (
 	ErrBadConfig       = driver.ErrBadConfig           // wrapped by faults of Config, Singleton, Daemons
@@ -201,6 +205,9 @@ type (
 	LostStatesError = entity.LostStatesError
 	// LostStates counts those of one type.
 	LostStates = entity.LostStates
+	// NeededDisksError is what Leave, Shutdown and Drain return when disks of this node, of stores of package quorum, are
+	// needed still by others: so many of each store. It matches ErrDisksNeeded.
+	NeededDisksError = disk.NeededError
 	// PeerError names the node at which a message or an ask failed for a reason that comes from no bound; it matches the
 	// error of that reason: ErrPeerLost, ErrTimeout and others.
 	PeerError = route.PeerError

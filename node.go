@@ -88,8 +88,10 @@ func (n *Node) Health() Health { return Health(n.d.Health()) }
 // *DrainError that says how many shards do, and the drain goes on: moves wait while a member is down, unreachable, or
 // runs a version of kith without moves. ErrNobodyTakes: of a type that may live here no other member that is up has the
 // role, and nothing has changed. ErrDrainCancelled: Undrain took it back meanwhile. ErrLeaving: this node leaves, also
-// meanwhile. An *EndedError: it has ended, with what lived here. When all members drain, what they have stays where it
-// is; shards without a home, those on their way to such a member among them, wait.
+// meanwhile. An *EndedError: it has ended, with what lived here. Disks of stores of package quorum hand on what they
+// have as well: Drain waits until no other disk needs them, and returns a *NeededDisksError when ctx ends before, or
+// when too few others stay for that. When all members drain, what they have stays where it is; shards without a home,
+// those on their way to such a member among them, wait.
 func (n *Node) Drain(ctx context.Context) error { return driver.Drain(ctx, n.d) }
 
 // Undrain takes a drain back: this node gets its share at the next balance (Sharding.RebalanceInterval). Moves that
@@ -104,10 +106,11 @@ func (n *Node) Undrain(ctx context.Context) error { return driver.Undrain(ctx, n
 // that is lost, and Leave returns a *LostStatesError that counts them. Where no member could ever take them, as for the
 // last member or in a full shutdown, they are stopped at once. What waited here and was not handled within
 // Config.LeaveTimeout, or never can be, is abandoned: each tell is reported to Config.Undelivered, each caller of an
-// ask gets ErrAbandoned, and Leave returns an *AbandonedError that counts them; or both errors, joined. An *EndedError
-// says that the node did not leave: it was marked down, or not removed in time. When ctx ends first the leave goes on
-// and ctx's error returns. It ends, whatever handlers, hooks and tasks do, within the time limits of all phases
-// together (docs/shutdown.md).
+// ask gets ErrAbandoned, and Leave returns an *AbandonedError that counts them; or both errors, joined. Disks that hand
+// on what they have (quorum.Store.HandOn, or a drain before) are waited for, for two thirds of Config.LeaveTimeout:
+// what is needed of them still, a *NeededDisksError counts. An *EndedError says that the node did not leave: it was
+// marked down, or not removed in time. When ctx ends first the leave goes on and ctx's error returns. It ends, whatever
+// handlers, hooks and tasks do, within the time limits of all phases together (docs/shutdown.md).
 func (n *Node) Leave(ctx context.Context) error { return n.d.Leave(ctx) }
 
 // Close stops the node at once, as a crash would look to the others, and waits until its goroutines have ended.

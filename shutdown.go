@@ -126,8 +126,8 @@ func (n *Node) OnShutdown(phase, name string, run func(ctx context.Context) erro
 // Shutdown runs the coordinated shutdown and waits until it is over: the way to end a node on a signal. It runs once:
 // the first reason stands, later calls wait for the same run and return its result: nil, the failure of a Strict phase,
 // after which the rest was not run, or what Leave returns: an *EndedError of a node that did not leave, an
-// *AbandonedError, a *LostStatesError. When ctx ends first it goes on, and ctx's error returns. Leave begins one too,
-// and so does a membership that ends by itself.
+// *AbandonedError, a *LostStatesError, a *NeededDisksError. When ctx ends first it goes on, and ctx's error returns.
+// Leave begins one too, and so does a membership that ends by itself.
 func (n *Node) Shutdown(ctx context.Context, why ShutdownReason) error {
 	return n.d.Shutdown(ctx, why, "")
 }

@@ -4,7 +4,6 @@ package quorum
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,17 +14,27 @@ import (
 	"github.com/kith-io/kith/internal/runtime/parcels"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/quorum/disk"
+	"github.com/kith-io/kith/stats"
 )
+
+// handOn is what a loop knows of disks that leave for good, its own among them. All but wish is of its goroutine.
+type handOn struct {
+	given  core.MembersCommand // that the records know
+	wish   atomic.Bool
+	always bool // each leave of the node is for good
+	again  bool // records have been asked once more since nothing was needed
+	needs  stats.HandOn
+}
 
 // loop steps the machines of a store. All that has come while one commit was under way goes into the next one.
 type loop struct {
 	node    *kith.Node
 	site    *core.Site   // of the goroutine alone
 	records *fenced.Node // on the same disk
-	given   core.MembersCommand
 
 	bytes    int64 // of the engine, when that was asked last
 	measured time.Duration
+	handOn   handOn
 	engine   disk.Engine
 	service  *parcels.Service
 	name     string
@@ -50,7 +59,7 @@ type loop struct {
 func (l *loop) init(node *kith.Node, s *Store, name string, site *core.Site) (err error) {
 	l.node, l.site, l.engine, l.name, l.start = node, site, s.Engine, s.Name, time.Now()
 	c := s.config().WithDefaults()
-	l.most, l.n = c.MaxRequests, c.N
+	l.most, l.n, l.handOn.always = c.MaxRequests, c.N, s.HandOn
 	l.wake, l.end, l.over = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	l.waits = map[uint64]chan core.Outcome{}
 	l.stats.Store(&Stats{Store: s.Name})
@@ -125,6 +134,7 @@ func (l *loop) turn() time.Duration {
 	queue, shows := l.queue, l.shows
 	l.queue, l.shows = nil, nil
 	l.mu.Unlock()
+	l.handOn.begins(now, l)
 	for _, c := range queue {
 		if err := l.site.Do(now, c); err != nil {
 			l.finish(core.Outcome{Number: numberOf(c), Err: err})
@@ -150,6 +160,7 @@ func (l *loop) turn() time.Duration {
 	}
 	l.follow(now)
 	rest := l.records.Turn(now)
+	l.handOn.goesOn(now, l)
 	l.count()
 	at, _ := l.site.Next()
 	return max(min(at, now+rest)-time.Since(l.start), 0)
@@ -159,14 +170,48 @@ func (l *loop) turn() time.Duration {
 // disk has written down, are the members of their first sets.
 func (l *loop) follow(now time.Duration) {
 	members, founders := l.site.Members(), l.site.Founders()
-	if len(founders) == 0 || slices.Equal(members.All, l.given.All) && slices.Equal(members.Up, l.given.Up) {
+	if len(founders) == 0 || members.All.Equal(l.handOn.given.All) && members.Up.Equal(l.handOn.given.Up) &&
+		members.Leaving.Equal(l.handOn.given.Leaving) {
 		return
 	}
 	if !l.records.Founded() && l.records.Found(now, founding(founders, l.n)) != nil {
 		return // the disk refuses; tried again with the next turn
 	}
-	l.given = members
-	l.records.Members(now, members.All, members.Up)
+	l.handOn.given = members
+	l.records.Members(now, members.Stay(), members.Up)
+}
+
+// begins has the site know of a wish.
+func (h *handOn) begins(now time.Duration, l *loop) {
+	if on := h.wish.Load(); on != h.needs.Leaves {
+		_ = l.site.Do(now, core.LeaveCommand{On: on}) // never refused
+		h.needs, h.again = stats.HandOn{Leaves: on}, false
+	}
+}
+
+// goesOn lets other disks go that leave, as far as the records of this one need them no more, and counts what this disk
+// is needed for. When it is needed for nothing, its records are looked at once more: an owner may have given it some
+// before it heard that the disk leaves.
+func (h *handOn) goesOn(now time.Duration, l *loop) {
+	m := l.site.Members()
+	known := m.All.Equal(h.given.All) && m.Leaving.Equal(h.given.Leaving) // by the records
+	if len(m.Leaving) > 0 && known && !l.records.Caring() {
+		_ = l.site.Do(now, core.SpareCommand{}) // never refused
+	}
+	if !h.needs.Leaves {
+		return
+	}
+	h.needs.Disks, h.needs.Alone = l.site.Needed()
+	h.needs.Shards = l.records.Lent()
+	switch {
+	case !known:
+		h.needs.Shards = max(h.needs.Shards, 1)
+	case h.needs.Disks+h.needs.Shards == 0 && !h.again:
+		h.again = true
+		l.records.LendAgain()
+		h.needs.Shards = l.records.Lent()
+		l.rouse()
+	}
 }
 
 // Send implements fenced.Carrier.
@@ -231,6 +276,7 @@ func (l *loop) count() {
 	}
 	r := l.records.Stats()
 	s.Shards, s.Owners, s.Entries, s.Commits, s.Copied = r.Shards, r.Owners, r.Entries, r.Commits, r.Copied
+	s.Cared, s.HandOn = r.Cared, l.handOn.needs
 	s.Refused, s.Failed, s.Damaged = s.Refused+r.Refused, s.Failed+r.Failed, s.Damaged+r.Damaged
 	l.stats.Store(s)
 }
@@ -303,4 +349,17 @@ func (s shown) Report(ctx context.Context) (*core.Report, error) {
 func (s shown) Look(ctx context.Context, key []byte) (looks []core.Look, values int, err error) {
 	o, err := s.l.do(ctx, func(number uint64) core.Command { return core.LookCommand{Number: number, Key: key} })
 	return o.Looks, len(o.Entry), err
+}
+
+// HandOn implements parcels.Store.
+func (s shown) HandOn(on bool) {
+	s.l.handOn.wish.Store(on)
+	s.l.rouse()
+}
+
+// Leaves implements parcels.Store.
+func (s shown) Leaves() {
+	if s.l.handOn.always {
+		s.HandOn(true)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/kith-io/kith/internal/core/quorum/records"
 	"github.com/kith-io/kith/internal/runtime/fenced"
 	"github.com/kith-io/kith/quorum/disk"
+	"github.com/kith-io/kith/stats"
 )
 
 // Mode says how two versions of a key compare.
@@ -41,7 +42,8 @@ func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 // UnmarshalText takes a name, as String gives it; an error leaves m as it was.
 func (m *Mode) UnmarshalText(text []byte) error { return enum.Parse(m, text) }
 
-// Store says what a store is. All nodes have to be given the same, but for Engine, R, W, and times other than Grace.
+// Store says what a store is. All nodes have to be given the same, but for Engine, R, W, HandOn, and times other than
+// Grace.
 // The zero value of a field stands for its default.
 type Store struct {
 	Name string // 1 to 200 bytes; no default
@@ -61,6 +63,9 @@ type Store struct {
 	// Founders is how many nodes with empty disks have to meet for the store to begin; N. Until then every request fails
 	// with ErrNotFounded. An empty disk that meets the store is a new replica, whatever this says.
 	Founders int
+	// HandOn: each leave of this node is for good. Its disk hands on what it has before the node leaves, for two thirds of
+	// kith.Config.LeaveTimeout at most; else a leave keeps its places for ReplaceAfter. A drain has it hand on either way.
+	HandOn bool
 	// Short serves a store of fewer than N nodes too, still with R answers and W acknowledgements.
 	Short bool
 
@@ -160,3 +165,6 @@ type Reading struct {
 
 // Stats are the counts of a store on one node.
 type Stats = kith.ValuesStats
+
+// HandOn is what others need a disk for that leaves.
+type HandOn = stats.HandOn

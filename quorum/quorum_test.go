@@ -49,7 +49,8 @@ func newCluster(t *testing.T, s quorum.Store, n int) *cluster {
 
 // start starts a node on its disk.
 func (c *cluster) start(i int) {
-	cfg := kith.Config{Name: "test", Listen: c.addrs[i], Resolver: kith.Resolver{Strategy: kith.ResolverOff},
+	cfg := kith.Config{Name: "test", Listen: c.addrs[i], LeaveTimeout: 3 * time.Minute,
+		Resolver: kith.Resolver{Strategy: kith.ResolverOff},
 		Membership: kith.MembershipConfig{GossipInterval: 100 * time.Millisecond, LeaderInterval: 50 * time.Millisecond,
 			ReaperInterval: 100 * time.Millisecond, HeartbeatInterval: 200 * time.Millisecond,
 			ProbeInterval: 100 * time.Millisecond, SeedTimeout: 2 * time.Second, AcceptablePause: 2 * time.Second}}

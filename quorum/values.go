@@ -14,6 +14,7 @@ import (
 	core "github.com/kith-io/kith/internal/core/quorum"
 	"github.com/kith-io/kith/internal/core/quorum/records"
 	"github.com/kith-io/kith/internal/runtime/driver"
+	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -158,7 +159,16 @@ func (v *Values) Ready(ctx context.Context) error {
 }
 
 // Stats returns the counts of this node.
-func (v *Values) Stats() Stats { return *v.stats.Load() }
+func (v *Values) Stats() Stats {
+	s := *v.stats.Load()
+	switch wish := v.handOn.wish.Load(); {
+	case wish && !s.HandOn.Leaves: // it has not been begun
+		s.HandOn = stats.HandOn{Leaves: true, Disks: 1}
+	case !wish:
+		s.HandOn = stats.HandOn{}
+	}
+	return s
+}
 
 // Close ends the store on this node and closes its engine, whose error it returns. The end of the node does so too.
 func (v *Values) Close() error {

@@ -34,6 +34,7 @@ type Values struct {
 	Damaged    uint64 // entries of this disk that were found to be damaged
 	Purged     uint64 // deletions that were forgotten
 	Dropped    uint64 // messages that found no room, of all stores of the node
+	HandOn     HandOn // what this disk is needed for, while it leaves
 
 	// Of fenced records.
 	Shards  int    // of which this disk is a replica, or was, now
@@ -41,4 +42,13 @@ type Values struct {
 	Entries uint64 // that owners of this node have had decided
 	Commits uint64 // in these
 	Copied  uint64 // shards that this disk has copied whole from another one
+	Cared   uint64 // times that this node has claimed a shard that nobody owned, since a disk of it was gone
+}
+
+// HandOn is what others need a disk for that leaves, for good or since its node drains: it hands on what it has first.
+type HandOn struct {
+	Leaves bool
+	Disks  int  // that have yet to read what they hold in its place, or are away
+	Shards int  // of fenced records on it, that are not known to be whole elsewhere
+	Alone  bool // too few others stay: none can take its place
 }

@@ -51,11 +51,11 @@ var matrix = map[string]string{
 	"courier":             "peer stats wire",
 	// replicated values as a machine, and what runs it beside the control goroutine
 	"internal/core/replica":    "cluster peer stats wire",
-	"internal/core/quorum":     "gossip peer wire quorum/disk",         // values on N replicas' disks
-	"internal/runtime/parcels": "internal/core/quorum peer stats wire", // messages of services between nodes
+	"internal/core/quorum":     "gossip peer wire quorum/disk",                     // values on N replicas' disks
+	"internal/runtime/parcels": "internal/core/quorum peer quorum/disk stats wire", // messages of services between nodes
 	// values on N replicas' disks, for programs; what it needs of a disk; and the suite for that, which may import testing
 	"quorum": "root driver gossip internal/core/quorum internal/core/quorum/records internal/runtime/fenced " +
-		"internal/runtime/parcels quorum/disk peer store wire",
+		"internal/runtime/parcels quorum/disk peer stats store wire",
 	"quorum/disk":          "",
 	"quorum/disk/disktest": "quorum/disk",
 	// records on the same disks, under fences, and the same as a store
@@ -144,9 +144,9 @@ var matrix = map[string]string{
 		"node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
 		"internal/core/flight internal/core/leases stats wire ringbuf internal/base/feed internal/core/survey " +
 		"shard/strategy internal/base/logs " +
-		"internal/base/fileid internal/base/life internal/base/files internal/base/callback internal/base/incall",
+		"internal/base/fileid internal/base/life internal/base/files internal/base/callback internal/base/incall quorum/disk",
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity route peer stats " +
-		"internal/core/leases",
+		"internal/core/leases quorum/disk",
 	"admin": "root driver internal/core/quorum internal/runtime/parcels peer latency internal/base/localname " +
 		"internal/base/logs internal/base/refuse internal/base/door",
 	"examples": "root replicated topic partition service",

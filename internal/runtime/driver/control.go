@@ -377,11 +377,15 @@ func drain(ctx context.Context, d *Driver) error {
 			done <- err
 			return
 		}
+		d.parcels.HandOn(true)
 		c.drains = append(c.drains, done)
 		c.drains.note(c.node.Node)
 	})
 	select {
 	case err := <-done:
+		if err == nil {
+			err = handedOn(ctx, d)
+		}
 		return err
 	case <-d.done:
 		return d.ended()
@@ -401,10 +405,23 @@ func drain(ctx context.Context, d *Driver) error {
 	return &shard.DrainError{Shards: shards, Err: ctx.Err()}
 }
 
+// handedOn waits until no disk of this node is needed any more, which drains.
+func handedOn(ctx context.Context, d *Driver) error {
+	e := d.parcels.HandedOn(ctx)
+	switch {
+	case e == nil:
+		return nil
+	case d.Err() != nil:
+		return d.Err()
+	}
+	return e
+}
+
 // Undrain takes a drain back; see kith.Node.Undrain.
 func Undrain(ctx context.Context, d *Driver) error {
 	if err := d.call(ctx, shard.DrainCommand{}); err != nil {
 		return fmt.Errorf("kith: undrain: %w", err)
 	}
+	d.parcels.HandOn(false)
 	return nil
 }

@@ -136,6 +136,7 @@ func openBeside(d *Driver, seed uint64) uint64 {
 		Send:  func(m peer.Mail) { _ = d.wires.Send(m) }, // it is said again
 	}, replica.New(d.self, rand.New(rand.NewPCG(seed, 4))))
 	d.parcels = parcels.New(parcels.Needs{Invalid: d.nonsense.note, Send: d.sendParcel})
+	d.leaving.disks = d.parcels
 	return seed
 }
 

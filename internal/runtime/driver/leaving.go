@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/core/node"
+	"github.com/kith-io/kith/internal/runtime/parcels"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/quorum/disk"
 	"github.com/kith-io/kith/shutdown"
 )
 
@@ -34,6 +36,8 @@ type leaving struct {
 	before    map[*Region]abandonedCount        // that, when it began to leave, or ended without
 	abandoned error                             // what the end gave up; written before over is closed
 	lost      error                             // states that no next instance gets; likewise
+	needed    atomic.Pointer[disk.NeededError]  // disks that others need still
+	disks     *parcels.Office
 	why       *atomic.Pointer[shutdown.EndedError]
 
 	log     *slog.Logger
@@ -59,6 +63,7 @@ func (l *leaving) makePhases(own []shutdown.Phase) error {
 		run         func(ctx context.Context) error
 	}{
 		{shutdown.PhaseShardingShutdown, "give shards back", func(ctx context.Context) error {
+			l.handsOn(ctx)
 			l.inbox.post(l.leave)
 			return l.await(ctx, membership.Leaving, membership.Exiting, membership.Down)
 		}},
@@ -77,6 +82,27 @@ func (l *leaving) makePhases(own []shutdown.Phase) error {
 		}
 	}
 	return nil
+}
+
+// handsOn has the disks of this node's stores hand on what they have, as far as they are to, for two thirds of the time
+// that a leave has: the shards need the rest.
+func (l *leaving) handsOn(ctx context.Context) {
+	l.disks.Leaves()
+	if e, _ := l.disks.Needed(); e == nil {
+		return
+	}
+	l.inbox.post(func() {
+		if l.by == 0 {
+			l.by = l.now() + l.timeout
+		}
+	})
+	within, stop := context.WithTimeout(ctx, l.timeout*2/3)
+	defer stop()
+	if e := l.disks.HandedOn(within); e != nil {
+		e.Err = nil
+		l.needed.Store(e)
+		l.log.Warn("disks of this node are needed still: leaving anyway", "error", e)
+	}
 }
 
 // await waits until this node has one of these statuses in its own view, or has ended.
@@ -127,7 +153,7 @@ func (l *leaving) leave() {
 	if l.by == 0 {
 		l.by = l.now() + l.timeout
 	}
-	if err := l.command(node.LeaveCommand{Within: l.timeout}); err != nil {
+	if err := l.command(node.LeaveCommand{Within: l.by - l.now()}); err != nil {
 		l.failed(err)
 	}
 }
@@ -198,6 +224,9 @@ func (l *leaving) outcome() error {
 func (l *leaving) gaveUp() error {
 	select {
 	case <-l.over:
+		if e := l.needed.Load(); e != nil {
+			return joined(joined(l.lost, e), l.abandoned)
+		}
 		return joined(l.lost, l.abandoned)
 	default:
 		return nil

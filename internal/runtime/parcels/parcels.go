@@ -16,6 +16,7 @@ import (
 
 	"github.com/kith-io/kith/internal/core/quorum"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/quorum/disk"
 	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
@@ -49,6 +50,7 @@ type Office struct {
 	over     chan struct{}
 	services atomic.Pointer[map[uint64]*Service]
 	dropped  atomic.Uint64
+	leaving  atomic.Bool
 
 	mu    sync.Mutex
 	out   map[peer.ID]*queue
@@ -154,10 +156,72 @@ type Store interface {
 	// Look asks all replicas of a key what they have, and returns how many values that is without those that others
 	// replace. Errors: the context's, quorum.ErrTooLarge, ErrBusy, ErrMembers, ErrNotFounded, ErrClosed.
 	Look(ctx context.Context, key []byte) (looks []quorum.Look, values int, err error)
+	// HandOn has the disk hand on what it has to others, or takes that back. It does not wait: the counts say the rest.
+	HandOn(on bool)
+	// Leaves says that the node leaves: the disk hands on what it has if the store wants it to.
+	Leaves()
 }
 
 // Show has operators look at a store of values, by Stores.
-func (s *Service) Show(store Store) { s.store.Store(&store) }
+func (s *Service) Show(store Store) {
+	s.store.Store(&store)
+	if s.office.leaving.Load() {
+		store.HandOn(true)
+	}
+}
+
+// HandOn has all stores hand on what their disks have, those that are opened later too, or takes that back.
+func (o *Office) HandOn(on bool) {
+	o.leaving.Store(on)
+	for _, store := range o.Stores() { // in any order
+		store.HandOn(on)
+	}
+}
+
+// Leaves says that the node leaves.
+func (o *Office) Leaves() {
+	for _, store := range o.Stores() { // in any order
+		store.Leaves()
+	}
+}
+
+// Needed returns the stores with disks here that hand on what they have and are needed still, nil for none. hopeless:
+// that nothing will change.
+func (o *Office) Needed() (e *disk.NeededError, hopeless bool) {
+	e, hopeless = &disk.NeededError{}, true
+	for _, v := range o.Values() {
+		if h := v.HandOn; h.Leaves && h.Disks+h.Shards > 0 {
+			e.Stores = append(e.Stores, disk.Needed{Store: v.Store, Disks: h.Disks, Shards: h.Shards})
+			hopeless = hopeless && h.Alone
+		}
+	}
+	if len(e.Stores) == 0 {
+		return nil, false
+	}
+	return e, hopeless
+}
+
+// HandedOn waits until the disks that hand on what they have are needed no more, or that is hopeless, and returns nil,
+// or which are needed still, with the error of ctx.
+func (o *Office) HandedOn(ctx context.Context) *disk.NeededError {
+	for tick := time.NewTicker(20 * time.Millisecond); ; {
+		e, hopeless := o.Needed()
+		if e == nil || hopeless {
+			tick.Stop()
+			return e
+		}
+		select {
+		case <-tick.C:
+		case <-o.over:
+			tick.Stop()
+			return e
+		case <-ctx.Done():
+			tick.Stop()
+			e.Err = ctx.Err()
+			return e
+		}
+	}
+}
 
 // Stores returns all stores of values that are shown, by name.
 func (o *Office) Stores() map[string]Store {
