@@ -26,7 +26,8 @@ func (a *api) drain(w http.ResponseWriter, q *http.Request) {
 	ctx, cancel := context.WithTimeout(q.Context(), drainPatience)
 	defer cancel()
 	var goesOn *kith.DrainError
-	if err := a.node.Drain(ctx); err != nil && !errors.As(err, &goesOn) {
+	if err := a.node.Drain(ctx); err != nil && !errors.As(err, &goesOn) &&
+		!errors.Is(err, kith.ErrDisksNeeded) {
 		failed(w, err)
 		return
 	}

@@ -61,6 +61,7 @@ type diskInfo struct {
 	Node      string  `json:"node,omitempty"` // that has it now
 	Here      bool    `json:"here"`
 	Up        bool    `json:"up"`
+	Leaves    bool    `json:"leaves,omitempty"` // for good: others read what it has
 	Away      float64 `json:"away_s,omitempty"` // since no node has had it
 	Groups    int     `json:"groups"`           // that it is a replica of
 	Hints     int     `json:"hints"`            // writes that wait for it at this node
@@ -134,8 +135,8 @@ func storeReportOf(counts *kith.ValuesStats, r *quorum.Report) storeReport {
 	}
 	for i := range r.Disks {
 		d := &r.Disks[i]
-		out.Disks = append(out.Disks, diskInfo{idOf(d.Disk), idOf(d.Node), d.Disk == r.Disk, d.Up, d.Away.Seconds(),
-			d.Groups, d.Hints, d.HintBytes})
+		out.Disks = append(out.Disks, diskInfo{idOf(d.Disk), idOf(d.Node), d.Disk == r.Disk, d.Up, d.Leaves,
+			d.Away.Seconds(), d.Groups, d.Hints, d.HintBytes})
 	}
 	return out
 }

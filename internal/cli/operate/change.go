@@ -52,15 +52,36 @@ func (c *Drain) await(to *Console, deadline time.Time) error {
 		for _, t := range a.Types {
 			left += t.Hosted
 		}
-		switch {
-		case left == 0:
-			return drains(&quiet, "nothing lives there")
-		case time.Now().After(deadline):
-			some := fmt.Sprintf("%d shards live there still", left)
+		some := fmt.Sprintf("%d shards live there still", left)
+		if left == 0 {
+			needed, err := quiet.needed()
+			if err != nil {
+				return unknown(err)
+			}
+			if needed == "" {
+				return drains(&quiet, "nothing lives there")
+			}
+			some = needed
+		}
+		if time.Now().After(deadline) {
 			return cmp.Or(drains(&quiet, some), errors.New(some+"; the drain goes on"))
 		}
 		cli.Pause(context.Background(), 100*time.Millisecond)
 	}
+}
+
+// needed says what others need the disks of stores on a node for that drains, "" where they do not.
+func (c *Asked) needed() (some string, err error) {
+	var a struct{ Stores []storeCounts }
+	if _, err := c.get("/v1/values", &a, http.StatusNotFound); err != nil {
+		return "", err
+	}
+	for _, s := range a.Stores {
+		if h := s.HandOn; h.Disks+h.Shards > 0 {
+			return fmt.Sprintf("%d disks, and %d shards of records, need its disk of %s still", h.Disks, h.Shards, s.Store), nil
+		}
+	}
+	return "", nil
 }
 
 // drains returns why a node does not drain any more, after a word on what lives there, or nil. On one that has ended,

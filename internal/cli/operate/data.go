@@ -22,6 +22,10 @@ type Data struct {
 type storeCounts struct {
 	Store                               string
 	Disks, Keys, Lacking, Hints, Shards int
+	HandOn                              struct {
+		Leaves, Alone bool
+		Disks, Shards int
+	} `json:"hand_on"`
 	Bytes                               int64
 	HintBytes                           int64 `json:"hint_bytes"`
 	Repairs, Exchanged, Failed, Damaged uint64
@@ -74,6 +78,7 @@ type storeAnswer struct {
 	Disks []struct {
 		Disk, Node    string
 		Here, Up      bool
+		Leaves        bool
 		Away          float64 `json:"away_s"`
 		Groups, Hints int
 		HintBytes     int64 `json:"hint_bytes"`
@@ -100,6 +105,8 @@ func (c *Data) store(to *Console) error {
 			state = fmt.Sprintf("away for %.0f s", d.Away)
 		case !d.Up:
 			state = "does not answer"
+		case d.Leaves:
+			state = "up, leaves"
 		}
 		rows = append(rows, []string{d.Disk, d.Node, state, fmt.Sprint(d.Groups), fmt.Sprint(d.Hints),
 			fmt.Sprint(d.HintBytes)})
@@ -130,6 +137,12 @@ func (a *storeAnswer) head() [][]string {
 		add("state", "has not begun: too few empty disks have met")
 	case !a.Begun:
 		add("state", "this disk is none of the store yet")
+	case c.HandOn.Alone:
+		add("state", "leaves, and too few others stay: none can take its place")
+	case c.HandOn.Disks+c.HandOn.Shards > 0:
+		add("state", "leaves: %d disks, and %d shards of records, need it still", c.HandOn.Disks, c.HandOn.Shards)
+	case c.HandOn.Leaves:
+		add("state", "leaves: nothing needs it any more")
 	case len(a.Filling) > 0:
 		add("state", "being filled: %d of %d groups are whole", a.Groups-len(a.Filling), a.Groups)
 	default:

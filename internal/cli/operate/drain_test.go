@@ -20,6 +20,7 @@ func TestDrainIsWaitedFor(t *testing.T) {
 		hosted []int  // what lives there, by question; the last answer stays; -1: the node answers no more
 		health string // what it says of itself
 		late   bool   // the time is over
+		disks  int    // that need its disk of a store
 		want   string
 	}{
 		"done":        {hosted: []int{2, 1, 0}, health: `"state":"ready","draining":true`},
@@ -32,6 +33,8 @@ func TestDrainIsWaitedFor(t *testing.T) {
 		"gone":      {hosted: []int{2, -1}, want: "the drain began, and how it ended is not known"},
 		"slow": {hosted: []int{2}, health: `"state":"ready","draining":true`, late: true,
 			want: "2 shards live there still; the drain goes on"},
+		"needed": {hosted: []int{0}, disks: 2, health: `"state":"ready","draining":true`, late: true,
+			want: "2 disks, and 0 shards of records, need its disk of v still; the drain goes on"},
 		"restarted and slow": {hosted: []int{2}, health: `"state":"ready"`, late: true,
 			want: "2 shards live there still, but it does not drain"},
 	} {
@@ -47,6 +50,9 @@ func TestDrainIsWaitedFor(t *testing.T) {
 					panic(http.ErrAbortHandler)
 				}
 				_, _ = fmt.Fprintf(w, `{"types":[{"name":"a","hosted":%d}]}`, n)
+			})
+			routes.HandleFunc("GET /v1/values", func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = fmt.Fprintf(w, `{"stores":[{"store":"v","hand_on":{"leaves":true,"disks":%d}}]}`, c.disks)
 			})
 			routes.HandleFunc("GET /health/ready", func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = fmt.Fprintf(w, `{%s}`, c.health)
