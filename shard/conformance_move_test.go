@@ -142,6 +142,28 @@ func TestConformanceMoveIsGivenUp(t *testing.T) {
 	require.Equal(t, 1, count(c.boss.events, MoveAborted))
 }
 
+// A coordinator that has no report of a member yet waits for its marker: the member may have heard of the home under
+// the coordinator before. One that does not use the type has sent nothing, and marks. Found by storm 11700001502.
+func TestMemberWithoutTheTypeMarks(t *testing.T) {
+	c := meet(t)
+	c.boss.dead = true
+	c.set(c.boss.id, membership.Down)
+	c.publish()
+	c.promote()
+	c.publish()
+	c.pass(time.Minute)
+	c.join()
+	c.publish()
+	c.promote()
+	c.publish()
+	c.hold(wire.KindReportWanted) // its report stays out
+	require.NoError(t, c.r1.m.Do(c.now, MoveCommand{letters.ID(), c.shard, c.r2.id}))
+	c.r1.collect()
+	c.flow()
+	require.Contains(t, c.r2.hosted, key(letters.ID(), 1))
+	require.Empty(t, c.r1.hosted)
+}
+
 // F-C8: a member that is not Up gets no shard, whatever it says (SHD-1).
 func TestConformanceNobodyElseHosts(t *testing.T) {
 	for _, st := range []membership.Status{membership.Joining, membership.WeaklyUp, membership.Leaving,

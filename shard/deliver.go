@@ -258,8 +258,12 @@ func (m *Machine) toRegion(from peer.ID, h head, l message) {
 	if t != nil && !m.hears(t, from, h) {
 		return
 	}
-	if p, ok := l.(placement); ok && t != nil && t.region != nil {
-		t.region.hand.park(p) // one that is refused may have sent before
+	if p, ok := l.(placement); ok {
+		if t != nil && t.region != nil {
+			t.region.hand.park(p) // one that is refused may have sent before
+		} else {
+			markUnused(p, m)
+		}
 		return
 	}
 	if t == nil || t.region.idle() {

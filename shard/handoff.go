@@ -56,6 +56,16 @@ func (h *handoffs) park(l placement) {
 	}
 }
 
+// markUnused marks moves of a type that this node does not use. A coordinator that has no report of it yet waits for
+// its marker, and nothing was sent from here.
+func markUnused(l placement, m *Machine) {
+	for _, e := range l.Entries {
+		if at := l.Peers[e.At]; at != m.self && m.met(at) && !m.gone(at) {
+			m.out.Marks = append(m.out.Marks, Mark{Type: l.Type, Shard: e.Shard, Number: Number{l.Term, e.Seq}, To: at})
+		}
+	}
+}
+
 // markAgain repeats the markers that may be lost with a connection.
 func markAgain(m *Machine, to peer.ID) {
 	for _, id := range m.agenda.order {
