@@ -91,11 +91,13 @@ func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Mem
 
 // unique: a number belongs to one member for ever. A strategy that lets both sides of a cut live has two leaders, and
 // each gives numbers on its own when it has lost the other side. So do two that have joined a side each since, and have
-// never heard of one another.
+// never heard of one another. An operator without a resolver may let two sides live as well.
 func (c *Checker) unique(p *world.Process, v *membership.View, m *membership.Member) {
 	key := upKey{v.ClusterID, m.UpNumber}
 	for _, other := range c.ups[key] {
-		if other != m.ID && !(c.w.Splits() && (c.pairs.apart(p.ID, other) || strangers(v, c.w.ProcessOf(other)))) {
+		q := c.w.ProcessOf(other)
+		split := c.w.Splits() && (c.pairs.apart(p.ID, other) || strangers(v, q)) || overThere(v, q)
+		if other != m.ID && !split {
 			c.Violate(p, "up-number", "number %d of %s was given to %s", m.UpNumber, c.w.Name(other), c.w.Name(m.ID))
 			delete(c.ups, key)
 		}
@@ -114,6 +116,20 @@ func strangers(v *membership.View, q *world.Process) bool {
 		ours, in := v.Member(m.ID)
 		return in && m.Status != membership.Down && ours.Status != membership.Down
 	})
+}
+
+// overThere reports whether a process and a view are of two sides, and one of these has proven that the tenure of a
+// member of the other one is over. Without a resolver an operator who downs members that live behind a cut, and hold
+// most seats, lets both go on: the one that was proven over handles nothing, and lets newcomers in until it begins anew
+// (tenure.md).
+func overThere(v *membership.View, q *world.Process) bool {
+	if q == nil || q.World.Resolves() || !strangers(v, q) {
+		return false
+	}
+	over := func(m membership.Member) bool {
+		return m.Status != membership.Down && q.World.Leases.Tenures.Over(m.ID)
+	}
+	return slices.ContainsFunc(v.Members, over) || slices.ContainsFunc(q.View.Members, over)
 }
 
 // saidByTheLost reports whether one that is lost for others, and holds p for a member, gives m the number that p shows:

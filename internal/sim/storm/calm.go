@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith/internal/core/node"
 	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sim/setup"
 )
@@ -144,6 +145,27 @@ func (s *storm) endDoomed() {
 		if s.stranded(p) || holdsAny(p, untold) || apartWith(p, ended) {
 			s.endUntold(p)
 		}
+	}
+	endProvenOver(s)
+}
+
+// endProvenOver ends those with a tenure that is proven over, and those that they have let in, where a side lives that
+// does not know them: it has what they owned, they handle nothing, and neither side hears of the other when those have
+// ended that knew both. Processes that begin anew find the side that lives (storm 11700000483).
+func endProvenOver(s *storm) {
+	running := s.w.Running()
+	var over peer.Set
+	for _, p := range running {
+		apart := func(q *world.Process) bool {
+			return q.View != nil && q.View.ClusterID == p.View.ClusterID && strangers(p, q)
+		}
+		if provenOver(p) && p.View != nil && slices.ContainsFunc(running, apart) {
+			over.Add(p.ID)
+		}
+	}
+	side := slices.DeleteFunc(running, func(p *world.Process) bool { return !over.Has(p.ID) && !holdsAny(p, over) })
+	if len(side) > 0 {
+		beginAnew(side, s)
 	}
 }
 

@@ -178,8 +178,9 @@ func drawTenures(cfg *setup.Config, s *storm) {
 const refoundEvery = 2 * time.Second
 
 // refound is the operator of tenures: where a quorum of the seats is lost for a member, all have ended that are Down or
-// were removed there, and no other process lives in the cluster that it does not know, the operator says so. Where
-// nobody starts anything nobody helps here either.
+// were removed there, and no other process lives in the cluster that it does not know, the operator says so. But where
+// the lost have lived on behind a cut and proven somebody over who is there, all nodes start anew instead (failover.md).
+// Where nobody starts anything nobody helps here either.
 func refound(every time.Duration, s *storm) {
 	if cfg := &s.w.Config; cfg.TenureVoters == 0 || cfg.TenureRefound != cluster.RefoundByOperator {
 		return
@@ -194,10 +195,37 @@ func refound(every time.Duration, s *storm) {
 		}
 		waits, _, _ := node.Refounding(p.Node.Node)
 		if len(waits) > 0 && !slices.ContainsFunc(s.w.Running(), func(q *world.Process) bool { return strays(q, p.View) }) {
+			if side := beside(p); slices.ContainsFunc(side, provenOver) {
+				beginAnew(side, s)
+				return
+			}
 			s.note("an operator at n%d says that all %d that were lost have ended", p.Index+1, len(waits))
 			p.Do(node.RefoundCommand{})
 			return
 		}
+	}
+}
+
+// beside returns the running processes that hold one another for members with p, itself too.
+func beside(p *world.Process) []*world.Process {
+	holds := func(a, b *world.Process) bool {
+		m, ok := a.View.Member(b.ID)
+		return ok && m.Status != membership.Down
+	}
+	return slices.DeleteFunc(slices.Clone(p.World.Running()), func(q *world.Process) bool {
+		return q.View == nil || !holds(p, q) || !holds(q, p)
+	})
+}
+
+// provenOver reports whether a member has proven that the tenure of a process is over.
+func provenOver(p *world.Process) bool { return p.World.Leases.Tenures.Over(p.ID) }
+
+// beginAnew is the operator who ends processes and starts others at their hosts.
+func beginAnew(side []*world.Process, s *storm) {
+	s.note("an operator starts all %d nodes anew: others have owned what they own, under higher fences", len(side))
+	for _, p := range side {
+		p.Crash(true)
+		s.restartIn(p.Index, s.between(0, time.Second))
 	}
 }
 
