@@ -119,8 +119,8 @@ func strangers(v *membership.View, q *world.Process) bool {
 }
 
 // overThere reports whether a process and a view are of two sides, and one of these has proven that the tenure of a
-// member of the other one is over. Without a resolver an operator who downs members that live behind a cut, and hold
-// most seats, lets both go on: the one that was proven over handles nothing, and lets newcomers in until it begins anew
+// member of the other one is over. Without a resolver both go on when an operator downs members that live behind a cut,
+// and hold most seats: the one that was proven over handles nothing, and lets newcomers in until it begins anew
 // (tenure.md).
 func overThere(v *membership.View, q *world.Process) bool {
 	if q == nil || q.World.Resolves() || !strangers(v, q) {

@@ -1,4 +1,4 @@
-// Tests of the operator who starts nodes anew: where others have owned what a side owns.
+// Tests of nodes that an operator starts anew: where others have owned what a side owns.
 
 package storm
 
@@ -13,7 +13,7 @@ import (
 )
 
 // mistaken is a cluster in which an operator at the first host has downed members that live behind a cut: more than
-// half of all, with two of three seats. They have proven over the first host and those beside it, who are not among them.
+// half of all, with two of three seats. They have proven the first host over, and those on its side.
 func mistaken(t *testing.T, n int, lost ...int) *storm {
 	cfg := alone
 	cfg.TenureVoters, cfg.TenureGrant = 3, 2*time.Second
@@ -32,9 +32,9 @@ func mistaken(t *testing.T, n int, lost ...int) *storm {
 	return s
 }
 
-// TestNobodyRefoundsWhereOthersOwned: the lost have ended, and the quorum of the seats with them. That is true, but they
-// have owned what lives on this side, under higher fences: the operator does not say it, and all nodes start anew. Found
-// by storms 9338120215 and 11700001659.
+// TestNobodyRefoundsWhereOthersOwned: the lost have ended, and the quorum of the seats with them. That is true, but
+// they have owned what lives on this side, under higher fences: the operator does not say it, and all nodes start anew.
+// Found by storms 9338120215 and 11700001659.
 func TestNobodyRefoundsWhereOthersOwned(t *testing.T) {
 	lost := []int{1, 2, 4}
 	s := mistaken(t, 5, lost...)

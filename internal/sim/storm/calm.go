@@ -146,14 +146,13 @@ func (s *storm) endDoomed() {
 			s.endUntold(p)
 		}
 	}
-	endProvenOver(s)
+	endProvenOver(s.w.Running(), s)
 }
 
 // endProvenOver ends those with a tenure that is proven over, and those that they have let in, where a side lives that
 // does not know them: it has what they owned, they handle nothing, and neither side hears of the other when those have
 // ended that knew both. Processes that begin anew find the side that lives (storm 11700000483).
-func endProvenOver(s *storm) {
-	running := s.w.Running()
+func endProvenOver(running []*world.Process, s *storm) {
 	var over peer.Set
 	for _, p := range running {
 		apart := func(q *world.Process) bool {

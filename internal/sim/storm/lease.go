@@ -179,7 +179,7 @@ const refoundEvery = 2 * time.Second
 
 // refound is the operator of tenures: where a quorum of the seats is lost for a member, all have ended that are Down or
 // were removed there, and no other process lives in the cluster that it does not know, the operator says so. But where
-// the lost have lived on behind a cut and proven somebody over who is there, all nodes start anew instead (failover.md).
+// the lost have lived on behind a cut, and proven over a member that is there, all nodes start anew (failover.md).
 // Where nobody starts anything nobody helps here either.
 func refound(every time.Duration, s *storm) {
 	if cfg := &s.w.Config; cfg.TenureVoters == 0 || cfg.TenureRefound != cluster.RefoundByOperator {
@@ -220,7 +220,7 @@ func beside(p *world.Process) []*world.Process {
 // provenOver reports whether a member has proven that the tenure of a process is over.
 func provenOver(p *world.Process) bool { return p.World.Leases.Tenures.Over(p.ID) }
 
-// beginAnew is the operator who ends processes and starts others at their hosts.
+// beginAnew has an operator end processes, and start others at their hosts.
 func beginAnew(side []*world.Process, s *storm) {
 	s.note("an operator starts all %d nodes anew: others have owned what they own, under higher fences", len(side))
 	for _, p := range side {
