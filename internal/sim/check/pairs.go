@@ -103,31 +103,8 @@ func (r *pairs) overslept(p, q *world.Process) bool {
 // hasToStop reports whether something has to have stopped q, which is lost for the side of p, when a shard of its lives
 // there.
 func (r *pairs) hasToStop(p, q *world.Process) bool {
-	if p.World.Config.SessionTTL > 0 || p.World.Config.TenureVoters > 0 {
-		return true
-	}
-	if p.World.Resolves() {
-		return !r.leased(p, q)
-	}
-	return r.overslept(p, q)
-}
-
-// leased reports whether q, which is lost for the side of p, lives by the lease all the same: it stood still for too
-// long until after it was lost, and its side acquired the lease when that of p had held it for as long as it promises.
-// While no member that knows better reaches q, nothing but fences stops it then: a known gap.
-func (r *pairs) leased(p, q *world.Process) bool {
-	since, gone := r.goneFor(p.ID, q.ID)
-	if !gone || q.Overslept <= since {
-		return false
-	}
-	hold := p.World.Config.Resolver.WithDefaults().LeaseHold
-	for _, by := range p.World.Running() {
-		at, got := p.World.Lease.Got[by.ID]
-		if got && at >= since+hold && hasMember(by, q) && hasMember(q, by) {
-			return true
-		}
-	}
-	return false
+	w := p.World
+	return w.Config.SessionTTL > 0 || w.Config.TenureVoters > 0 || w.Resolves() || r.overslept(p, q)
 }
 
 // forgotten reports whether nobody on the side of p has seen that q was lost: no process that runs there has ever shown

@@ -54,7 +54,7 @@ func (c *Checker) bothLive(p, q *world.Process) {
 	if !p.Alive || !q.Alive {
 		return
 	}
-	if c.survives(p) && c.survives(q) && !c.pairs.leased(p, q) && !c.pairs.leased(q, p) {
+	if c.survives(p) && c.survives(q) {
 		c.Violate(p, "two-survivors", "%s and %s have downed each other, and both live on", c.w.Name(p.ID), c.w.Name(q.ID))
 		return
 	}

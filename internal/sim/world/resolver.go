@@ -22,21 +22,16 @@ const leaseDelay = 5 * time.Millisecond
 // LeaseKeeper is a lease that all processes reach, whatever the network between them does, but those in away.
 type LeaseKeeper struct {
 	Owner peer.ID
-	Away  []int                     // hosts that it does not answer
-	Taken int                       // how often it was acquired
-	Got   map[peer.ID]time.Duration // when a process last acquired it, while nobody had it
+	Away  []int // hosts that it does not answer
+	Taken int   // how often it was acquired
 }
 
 // take gives it to a process, which may have it already.
-func (k *LeaseKeeper) take(p peer.ID, now time.Duration) {
-	if k.Owner == p {
-		return
+func (k *LeaseKeeper) take(p peer.ID) {
+	if k.Owner != p {
+		k.Owner = p
+		k.Taken++
 	}
-	if k.Got == nil {
-		k.Got = map[peer.ID]time.Duration{}
-	}
-	k.Owner, k.Got[p] = p, now
-	k.Taken++
 }
 
 // leaseOp carries out what the resolver of p wants of its lease.
@@ -51,7 +46,7 @@ func (p *Process) leaseOp(op node.LeaseOp) {
 		case ok && op.Release:
 			k.Owner = peer.ID{}
 		case ok:
-			k.take(p.ID, p.World.Now)
+			k.take(p.ID)
 		}
 		p.Later(leaseDelay, func() { p.Do(node.LeaseResult{Op: op.Op, OK: ok}) })
 	})
