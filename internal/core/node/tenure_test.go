@@ -285,6 +285,46 @@ func TestSleeperRefounds(t *testing.T) {
 	require.False(t, lead.suspension.outdated(), "members have answered")
 }
 
+// TestSleeperAssumes: a leader that has slept waits for the word of the coordinator about what lives there, which is
+// ready when the lost have ended. That they have the leader assumes as soon as others say that it is a member yet, and
+// not before: each would wait for the other for ever. Found by storm 11700003327 (MEM-10).
+func TestSleeperAssumes(t *testing.T) {
+	alone := func(c *Config) { c.Resolver.Strategy, c.Tenure.Refound = ResolverOff, cluster.RefoundByTakeover }
+	w := electorate(t, 4, alone)
+	c := Config{Self: id("9.0.0.1"), Seed: 9, Tenure: fewSeats}
+	alone(&c)
+	e := &end{id: c.Self, n: New(c)}
+	w.nodes = append(w.nodes, e)
+	require.NoError(t, e.n.Do(w.now, membership.JoinCommand{Seeds: seedsOf(w), WallMillis: 1}))
+	w.drain(e)
+	w.run(time.Minute, func() bool { return w.hold(w.nodes...) && e.view.Leader == e.id })
+	for _, o := range w.nodes {
+		require.NoError(t, o.n.Do(w.now, shard.RegisterCommand{Settings: books}))
+		require.NoError(t, o.n.Do(w.now, shard.WantCommand{Type: books.ID(), Shards: []route.ShardID{0, 1, 2, 3}}))
+		w.drain(o)
+	}
+	w.run(5*time.Second, func() bool { return false })
+	for _, dead := range w.nodes[:2] {
+		dead.asleep = true
+		require.NoError(t, e.n.Do(w.now, membership.DownCommand{ID: dead.id}))
+		w.drain(e)
+	}
+	w.run(time.Second, func() bool { return false })
+	e.asleep = true
+	w.run(e.n.Takeover()*3/4, func() bool { return false }) // the others do not assume it meanwhile
+	mute := true
+	w.tap = func(m peer.Mail) bool { return !mute || m.Kind != wire.KindConfirmAck }
+	w.refused = func(*end, peer.ID) {}
+	e.asleep = false
+	left, was := w.nodes[2:], Electorate(e.n)
+	w.run(time.Minute, func() bool { return w.hold(left...) })
+	require.Len(t, e.view.Members, 3)
+	require.Equal(t, was, Electorate(e.n), "nobody has said that it is a member")
+	mute = false
+	w.run(time.Minute, func() bool { return w.hold(left...) })
+	require.True(t, w.hold(left...))
+}
+
 // TestOutagesWithoutAQuorum: when a quorum of the seats is lost nobody proves an end, so nobody knows when the shards
 // of lost members are served again, or a takeover time after the last was seen Down (AVL-5).
 func TestOutagesWithoutAQuorum(t *testing.T) {

@@ -91,9 +91,9 @@ func TestNothingStopsWhoNapped(t *testing.T) {
 	}
 }
 
-// TestASleeperThatGetsTheLease: one that is cut off and sleeps until those that downed it have given the lease back gets
-// it, and ends all the same. One that goes on beside the next owner breaks rules, as it does by a lease that the store
-// gave it too early (MEM-10). Found by storms 1128301021 and 11700003053.
+// TestASleeperThatGetsTheLease: one that is cut off and sleeps until those that downed it have given the lease back
+// gets it, and ends all the same. One that goes on beside the next owner breaks rules, as it does by a lease that the
+// store gave it too early (MEM-10). Found by storms 1128301021 and 11700003053.
 func TestASleeperThatGetsTheLease(t *testing.T) {
 	for name, k := range map[string]struct {
 		sleep time.Duration
