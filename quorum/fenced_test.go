@@ -196,3 +196,49 @@ func TestBackup(t *testing.T) {
 	require.Len(t, list, 1)
 	require.EqualValues(t, 2, list[0].Version)
 }
+
+// TestFencedDisksGoOneByOne: nodes die for good, one behind the other, all that wrote records among them: their disks
+// are replaced though nobody owns the shards, and three nodes that are left read all records (DYN-1).
+func TestFencedDisksGoOneByOne(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, quorum.Store{Founders: 5, Timeout: time.Second, ReplaceAfter: time.Second}, 5)
+	f := route.MakeFence(1, 1, 1)
+	shards := make([]store.Shard, 10)
+	for n := range shards {
+		shards[n] = store.Shard{Type: "t", N: route.ShardID(n)}
+		at := c.values[3+n%2].Fenced()
+		c.eventually("a claim", func() bool { _, err := at.Claim(c.ctx, shards[n], f); return err == nil })
+		c.eventually("a commit", func() bool {
+			return at.Commit(c.ctx, shards[n], f, storetest.Put("a", 1, "1")) == nil
+		})
+	}
+	held := func() (n int) {
+		for _, v := range c.values {
+			if v != nil {
+				n += v.Stats().Shards
+			}
+		}
+		return n
+	}
+	c.eventually("each shard has three replicas", func() bool { return held() == 3*len(shards) })
+	cared := uint64(0)
+	for _, i := range []int{4, 3} {
+		all := held()
+		c.kill(i)
+		require.NoError(t, c.nodes[0].Down(c.ctx, c.addrs[i]))
+		c.eventually("each shard has three again", func() bool { return held() >= all })
+	}
+	for _, v := range c.values[:3] {
+		cared += v.Stats().Cared
+	}
+	require.Positive(t, cared)
+	f = route.MakeFence(2, 1, 1)
+	for _, sh := range shards {
+		at := c.values[0].Fenced()
+		c.eventually("a claim", func() bool { _, err := at.Claim(c.ctx, sh, f); return err == nil })
+		c.eventually("a record", func() bool {
+			got, err := at.Load(c.ctx, sh, f, "a")
+			return err == nil && len(got) == 1 && string(got[0].State) == "1"
+		})
+	}
+}
