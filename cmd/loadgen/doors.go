@@ -9,12 +9,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"sync"
 	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/discovery"
+	"github.com/kith-io/kith/internal/base/door"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/fleet"
@@ -53,7 +56,8 @@ func (c *doorsCmd) Validate() error {
 type doorsLine struct {
 	Secure       bool    `json:"tls"`
 	Probes       uint64  `json:"probes"`        // of health, each on a connection of its own, and within the limit
-	ProbesFailed uint64  `json:"probes_failed"` // of them, those that were not answered with 200
+	ProbesFailed uint64  `json:"probes_failed"` // of them, those that asked in time and were not answered with 200
+	ProbesLate   uint64  `json:"probes_late"`   // of them, those that this process asked too late, and were not
 	ProbeP99     float64 `json:"probe_p99_ms"`
 	Joins        int     `json:"joins"`   // nodes that came by the contact point meanwhile
 	JoinMax      float64 `json:"join_ms"` // the slowest of them, from its start until it was Up
@@ -185,22 +189,71 @@ func (m *doors) probe(quit <-chan struct{}, line *doorsLine, trips *bench.Latenc
 			return
 		case <-time.After(probePause):
 		}
-		began := time.Now()
-		path := []string{"/health/ready", "/health/alive", "/health/started"}[n%3]
-		a, err := client.Get(scheme + m.at.Admin + path)
-		if err == nil {
-			says, _ := io.ReadAll(io.LimitReader(a.Body, 4096))
-			_ = a.Body.Close()
-			if a.StatusCode != http.StatusOK {
-				err = fmt.Errorf("%s: %s: %s", path, a.Status, says)
-			}
-		}
-		trips.Record(time.Since(began))
-		if line.Probes++; err != nil {
+		began, p := time.Now(), &pace{}
+		err := p.get(client, scheme+m.at.Admin+[]string{"/health/ready", "/health/alive", "/health/started"}[n%3])
+		took := time.Since(began)
+		trips.Record(took)
+		switch line.Probes++; {
+		case err == nil:
+		case p.late(time.Now()):
+			line.ProbesLate++
+			m.progress.Printf("a probe asked late, and failed after %.0f ms: %v", 1e3*took.Seconds(), err)
+		default:
 			line.ProbesFailed++
-			m.progress.Printf("a probe failed after %.0f ms: %v", 1e3*time.Since(began).Seconds(), err)
+			m.progress.Printf("a probe failed after %.0f ms: %v", 1e3*took.Seconds(), err)
 		}
 	}
+}
+
+// pace is when a probe was connected, and when it wrote something, as far as it came. A machine that is busy may let
+// this process stand still in between: then the node sees a connection that says nothing, and may put it out.
+type pace struct {
+	mu                              sync.Mutex // the transport writes in a goroutine of its own
+	connected, spoke, agreed, asked time.Time
+}
+
+// get asks once, on a connection of its own. The error is that of the way, or says which status came.
+func (p *pace) get(client *http.Client, url string) error {
+	at := func(t *time.Time) { p.mu.Lock(); defer p.mu.Unlock(); *t = time.Now() }
+	trace := &httptrace.ClientTrace{
+		ConnectDone: func(_, _ string, err error) {
+			if err == nil {
+				at(&p.connected)
+			}
+		},
+		TLSHandshakeStart: func() { at(&p.spoke) },
+		TLSHandshakeDone:  func(tls.ConnectionState, error) { at(&p.agreed) },
+		WroteRequest:      func(httptrace.WroteRequestInfo) { at(&p.asked) },
+	}
+	q, err := http.NewRequestWithContext(httptrace.WithClientTrace(context.Background(), trace), http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	a, err := client.Do(q)
+	if err != nil {
+		return err
+	}
+	defer a.Body.Close()
+	if says, _ := io.ReadAll(io.LimitReader(a.Body, 4096)); a.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %s", url, a.Status, says)
+	}
+	return nil
+}
+
+// late reports whether the probe said nothing for as long as a node waits for the first bytes of a connection, by its
+// own fault: before its first bytes, or between the handshake and its request. now stands for what has not come.
+func (p *pace) late(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	or := func(t, u time.Time) time.Time {
+		if t.IsZero() {
+			return u
+		}
+		return t
+	}
+	asked := or(p.asked, now)
+	silent := !p.connected.IsZero() && or(p.spoke, asked).Sub(p.connected) >= door.NewTime
+	return silent || !p.agreed.IsZero() && asked.Sub(p.agreed) >= door.NewTime
 }
 
 // joins makes nodes join by the contact point, one after the other, and leave.

@@ -43,12 +43,12 @@ type Stats struct {
 // tellTime is for the words to a newcomer that finds no place.
 const tellTime = 100 * time.Millisecond
 
-// A connection is fresh, and an idle one goes before it, for newTime until its first bytes are there, and for speakTime
-// from then until its first request is: that needs round trips, its turn, and a busy machine's time.
-const (
-	newTime   = 250 * time.Millisecond
-	speakTime = 4 * newTime
-)
+// NewTime is for how long a connection is fresh, and an idle one goes before it, until its first bytes are there.
+const NewTime = 250 * time.Millisecond
+
+// speakTime is for how long it is fresh from then until its first request is there: that needs round trips, its turn,
+// and a busy machine's time.
+const speakTime = 4 * NewTime
 
 // Door is a listener with a bound on its connections. When it is reached the newcomer takes the place of another one:
 // of the address with the most connections (of IPv6: of the network of 64 bits), there of one that said nothing in its
@@ -59,7 +59,7 @@ const (
 type Door struct {
 	net.Listener
 	cfg   Config
-	grace time.Duration // newTime, but in tests; speakTime is as many times of it
+	grace time.Duration // NewTime, but in tests; speakTime is as many times of it
 	turns chan struct{} // of those that have asked nothing yet: so many are worked on at a time
 
 	mu     sync.Mutex
@@ -72,7 +72,7 @@ type Door struct {
 
 // New puts a door in front of a listener.
 func New(l net.Listener, cfg Config) *Door {
-	return &Door{Listener: l, cfg: cfg, grace: newTime, turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+	return &Door{Listener: l, cfg: cfg, grace: NewTime, turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		guests: map[*Conn]struct{}{}, there: map[netip.Addr]int{}}
 }
 
@@ -222,7 +222,7 @@ type order struct {
 // fresh reports whether c has time yet for the next step of its first request.
 func (o *order) fresh(c *Conn) bool {
 	took := o.now.Sub(c.since)
-	return c.stage == silent && took < o.grace || c.stage == speaking && took/(speakTime/newTime) < o.grace
+	return c.stage == silent && took < o.grace || c.stage == speaking && took/(speakTime/NewTime) < o.grace
 }
 
 // before reports whether a goes before b.

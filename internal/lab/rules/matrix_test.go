@@ -195,7 +195,7 @@ var matrix = map[string]string{
 	"internal/lab/rolling": "root internal/lab/chaos internal/cli internal/cli/ledger internal/cli/fleet " +
 		"internal/base/port",
 	"cmd/loadgen": "root bench admin metrics latency internal/cli internal/cli/env internal/cli/fleet " +
-		"internal/lab/hostile bootstrap " +
+		"internal/lab/hostile internal/base/door bootstrap " +
 		"discovery",
 	// streams, exit codes and command line of a program of commands
 	"internal/cli/env": "root internal/cli internal/base/logs",
