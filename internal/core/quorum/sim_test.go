@@ -34,6 +34,7 @@ type plan struct {
 	full    bool // disks are full for a while
 	often   bool // faults follow each other soon
 	joins   bool // a node comes in the middle; what is under way then may be missed by reads
+	clocks  bool // clocks of nodes jump, to within an hour of one another
 	leaves  int  // nodes that leave for good, one behind the other or two at a time, when none needs their disks
 	mistake string
 }
@@ -47,6 +48,7 @@ type node struct {
 	m      *Machine
 	heard  []time.Duration // when each of the others hears that this one leaves; nil: it stays
 	gone   bool            // it has left
+	skew   int64           // of its clock, in milliseconds
 }
 
 // flying is a message on its way.
@@ -115,7 +117,7 @@ func (w *world) start(n *node, cfg Config) {
 	w.incs++
 	n.disk.Room = 0
 	rng := rand.New(rand.NewPCG(w.rng.Uint64(), 1))
-	m, err := Open(cfg, "c/s", peer.ID{Addr: n.addr, Inc: w.incs}, n.disk, w.wall(), rng)
+	m, err := Open(cfg, "c/s", peer.ID{Addr: n.addr, Inc: w.incs}, n.disk, w.wall()+n.skew, rng)
 	require.NoError(w.t, err)
 	n.m, n.id, n.heard = m, m.ID(), nil
 }
@@ -326,7 +328,7 @@ func (w *world) run(until time.Duration) {
 				continue
 			}
 			if at, _ := n.m.Next(); at <= w.now {
-				n.m.Tick(w.now, w.wall())
+				n.m.Tick(w.now, w.wall()+n.skew)
 			}
 		}
 		w.settle()
@@ -490,6 +492,11 @@ func (w *world) disturb() {
 			w.lose(n)
 		}
 	case 5:
+		if w.plan.clocks {
+			n.skew = w.rng.Int64N(2*future) - future
+			n.skew /= 2
+			w.counts["jumps"]++
+		}
 		if w.plan.bits {
 			w.flip(n)
 		}
@@ -687,6 +694,7 @@ func plans() map[string]plan {
 			leaves: 8},
 		"register-leaves": {cfg: soon(Config{Mode: Register}), nodes: 6, steps: 200, crashes: true, cuts: true, noisy: true,
 			losses: 1, leaves: 8},
+		"clocks": {nodes: 4, steps: 150, crashes: true, noisy: true, losses: 1, clocks: true, often: true},
 		"leaves-two": {cfg: soon(Config{N: 5, R: 3, W: 3}), nodes: 7, steps: 150, noisy: true, losses: 1,
 			leaves: 4},
 		"leaves-read-all": {cfg: soon(Config{N: 3, R: 3, W: 1}), nodes: 6, steps: 200, noisy: true, leaves: 8},
