@@ -4,10 +4,14 @@ package quorum
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/peer"
 )
 
 // leaves has a disk begin to leave, and waits until none needs it.
@@ -160,4 +164,34 @@ func TestLeaveWithoutOthers(t *testing.T) {
 	c.pass(20 * time.Second)
 	c.whole(3)
 	require.Equal(t, 3, c.replicas("key"))
+}
+
+// TestReplicaThatDoesNotStandInYet: a node that leaves reads from the one that takes its place, which may not have
+// heard of that. It counts for no R then: what was written without it it does not have (DYN-4; seed 46 of plan leaves).
+func TestReplicaThatDoesNotStandInYet(t *testing.T) {
+	cfg := Config{Founding: true}
+	var all peer.Set
+	for i := range 4 {
+		all.Add(peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7000", i+1)), Inc: uint64(i + 1)})
+	}
+	m, err := Open(cfg, "c/s", all[3], Memory(), 1_800_000_000_000, rand.New(rand.NewPCG(1, 2)))
+	require.NoError(t, err)
+	require.NoError(t, m.Do(0, MembersCommand{All: all, Up: all}))
+	in, out := false, false
+	for i := range 100 {
+		key := fmt.Append(nil, "key", i)
+		g, _ := place(key)
+		ask := message{kind: read, number: uint64(i + 1), key: key}
+		require.NoError(t, m.Handle(0, all[0], ask.append(nil)))
+		require.NoError(t, m.Sync())
+		var e Effects
+		m.Drain(&e)
+		require.Len(t, e.Sends, 1)
+		x, err := readMessage(e.Sends[0].Body, &m.cfg)
+		require.NoError(t, err)
+		mine := slices.Contains(m.groups[g], all[3])
+		require.Equal(t, !mine, x.lacking)
+		in, out = in || mine, out || !mine
+	}
+	require.True(t, in && out)
 }

@@ -62,11 +62,10 @@ func (m *Machine) open(s *step, l *letter) {
 	case write:
 		m.writes(s, l)
 	case read:
-		group, _ := place(x.key)
+		group, _ := place(x.key) // its reader may know a disk that leaves, for which this one does not stand in yet
 		e := m.entry(s, x.key)
 		s.answer(l.from, &message{kind: held, number: x.number, key: x.key, entry: e,
-			lacking: m.ident.lacking>>group&1 == 1 ||
-				m.leaving.Has(m.ident.id)})
+			lacking: !m.holds(group) || m.leaving.Has(m.ident.id)})
 	case roots:
 		m.roots(s, l)
 	case branch:
