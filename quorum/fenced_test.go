@@ -197,12 +197,8 @@ func TestBackup(t *testing.T) {
 	require.EqualValues(t, 2, list[0].Version)
 }
 
-// TestFencedDisksGoOneByOne: nodes die for good, one behind the other, all that wrote records among them: their disks
-// are replaced though nobody owns the shards, and three nodes that are left read all records (DYN-1).
-func TestFencedDisksGoOneByOne(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, quorum.Store{Founders: 5, Timeout: time.Second, ReplaceAfter: time.Second}, 5)
-	f := route.MakeFence(1, 1, 1)
+// tenShards returns shards with a record each, which the last two of five nodes have written under a fence.
+func tenShards(c *cluster, f route.Fence) []store.Shard {
 	shards := make([]store.Shard, 10)
 	for n := range shards {
 		shards[n] = store.Shard{Type: "t", N: route.ShardID(n)}
@@ -212,6 +208,16 @@ func TestFencedDisksGoOneByOne(t *testing.T) {
 			return at.Commit(c.ctx, shards[n], f, storetest.Put("a", 1, "1")) == nil
 		})
 	}
+	return shards
+}
+
+// TestFencedDisksGoOneByOne: nodes die for good, one behind the other, all that wrote records among them: their disks
+// are replaced though nobody owns the shards, and three nodes that are left read all records (DYN-1).
+func TestFencedDisksGoOneByOne(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, quorum.Store{Founders: 5, Timeout: time.Second, ReplaceAfter: time.Second}, 5)
+	f := route.MakeFence(1, 1, 1)
+	shards := tenShards(c, f)
 	held := func() (n int) {
 		for _, v := range c.values {
 			if v != nil {

@@ -13,8 +13,6 @@ import (
 	"github.com/kith-io/kith/quorum"
 	"github.com/kith-io/kith/quorum/disk"
 	"github.com/kith-io/kith/route"
-	"github.com/kith-io/kith/store"
-	"github.com/kith-io/kith/store/storetest"
 )
 
 // TestPlannedShrink: of five nodes one drains and leaves, then another one leaves, and a third dies right behind: all
@@ -24,15 +22,7 @@ func TestPlannedShrink(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, quorum.Store{Founders: 5, Timeout: time.Second, HandOn: true}, 5)
 	f := route.MakeFence(1, 1, 1)
-	shards := make([]store.Shard, 10)
-	for n := range shards {
-		shards[n] = store.Shard{Type: "t", N: route.ShardID(n)}
-		at := c.values[3+n%2].Fenced()
-		c.eventually("a claim", func() bool { _, err := at.Claim(c.ctx, shards[n], f); return err == nil })
-		c.eventually("a commit", func() bool {
-			return at.Commit(c.ctx, shards[n], f, storetest.Put("a", 1, "1")) == nil
-		})
-	}
+	shards := tenShards(c, f)
 	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for i, key := range keys {
 		c.eventually("a write", func() bool {

@@ -68,8 +68,8 @@ func TestEagerTypeFindsHomes(t *testing.T) {
 	leaves(0)
 }
 
-// TestEagerTypeFindsWhatHasMoved: a node that was told of a move and never of its end finds the home, though nobody
-// sends there: the word is lost where the courier has no room (SHD-12).
+// TestEagerTypeFindsWhatHasMoved: a node hears that a shard moves, and loses the message that says the move is over,
+// because the courier has no room. It asks for the home by itself: nobody sends to that shard (SHD-12).
 func TestEagerTypeFindsWhatHasMoved(t *testing.T) {
 	for _, marks := range []bool{true, false} {
 		w := startWorld(t, 4)
