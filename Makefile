@@ -55,14 +55,14 @@ test-dispatch: ## vet and test examples/dispatch, a module of its own; needs its
 
 test: ## vet and run all tests, shuffled; needs no network beyond loopback
 	$(GO) vet ./...
-	$(GO) test -shuffle=on -timeout $(LIMIT) ./...
+	@GO="$(GO)" .ci/tests -shuffle=on -timeout $(LIMIT) ./...
 
 # The packages that have such tests, but those of nested modules; go test links one program for each.
 NESTED = $(patsubst %go.mod,%%,$(filter-out ./go.mod,$(shell find . -name go.mod)))
 LONG = $(filter-out $(NESTED),$(sort $(dir $(shell grep -rlF 'long.Test(t)' --include='*_test.go' .))))
 .PHONY: test-long
 test-long: ## the tests that take minutes, or want the machine for themselves: benchmarks, releases, long storms, real clusters
-	KITH_LONG=1 $(GO) test -count=1 -p 1 -timeout $(LIMIT) -run '^TestLong' -skip '^TestLongPlantedMistakes$$' $(LONG)
+	KITH_LONG=1 GO="$(GO)" .ci/tests -count=1 -p 1 -timeout $(LIMIT) -run '^TestLong' -skip '^TestLongPlantedMistakes$$' $(LONG)
 
 # What is decided by values alone: no socket, no process, no clock.
 PURE = ./wire ./ringbuf ./gossip ./fd/... ./membership ./cluster ./peer ./route ./sbr/... ./shutdown ./stats ./entity \
@@ -226,6 +226,18 @@ test-quorum: ## vet and test the engine of package quorum on disk, a module of i
 .PHONY: test-stores
 test-stores: ## vet and test the stores of durable entities, leases, and sqlfence, against real engines; installs PostgreSQL, etcd and MariaDB if it may
 	@GO="$(GO)" .ci/test-stores
+
+.PHONY: kube-apiserver
+kube-apiserver: ## build bin/kube-apiserver from the Go module proxy, VERSION=v1.36.1: ten minutes of a core
+	@GO="$(GO)" .ci/kube-apiserver
+
+.PHONY: etcd-clock
+etcd-clock: ## build bin/etcd-clock, an etcd with a clock that a test of lease/etcd sets
+	@GO="$(GO)" .ci/etcd-clock
+
+.PHONY: test-kubernetes
+test-kubernetes: ## leases, pods and deploy/kubernetes against a real API server: bin/kube-apiserver, or that of the PATH; needs etcd
+	@KITH_KUBE_APISERVER="$${KITH_KUBE_APISERVER:-$(wildcard $(CURDIR)/bin/kube-apiserver)}" $(GO) test -count=1 -v ./internal/lab/kubeserver
 
 alerts: build ## check the alert rules by promtool, and by a Prometheus server that scrapes real nodes; needs both installed
 	@.ci/alerts

@@ -38,7 +38,8 @@ type Sharding struct {
 	// live elsewhere as soon as such a quorum vouches for it no more, without any store. The same on all nodes, and not
 	// together with Session; docs/failover.md.
 	Tenure Tenure
-	// ParkBytes bounds, per type, what waits for the homes of shards to become known; zero means 16 MiB.
+	// ParkBytes bounds, per type, what waits for the homes of shards to become known; zero means 16 MiB. What a move takes
+	// back from a link comes on top of it, at most Config.LinkBuffer of each link.
 	ParkBytes int
 	// ParkTime is how long a message may wait so. Zero means that it follows from the takeover time of the present number
 	// of members, with ten seconds more, and at least 30 s: so what is sent to an entity on a lost node reaches it at its

@@ -57,12 +57,13 @@ var (
 )
 
 // The exit codes of a process that runs a node, as kith run has them and ExitCode gives them. A supervisor starts it
-// again after ExitFailed, ExitEnded, ExitNotAdmitted and ExitNoCluster; after ExitUsage and ExitRefused somebody has to
-// look at the configuration first.
+// again after ExitFailed, ExitEnded, ExitNotAdmitted and ExitNoCluster; after ExitRefused somebody has to look at the
+// configuration first. After ExitUsage it tries a few times: an address may be free soon, and the Go runtime ends a
+// process with the same code (a fatal error, lack of memory, SIGQUIT).
 const (
 	ExitOK          = 0   // done; the node has left
 	ExitFailed      = 1   // any other error
-	ExitUsage       = 2   // the configuration is wrong
+	ExitUsage       = 2   // the configuration is wrong, or an address is taken; Go gives it to a process that crashed too
 	ExitEnded       = 3   // the cluster ended the node: it was downed, removed, cut off, or of the younger of two clusters
 	ExitNotAdmitted = 4   // not admitted within Config.JoinTimeout
 	ExitRefused     = 5   // refused for good: settings that must agree differ

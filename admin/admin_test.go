@@ -256,7 +256,8 @@ func TestAnswers(t *testing.T) {
 		d.answers(t, s, "POST", path+bad, "/v1/types/{name}/move", bearer, status)
 	}
 	d.answers(t, s, "POST", "/v1/types/none/move", "/v1/types/{name}/move", bearer, 404)
-	d.answers(t, s, "POST", path+"?shard="+shard+"&to="+to, "/v1/types/{name}/move", bearer, 202)
+	long := strings.Replace(to, "127.0.0.1:", "[::ffff:127.0.0.1]:", 1)
+	d.answers(t, s, "POST", path+"?shard="+shard+"&to="+long, "/v1/types/{name}/move", bearer, 202)
 	require.Eventually(t, func() bool {
 		status, _, _ := call(t, s, "POST", path+"?shard="+shard+"&to="+to, bearer)
 		return status == 409 // it moves, or is there

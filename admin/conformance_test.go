@@ -62,10 +62,12 @@ func nodeOf(t *testing.T, node kith.Config, cfg Config) (*kith.Node, *Server) {
 func TestConformanceMemberRoutes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	long := map[string]string{"hostname.com:3311": "HostName.com:3311", "[::1]:3311": "[0:0:0:0:0:0:0:1]:3311"}
 	for _, name := range []string{"hostname.com:3311", "[::1]:3311"} {
 		n, s := nodeOf(t, kith.Config{Advertise: name}, Config{})
 		require.NoError(t, n.Ready(ctx))
 		for path, want := range map[string]int{name: 200, url.PathEscape(name): 200, url.PathEscape(n.ID().String()): 200,
+			long[name]: 200, url.PathEscape(long[name] + strings.TrimPrefix(n.ID().String(), name)): 200,
 			"unknown:3311": 404, "pekko://Main@" + name: 404, "Main@" + name: 404, name + "%231": 404} {
 			status, body, _ := call(t, s, "GET", "/v1/members/"+path, "")
 			require.Equal(t, want, status, path)

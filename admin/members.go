@@ -6,6 +6,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -140,15 +141,30 @@ func (a *api) member(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
+// short brings an address, or an identity, into the form in which members are written: IPv6 is short there, and names
+// have small letters.
+func short(text string) string {
+	at, incarnation, is := strings.Cut(text, "#")
+	addr, err := kith.ParseAddr(at)
+	switch {
+	case err != nil:
+		return text
+	case is:
+		return addr.String() + "#" + incarnation
+	}
+	return addr.String()
+}
+
 // memberAt returns the member of that address or identity; nil when there is none, and then the request has been
 // answered.
-func memberAt(w http.ResponseWriter, v *kith.View, addr string) *kith.Member {
+func memberAt(w http.ResponseWriter, v *kith.View, text string) *kith.Member {
+	addr := short(text)
 	for i := range v.Members {
 		if m := &v.Members[i]; m.ID.Addr.String() == addr || m.ID.String() == addr {
 			return m
 		}
 	}
-	fail(w, http.StatusNotFound, "no member at "+called(addr))
+	fail(w, http.StatusNotFound, "no member at "+called(text))
 	return nil
 }
 

@@ -68,7 +68,7 @@ func (a *api) move(w http.ResponseWriter, q *http.Request) {
 			r.Type().Shards))
 		return
 	}
-	v, to := a.node.View(), args.Get("to")
+	v, to := a.node.View(), short(args.Get("to"))
 	for i := range v.Members {
 		m := &v.Members[i]
 		if m.ID.Addr.String() != to && m.ID.String() != to || m.Status == kith.Down {
@@ -85,7 +85,7 @@ func (a *api) move(w http.ResponseWriter, q *http.Request) {
 		}
 		return
 	}
-	fail(w, http.StatusNotFound, "no member at "+called(to))
+	fail(w, http.StatusNotFound, "no member at "+called(args.Get("to")))
 }
 
 // reply is the answer of POST /v1/types/{name}/ask: text, or bytes that are none, in base64.

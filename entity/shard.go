@@ -44,7 +44,6 @@ type Shard struct {
 	busy                 int           // entities that have an activity
 	busyAt               time.Duration // when one last became busy
 	halting              int           // Blocking entities made ready only to be stopped
-	hand                 int           // where in the table the last look for an entity to evict ended
 
 	// The first count is the one of each message.
 	table table
@@ -58,6 +57,7 @@ type Shard struct {
 	sweepAt time.Duration // when to look for idle entities
 	sweepTo time.Duration // the earliest that one of those seen so far becomes idle
 	cursor  int           // where in the table the look, or the stop, goes on; below zero when it is over
+	hand    int           // where in the table the last look for an entity to evict ended
 	moving  moving
 	recalled
 	watching *watching // nil: nobody watches, or is watched

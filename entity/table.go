@@ -70,11 +70,13 @@ const minSlots = 16
 // table finds entities by id and keeps them in an order that is the same in every run with the same input.
 //
 // An entity lies within a few slots of the one that its id's hash names, so that a look-up touches a slot, the entity
-// and its id, and nothing else; a slot that is left is simply empty. The hash is the protocol's, and a user who chooses
-// ids can foresee it: entities that find their window full in a table that is not lie in a map, with a hash that nobody
-// can foresee.
+// and its id, and nothing else; a slot that is left is simply empty. The only entity that there has been needs no slot:
+// of a hundred thousand shards most have one, and each message waits for its line of memory. The hash is the
+// protocol's, and a user who chooses ids can foresee it: entities that find their window full in a table that is not
+// lie in a map, with a hash that nobody can foresee.
 type table struct {
-	slots []slot // a power of two, or none
+	slots []slot  // a power of two, or none
+	sole  *Entity // without slots: the only one
 	*entities
 }
 
@@ -94,10 +96,11 @@ type slot struct {
 // HashID returns the hash of an id by which a shard finds its entity, for Message.Hash.
 func HashID(id []byte) uint64 { return xxhash.Sum64(id) }
 
-// likely returns the first entity with that hash, which is nearly always the only one, or nil.
+// likely returns the first entity with that hash, which is nearly always the only one, or nil; of a table with one
+// entity perhaps that, whatever its hash.
 func (t *table) likely(h uint64) *Entity {
 	if len(t.slots) == 0 {
-		return nil
+		return t.sole
 	}
 	mask := uint64(len(t.slots) - 1)
 	for i := range uint64(window) {
@@ -111,6 +114,9 @@ func (t *table) likely(h uint64) *Entity {
 // find returns the entity with that id, which has the hash h, or nil, without allocating.
 func (t *table) find(h uint64, id []byte) *Entity {
 	if len(t.slots) == 0 {
+		if t.sole != nil && t.sole.Is(id) {
+			return t.sole
+		}
 		return nil
 	}
 	mask := uint64(len(t.slots) - 1)
@@ -129,6 +135,10 @@ func (t *table) find(h uint64, id []byte) *Entity {
 func (t *table) add(id string) *Entity {
 	e := &Entity{id: id, place: uint32(len(t.dense))}
 	t.dense = append(t.dense, e)
+	if len(t.slots) == 0 && len(t.dense) == 1 {
+		t.sole = e
+		return e
+	}
 	if t.put(e) {
 		return e
 	}
@@ -166,7 +176,7 @@ func (t *table) size() int {
 
 // rebuild makes the slots anew. Entities that find none even then go to the map.
 func (t *table) rebuild(size int) {
-	t.slots, t.more = make([]slot, size), nil
+	t.slots, t.sole, t.more = make([]slot, size), nil, nil
 	for _, e := range t.dense {
 		if !t.put(e) {
 			t.overflow(e)
@@ -199,6 +209,10 @@ func (t *table) remove(e *Entity) {
 
 // clear empties the place of e.
 func (t *table) clear(e *Entity) {
+	if len(t.slots) == 0 {
+		t.sole = nil
+		return
+	}
 	h, mask := xxhash.Sum64String(e.id), uint64(len(t.slots)-1)
 	for i := range uint64(window) {
 		if s := &t.slots[(h+i)&mask]; s.e == e {

@@ -48,6 +48,31 @@ func TestTableIsAMap(t *testing.T) {
 	})
 }
 
+// A table of one entity has no slots, and finds it, and nothing else by its id; the second one brings them.
+func TestSoleEntityNeedsNoSlot(t *testing.T) {
+	table := newTable()
+	hash := func(id string) uint64 { return HashID([]byte(id)) }
+	for range 2 {
+		one := table.add("one")
+		require.Empty(t, table.slots)
+		require.Same(t, one, table.likely(hash("one")))
+		require.Same(t, one, table.find(hash("one"), []byte("one")))
+		require.Nil(t, table.find(hash("two"), []byte("two")))
+		table.remove(one)
+		require.Nil(t, table.likely(hash("one")))
+		require.Nil(t, table.find(hash("one"), []byte("one")))
+	}
+	one, two := table.add("one"), table.add("two")
+	require.Len(t, table.slots, minSlots)
+	require.Nil(t, table.sole)
+	for id, e := range map[string]*Entity{"one": one, "two": two} {
+		require.Same(t, e, table.likely(hash(id)))
+		require.Same(t, e, table.find(hash(id), []byte(id)))
+	}
+	table.remove(two)
+	require.Same(t, one, table.find(hash("one"), []byte("one")))
+}
+
 // Ids that were chosen to crowd do not make the table grow without end: they lie in its map.
 func TestCrowdedIdsOverflow(t *testing.T) {
 	table := newTable()

@@ -14,7 +14,7 @@ func TestSuspicions(t *testing.T) {
 	m := monitor(3)
 	require.Empty(t, m.Suspicions(0, nil))
 	all := set("aa", "bb", "cc")
-	m.SetRing(0, all, RingOf(all), nil, nil)
+	m.SetRing(0, all, RingOf(all), Absent{}, nil)
 	for _, s := range m.Suspicions(0, nil) {
 		require.Equal(t, Suspicion{Peer: s.Peer, Available: true}, s, "never heard")
 	}
@@ -57,6 +57,6 @@ func TestSuspicions(t *testing.T) {
 	probes := m.Suspicions(just, nil)[0]
 	require.Equal(t, time.Second, probes.Silence, "its next probe is due before its next answer")
 	require.Less(t, probes.Left, answers.Left)
-	m.SetRing(just, set("aa", "bb"), RingOf(set("aa", "bb")), nil, nil)
+	m.SetRing(just, set("aa", "bb"), RingOf(set("aa", "bb")), Absent{}, nil)
 	require.Len(t, m.Suspicions(just, nil), 1)
 }

@@ -47,6 +47,7 @@ type watch struct {
 	wanted      bool          // by our part of the ring, or because it accuses us; false: watched until it answers
 	due         time.Duration // when an unanswered peer counts as heard once
 	waiting     bool          // due is set
+	answered    bool          // it has answered since it is a target
 	leaveNotice int           // last probes still to be sent
 	broken      evidence
 }
@@ -76,13 +77,13 @@ func (m *Monitor) make(id peer.ID) *watch {
 	return &m.watched[i]
 }
 
-// SetRing gives the members and their ring (of which references are kept), those that are unreachable for any observer,
-// and others to watch: those that accuse this node, for only our probes can show these that they are wrong, and those
-// of Ring.Across. Targets are our neighbours on the ring and these others. Those that no longer are targets are
-// forgotten when they answer; else they stay until they do or are no members.
-func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, unreachable, others peer.Set) {
+// SetRing gives the members and their ring (of which references are kept), those that watch nobody, and others to
+// watch: those that accuse this node, for only our probes can show these that they are wrong, and those of Ring.Across.
+// Targets are our neighbours on the ring and these others. Those that no longer are targets are forgotten when they
+// answer; else they stay until they do or are no members.
+func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, absent Absent, others peer.Set) {
 	m.verdict.valid, m.members = false, members
-	wanted := ring.Receivers(m.self, unreachable, m.n)
+	wanted := ring.Receivers(m.self, absent, m.n)
 	for _, id := range others {
 		if id != m.self && members.Has(id) {
 			wanted.Add(id)
@@ -114,7 +115,7 @@ func (w *watch) answering(now time.Duration) bool { return w.answers.available(n
 
 // release ends the probing of a peer, which will hear of that.
 func (w *watch) release() {
-	w.target, w.wanted, w.waiting, w.answers, w.broken = false, false, false, line{}, evidence{}
+	w.target, w.wanted, w.waiting, w.answered, w.answers, w.broken = false, false, false, false, line{}, evidence{}
 	w.leaveNotice = leaveNotices
 }
 
@@ -148,6 +149,18 @@ func (m *Monitor) Late(now time.Duration, into []peer.ID) []peer.ID {
 	for i := range m.watched {
 		w := &m.watched[i]
 		if w.target && w.answers.late(now, m.settings.Interval) || w.probes.late(now, m.settings.Interval) {
+			into = append(into, w.id)
+		}
+	}
+	return into
+}
+
+// Unmet appends our neighbours on the ring of which nothing has come since this node began to watch them, and that are
+// not unavailable yet, sorted, to into. Whether they live nobody here knows: those before them on the ring may have
+// been lost together with them.
+func (m *Monitor) Unmet(into []peer.ID) []peer.ID {
+	for i := range m.watched {
+		if w := &m.watched[i]; w.target && w.wanted && !w.answered && !w.answers.told && !w.probes.heard() {
 			into = append(into, w.id)
 		}
 	}
@@ -234,7 +247,7 @@ func (m *Monitor) Heard(id peer.ID, arrived time.Duration) {
 		w.release()
 		return
 	}
-	w.waiting = false
+	w.waiting, w.answered = false, true
 	w.answers.heartbeat(m.factory, m.settings, arrived)
 	w.broken.cleared(arrived)
 }

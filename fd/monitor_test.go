@@ -29,7 +29,7 @@ func set(names ...string) peer.Set {
 func TestScenario14Ring(t *testing.T) {
 	all := set("aa", "bb", "cc", "dd", "ee", "ff")
 	for _, self := range all {
-		got := RingOf(all).Receivers(self, nil, 3)
+		got := RingOf(all).Receivers(self, Absent{}, 3)
 		require.Len(t, got, 3)
 		require.False(t, got.Has(self))
 	}
@@ -38,13 +38,14 @@ func TestScenario14Ring(t *testing.T) {
 		"aa": set("bb", "cc", "dd", "ff"), "bb": set("cc", "dd", "ee", "ff"), "cc": set("dd", "ee", "ff", "bb"),
 		"dd": set("ee", "ff", "aa", "bb", "cc"), "ee": set("ff", "aa", "bb", "cc"), "ff": set("aa", "bb", "cc"),
 	} {
-		require.Equal(t, want, RingOf(all).Receivers(id(self), unreachable, 3), self)
+		require.Equal(t, want, RingOf(all).Receivers(id(self), Absent{Unreachable: unreachable}, 3), self)
 	}
 	for _, n := range []int{5, 6, 7} {
-		require.Equal(t, set("aa", "bb", "dd", "ee", "ff"), RingOf(all).Receivers(id("cc"), unreachable, n))
+		got := RingOf(all).Receivers(id("cc"), Absent{Unreachable: unreachable}, n)
+		require.Equal(t, set("aa", "bb", "dd", "ee", "ff"), got)
 	}
-	require.Empty(t, RingOf(set("aa")).Receivers(id("aa"), nil, 3))
-	require.Equal(t, set("aa", "bb"), RingOf(set("aa", "bb")).Receivers(id("zz"), nil, 5), "self is not a member yet")
+	require.Empty(t, RingOf(set("aa")).Receivers(id("aa"), Absent{}, 3))
+	require.Equal(t, set("aa", "bb"), RingOf(set("aa", "bb")).Receivers(id("zz"), Absent{}, 5), "self is not a member yet")
 }
 
 // FD-2: however many others are unreachable, each node is watched by at least five, or by all others.
@@ -57,7 +58,7 @@ func TestEveryNodeIsWatched(t *testing.T) {
 		}
 		watchers := map[peer.ID]int{}
 		for _, n := range nodes {
-			for _, r := range RingOf(nodes).Receivers(n, nil, 5) {
+			for _, r := range RingOf(nodes).Receivers(n, Absent{}, 5) {
 				watchers[r]++
 			}
 		}
@@ -67,12 +68,49 @@ func TestEveryNodeIsWatched(t *testing.T) {
 	}
 }
 
+// FD-2: Down nodes watch nobody and are watched like all others: each node is watched by five that are neither Down nor
+// unreachable, or by all of these, unless it is unreachable, which somebody knows already.
+func TestDownNodesAreNoWatchers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for range 200 {
+		var nodes peer.Set
+		var absent Absent
+		for i := range 2 + rng.IntN(30) {
+			id := peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:1", i+1)), Inc: rng.Uint64()}
+			nodes.Add(id)
+			if rng.IntN(2) == 0 {
+				absent.Down.Add(id)
+			}
+			if rng.IntN(4) == 0 {
+				absent.Unreachable.Add(id)
+			}
+		}
+		watchers, here := map[peer.ID]int{}, 0
+		for _, n := range nodes {
+			if absent.has(n) {
+				continue
+			}
+			here++
+			for _, r := range RingOf(nodes).Receivers(n, absent, 5) {
+				watchers[r]++
+			}
+		}
+		for _, n := range nodes {
+			if most := here - 1; !absent.has(n) {
+				require.Equal(t, min(5, most), watchers[n])
+			} else if !absent.Unreachable.Has(n) {
+				require.Equal(t, min(5, here), watchers[n])
+			}
+		}
+	}
+}
+
 func monitor(n int) *Monitor {
 	return NewMonitor(id("aa"), settings(), PhiAccrual, time.Second, n)
 }
 
 func setRing(m *Monitor, now time.Duration, members, unreachable, accusers peer.Set) {
-	m.SetRing(now, members, RingOf(members), unreachable, accusers)
+	m.SetRing(now, members, RingOf(members), Absent{Unreachable: unreachable}, accusers)
 }
 
 func targets(m *Monitor) peer.Set { return peer.Set(m.Targets(nil)) }
@@ -166,7 +204,7 @@ func TestScenario15RandomOperations(t *testing.T) {
 		}
 		members.Add(id("aa"))
 		setRing(m, now, members, unreachable, nil)
-		ring := RingOf(members).Receivers(id("aa"), unreachable, 3)
+		ring := RingOf(members).Receivers(id("aa"), Absent{Unreachable: unreachable}, 3)
 		for _, r := range ring {
 			require.True(t, m.watching(r))
 		}

@@ -23,11 +23,19 @@ func RingOf(nodes peer.Set) Ring {
 	return ring
 }
 
-// Receivers returns the nodes that self watches, sorted by identity: the next n reachable nodes clockwise on the ring,
-// and every unreachable node met on the way, which does not count: so a mass crash widens the set, and the survivors
-// see all of it. With n nodes or fewer besides self it is all of them. It is a function of what is gossiped alone, so
-// that all nodes that hold one state agree on it.
-func (r Ring) Receivers(self peer.ID, unreachable peer.Set, n int) peer.Set {
+// Absent are nodes of a Ring that watch nobody. They may be nil, and are not changed.
+type Absent struct {
+	Unreachable peer.Set // for an observer that counts
+	Down        peer.Set // no word of theirs counts, and mostly they have ended; they may be unreachable as well
+}
+
+func (a *Absent) has(id peer.ID) bool { return a.Unreachable.Has(id) || a.Down.Has(id) }
+
+// Receivers returns the nodes that self watches, sorted by identity: the next n clockwise on the ring that are not
+// absent, and every Down and unreachable node met on the way, which do not count: so a mass crash widens the set, and
+// the survivors see all of it. With n nodes or fewer besides self it is all of them. It is a function of what is
+// gossiped alone, so that all nodes that hold one state agree on it.
+func (r Ring) Receivers(self peer.ID, absent Absent, n int) peer.Set {
 	at, member := slices.BinarySearchFunc(r, self, ringOrder)
 	others := len(r)
 	if member {
@@ -39,10 +47,10 @@ func (r Ring) Receivers(self peer.ID, unreachable peer.Set, n int) peer.Set {
 	for i := 0; i < others && (taken < n || n >= others); i++ {
 		id := r[(at+i)%len(r)]
 		switch {
-		case !unreachable.Has(id):
+		case !absent.has(id):
 			taken++
 			out = append(out, id)
-		case len(out) < n:
+		case len(out) < n, !absent.Unreachable.Has(id): // a Down one has to be seen unreachable before it is removed
 			out = append(out, id)
 		}
 	}

@@ -266,6 +266,23 @@ func TestDoubted(t *testing.T) {
 	require.Equal(t, []peer.ID{id("cc")}, m.Doubted(25*time.Second, nil), "bb is accused already")
 }
 
+// A neighbour is unmet until something comes from it, or it is accused; one that was met and is silent is not (MEM-10).
+func TestUnmet(t *testing.T) {
+	m := monitor(5)
+	setRing(m, 0, set("aa", "bb", "cc", "dd"), nil, nil)
+	require.Equal(t, []peer.ID{id("bb"), id("cc"), id("dd")}, m.Unmet(nil))
+	m.Sent(time.Second)
+	m.Heard(id("bb"), 2*time.Second)
+	m.Probed(id("cc"), 2*time.Second)
+	require.Equal(t, []peer.ID{id("dd")}, m.Unmet(nil))
+	m.Tick(3 * time.Second) // counted as heard once, and not met for that
+	require.Equal(t, []peer.ID{id("dd")}, m.Unmet(nil))
+	m.Judge(40*time.Second, nil, nil)
+	require.Empty(t, m.Unmet(nil), "it is accused")
+	setRing(m, 50*time.Second, set("aa", "bb", "cc", "dd", "ee"), nil, nil)
+	require.Equal(t, []peer.ID{id("ee")}, m.Unmet(nil), "bb and cc were met")
+}
+
 // A peer is late when one direction has been silent for two intervals, until it is accused.
 func TestLate(t *testing.T) {
 	m := monitor(5)

@@ -35,16 +35,16 @@ const acrossMost = 8
 // counter-clockwise that is in another zone, or in its own, watches it too. A node that names no zone asks for nothing,
 // and counts as no other zone. A node watches at most 8n for this, the nearest. Like Receivers it is a function of what
 // is gossiped alone.
-func (r Ring) Across(zones Zones, self peer.ID, unreachable peer.Set, n int) peer.Set {
+func (r Ring) Across(zones Zones, self peer.ID, absent Absent, n int) peer.Set {
 	me, member := slices.BinarySearchFunc(r, self, ringOrder)
-	if zones == nil || !member || zones[me] == "" || n >= len(r)-1 || unreachable.Has(self) {
+	if zones == nil || !member || zones[me] == "" || n >= len(r)-1 || absent.has(self) {
 		return nil
 	}
 	var out []peer.ID
 	w := walk{n: n, own: map[string]passed{}}
 	for k := 1; k < 2*len(r) && len(out) < acrossMost*n; k++ { // the first time round it only learns which ids come before
 		at := (me + k) % len(r)
-		up, zone := !unreachable.Has(r[at]), zones[at]
+		up, zone := !absent.has(r[at]), zones[at]
 		if k > len(r) && zone != "" && w.looksFor(me, k, at, zone, up) {
 			out = append(out, r[at])
 		}

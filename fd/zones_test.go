@@ -43,10 +43,10 @@ func (z *zoned) watchers(id peer.ID) (ring, across []peer.ID) {
 		if o == id || z.unreachable.Has(o) {
 			continue
 		}
-		if z.ring.Receivers(o, z.unreachable, z.n).Has(id) {
+		if z.ring.Receivers(o, Absent{Unreachable: z.unreachable}, z.n).Has(id) {
 			ring = append(ring, o)
 		}
-		if z.ring.Across(z.zones(), o, z.unreachable, z.n).Has(id) {
+		if z.ring.Across(z.zones(), o, Absent{Unreachable: z.unreachable}, z.n).Has(id) {
 			across = append(across, o)
 		}
 	}
@@ -108,19 +108,19 @@ func TestZonesBounds(t *testing.T) {
 	}
 	r := RingOf(peer.SetOf(ids...))
 	require.Nil(t, ZonesOf(r, func(peer.ID) string { return "" }))
-	require.Nil(t, r.Across(nil, ids[0], nil, 5))
+	require.Nil(t, r.Across(nil, ids[0], Absent{}, 5))
 	zones := ZonesOf(r, func(id peer.ID) string {
 		if id == ids[100] {
 			return "lone"
 		}
 		return "rest"
 	})
-	require.Nil(t, r.Across(zones, peer.ID{Inc: 7}, nil, 5))
-	lone := r.Across(zones, ids[100], nil, 5)
+	require.Nil(t, r.Across(zones, peer.ID{Inc: 7}, Absent{}, 5))
+	lone := r.Across(zones, ids[100], Absent{}, 5)
 	require.Len(t, lone, 8*5)
 	for i := range lone {
 		require.True(t, lone.Has(ids[106+i]), "the nearest that the ring does not give it")
 	}
-	require.Nil(t, r.Across(zones, ids[99], nil, 5), "the lone one names a zone of which nobody else is")
-	require.Nil(t, r[:6].Across(zones[:6], ids[0], nil, 5), "all watch all")
+	require.Nil(t, r.Across(zones, ids[99], Absent{}, 5), "the lone one names a zone of which nobody else is")
+	require.Nil(t, r[:6].Across(zones[:6], ids[0], Absent{}, 5), "all watch all")
 }

@@ -79,16 +79,20 @@ func (a *ages) of(id peer.ID, now time.Duration) time.Duration {
 	return now - a.tombs[i].since
 }
 
-// expiry returns which tombstones may be forgotten at now: those older than limit, and the oldest of a table that is
-// fuller than half its bound, so that two halves can still unite.
-func (a *ages) expiry(limit, now time.Duration) func(peer.ID) bool {
+// expiry returns which tombstones may be forgotten at now: those older than limit, unless they are to be kept, and the
+// oldest of a table that is fuller than half its bound, so that two halves can still unite.
+func (a *ages) expiry(limit, now time.Duration, keep func(peer.ID) bool) func(peer.ID) bool {
+	room := now // so old that there is no room for it
 	if n := len(a.tombs) - cluster.MaxTombstones/2; n > 0 {
 		since := make([]time.Duration, 0, len(a.tombs))
 		for _, o := range a.tombs {
 			since = append(since, o.since)
 		}
 		slices.Sort(since)
-		limit = min(limit, now-since[n])
+		room = now - since[n]
 	}
-	return func(id peer.ID) bool { return a.of(id, now) > limit }
+	return func(id peer.ID) bool {
+		age := a.of(id, now)
+		return age > room || age > limit && !keep(id)
+	}
 }

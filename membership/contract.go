@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/base/enum"
+	"github.com/kith-io/kith/internal/core/members"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -258,6 +259,22 @@ func (m *Machine) Seats(in, lost []peer.ID) (Seats, []peer.ID, []peer.ID) {
 	slices.SortFunc(lost, peer.ID.Compare)
 	return Seats(m.st.Seats), in, lost
 }
+
+// Unproven appends the removed members that were Down, without proof of their end in this node's state.
+func Unproven(ids []peer.ID, m *Machine) []peer.ID {
+	if m.st == nil {
+		return ids
+	}
+	for i := range m.st.Tombs {
+		if unproven(m.st.Tombs[i]) {
+			ids = append(ids, m.st.Tombs[i].ID)
+		}
+	}
+	return ids
+}
+
+// unproven reports whether a removed incarnation was Down and its end has yet to be proven.
+func unproven(t members.Tombstone) bool { return t.Last == Down && t.Cause != CauseProvenDead }
 
 // SeatsLost reports whether no quorum of the seats is held by members that are not Down in this node's state, and
 // appends to ids those that have to end before the electorate is founded, or founded anew: see RefoundCommand.

@@ -76,7 +76,8 @@ func (l *leading) duties() {
 		if !l.st.AllUp || len(l.st.Tombs) > 0 || len(l.st.Parts) > 0 && l.planned != l.st.Digest {
 			l.planned = l.st.Digest
 			letIn := l.named() && l.cfg.minimums().met(l.st.Members)
-			next, removed = members.Lead(l.st, l.self, l.exited, l.ages.expiry(l.cfg.TombstoneRetention, l.now), letIn)
+			expired := l.ages.expiry(l.cfg.TombstoneRetention, l.now, l.keeps)
+			next, removed = members.Lead(l.st, l.self, l.exited, expired, letIn)
 		}
 	} else {
 		next = l.weakenWhenStuck()
@@ -96,6 +97,13 @@ func (l *leading) duties() {
 			l.beliefs.tellRemoved(r.ID)
 		}
 	}
+}
+
+// keeps reports whether a removed incarnation is not to be forgotten yet: it was Down, and seats have yet to prove its
+// end. Once it is forgotten nobody does, no word of an operator covers it, and its shards would wait for good.
+func (l *leading) keeps(id peer.ID) bool {
+	t, _ := l.st.Tomb(id)
+	return l.cfg.Electorate.Voters > 0 && unproven(t)
 }
 
 // reseat returns the next version, in which this leader has changed the list of seats, nil for none. All that are not

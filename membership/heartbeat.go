@@ -152,12 +152,13 @@ func (w *watch) followRing() {
 	w.ringFor = w.st.Digest
 	members, ring, zones := w.st.Everybody(&w.people)
 	others := w.st.Reach.Accusers(w.self)
-	if across := ring.Across(zones, w.self, w.st.Unreachable, w.cfg.MonitoredBy); len(across) > 0 {
+	absent := fd.Absent{Unreachable: w.st.Unreachable, Down: w.st.Down()}
+	if across := ring.Across(zones, w.self, absent, w.cfg.MonitoredBy); len(across) > 0 {
 		for _, id := range across {
 			others.Add(id)
 		}
 	}
-	w.monitor.SetRing(w.now, members, ring, w.st.Unreachable, others)
+	w.monitor.SetRing(w.now, members, ring, absent, others)
 	if w.monitor.Undecided() {
 		w.judge()
 	}

@@ -117,6 +117,15 @@ func (m *Machine) Listen(now time.Duration, ids peer.Set) {
 	}
 }
 
+// Unmet appends the members that this node watches and has not heard since it began to, sorted, to into, and returns
+// it.
+func (m *Machine) Unmet(into []peer.ID) []peer.ID {
+	if m.phase != member {
+		return into
+	}
+	return m.watch.monitor.Unmet(into)
+}
+
 // Unheard appends the members that this node probes and has no answer of within d, whatever this node did meanwhile,
 // sorted, to into, and returns it.
 func (m *Machine) Unheard(now, d time.Duration, into []peer.ID) []peer.ID {

@@ -122,6 +122,39 @@ func TestSeatsStayWithoutAQuorum(t *testing.T) {
 	require.ErrorIs(t, w.alive()[0].m.Do(w.now, RefoundCommand{}), ErrNoRefound)
 }
 
+// TestTheUnprovenAreNotForgotten: a member that was Down is remembered beyond its time until its end is proven, so that
+// an operator's word covers it, however late that comes; one that has left is not. Found by storm 12800002112.
+func TestTheUnprovenAreNotForgotten(t *testing.T) {
+	w := newWorld(t, 6)
+	w.cfg.Electorate.Voters = 3
+	w.cfg.TombstoneRetention = time.Minute
+	all := w.cluster(6)
+	s := w.seated("three seats", full)
+	var gone, left []peer.ID
+	for _, a := range all {
+		switch seat := s.Seat(a.id); {
+		case seat > 0:
+			w.crash(a)
+			gone = append(gone, a.id)
+		case seat < 0 && len(left) == 0:
+			w.do(a, LeaveCommand{})
+			left = append(left, a.id)
+		}
+	}
+	w.do(w.alive()[0], DownAllCommand{IDs: gone, Cause: cluster.CauseResolver})
+	w.until(time.Minute, "all are removed", w.settled)
+	w.run(5 * time.Minute)
+	for _, a := range w.alive() {
+		lost, unproven := SeatsLost(a.m, nil)
+		require.True(t, lost)
+		require.ElementsMatch(t, gone, unproven)
+	}
+	w.do(w.alive()[0], RefoundCommand{})
+	w.seated("it is founded anew", func(n tenure.Seats) bool { return full(n) && n.Number > s.Number })
+	w.run(time.Minute)
+	require.Empty(t, w.alive()[0].m.st.Tombs)
+}
+
 // TestFirstSeatsWaitForTheLost: the first list waits until all that are Down have ended, but not for one that has left.
 func TestFirstSeatsWaitForTheLost(t *testing.T) {
 	w := newWorld(t, 5)

@@ -155,5 +155,10 @@ func (l lane) Move(ctx context.Context, n route.ShardID, to kith.ID) error {
 	return driver.Move(ctx, l.pool.Region(), n, to)
 }
 
+// Linger implements footing.Lane.
+func (l lane) Linger(ctx context.Context, on bool) error {
+	return driver.Linger(ctx, l.pool.Region(), on)
+}
+
 // Refused implements footing.Lane.
 func (l lane) Refused() error { return l.pool.Region().Refused() }

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/runtime/footing"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
@@ -73,7 +75,7 @@ func (e *ear) Receive(c *entity.Context, payload []byte) error {
 	case f.kind == isMessage:
 		return p.receive(c, e.slot, &f, payload)
 	case f.kind == isInit:
-		return p.prepare(c, e.slot, &f)
+		return p.prepare(c, e.slot, &f, payload)
 	case f.kind == isGauge:
 		return c.Reply(wire.AppendU64(nil, p.count.all(p.room.Load())))
 	case f.kind == isEnd:
@@ -107,7 +109,6 @@ func (e *ear) Stop(c *entity.Context) {
 	case why == entity.StopPassivated: // the handler wanted it: the next message makes another one
 		i.stop(c, false)
 	case why == entity.StopLeaving && p.hub.left.Load():
-		p.held.drop(i)
 		i.stop(c, true)
 	}
 }
@@ -125,7 +126,7 @@ func (p *Partition) receive(c *entity.Context, slot int, f *frame, payload []byt
 			return p.forwardBy(c, slot, f, p.room.Load().lane, strconv.Itoa(slot), payload)
 		}
 		over := p.held.isOver(&row.State, slot)
-		what, to, why := judge(&row.State, p.hub.self, slot, f.at, over)
+		what, to, why := judge(&row.State, p.hub.self, slot, f.at, over, p.held.lives(slot) != nil)
 		switch what {
 		case refuses:
 			return refuse(p.hub, c, p.path, slot, f, why, payload)
@@ -167,12 +168,31 @@ func (p *Partition) forward(c *entity.Context, slot int, f *frame, to kith.ID, p
 	switch {
 	case f.hops >= maxHops, to == p.hub.self && lane == p.hub.pool:
 		return refuse(p.hub, c, p.path, slot, f, astray, payload)
+	case behind(f, p.row.Load()) && holds(c, p, slot, f, payload):
+		return nil
 	case !ok && !c.Asked() && p.wait(slot, p.hop(f), payload):
 		return nil
 	case !ok:
 		return refuse(p.hub, c, p.path, slot, f, unreachable, payload)
 	}
 	return p.forwardBy(c, slot, f, lane, id, payload)
+}
+
+// behind reports whether a message that was sent on already comes by a later table than that of this node: the two
+// would send it to and fro until this one has the table too.
+func behind(f *frame, r *row) bool { return f.hops > 0 && f.at.above(stampOf(&r.State)) }
+
+// holds keeps a message for a while, and then gives it to the ear here anew. It reports whether there was room.
+func holds(c *entity.Context, p *Partition, slot int, f *frame, payload []byte) bool {
+	id, ok := p.hub.ear(p.hub.self, slot, p.path)
+	switch {
+	case !ok:
+		return false
+	case !c.Asked():
+		return p.wait(slot, p.hop(f), payload)
+	}
+	forwardAsk(c, p, p.hub.pool, appendFrame(nil, p.hop(f)), id, payload, true)
+	return true
 }
 
 // hop is the frame of a message that is sent on.
@@ -195,7 +215,7 @@ func (p *Partition) forwardBy(c *entity.Context, slot int, f *frame, lane footin
 	h := appendFrame(nil, p.hop(f))
 	if c.Asked() {
 		p.count.forwarded.Add(1)
-		forwardAsk(c, p, lane, h, id, payload)
+		forwardAsk(c, p, lane, h, id, payload, false)
 		return nil
 	}
 	err := lane.Tell(h, id, payload)
@@ -207,8 +227,8 @@ func (p *Partition) forwardBy(c *entity.Context, slot int, f *frame, lane footin
 	return nil
 }
 
-// forwardAsk sends an ask on by a lane, as soon as there is room on the way.
-func forwardAsk(c *entity.Context, p *Partition, lane footing.Lane, h []byte, id string, payload []byte) {
+// forwardAsk sends an ask on by a lane, as soon as there is room on the way; rests: not at once.
+func forwardAsk(c *entity.Context, p *Partition, lane footing.Lane, h []byte, id string, payload []byte, rests bool) {
 	limit := p.hub.askTimeout
 	if by, ok := c.Context().Deadline(); ok {
 		limit = by.Sub(p.hub.node.Wall())
@@ -232,7 +252,8 @@ func forwardAsk(c *entity.Context, p *Partition, lane footing.Lane, h []byte, id
 		}
 		return true
 	}
-	if !send(payload, 0) && !p.later(payload, func(payload []byte, nth int) bool { return send(payload, nth+1) }) {
+	again := func(payload []byte, nth int) bool { return send(payload, nth+1) }
+	if (rests || !send(payload, 0)) && !p.later(payload, again) {
 		answer(nil, fmt.Errorf("%w: %w", route.ErrLinkFull, ErrUnreachable))
 	}
 }
@@ -276,7 +297,14 @@ func giveBack(h *hub, p *Partition, path string, slot int, f *frame, why reason,
 		p.returned(slot, &back, payload)
 		return
 	}
-	if !tellBack(h, path, slot, f.from, &back, payload) && (p == nil || !p.giveBackLater(slot, f.from, &back, payload)) {
+	if tellBack(h, path, slot, f.from, &back, payload) {
+		return
+	}
+	waiting := &h.waiting
+	if p != nil {
+		waiting = &p.waiting
+	}
+	if !h.giveBackLater(waiting, path, slot, f.from, &back, payload) {
 		h.unreported.Add(1)
 	}
 }
@@ -289,21 +317,22 @@ func tellBack(h *hub, path string, slot int, to kith.ID, back *frame, payload []
 
 // giveBackLater keeps a message that is refused until there is a way to the node of its sender, and room: what an
 // instance refuses in a burst may fill the link. It reports whether there was room to keep it.
-func (p *Partition) giveBackLater(slot int, to kith.ID, back *frame, payload []byte) bool {
-	return p.later(payload, func(payload []byte, nth int) (over bool) {
+func (h *hub) giveBackLater(waiting *atomic.Int64, path string, slot int, to kith.ID, back *frame,
+	payload []byte) bool {
+	return h.later(waiting, payload, func(payload []byte, nth int) (over bool) {
 		switch {
-		case tellBack(p.hub, p.path, slot, to, back, payload):
+		case tellBack(h, path, slot, to, back, payload):
 			return true
-		case nth < backTries && p.hub.node.Err() == nil:
+		case nth < backTries && h.node.Err() == nil:
 			return false
 		}
-		p.hub.unreported.Add(1)
+		h.unreported.Add(1)
 		return true
 	})
 }
 
-// What waits for a way to another node, or for room on it: so many messages of a partition, each for so long before it
-// is tried again.
+// What waits for a way to another node, or for room on it: so many messages of a partition, or of all paths that are
+// not open, each for so long before it is tried again.
 const (
 	maxWaiting = 1024
 	waitTime   = 50 * time.Millisecond
@@ -312,15 +341,19 @@ const (
 
 // later does something with a copy of a payload each waitTime until it is over. It reports whether there was room.
 func (p *Partition) later(payload []byte, do func(payload []byte, nth int) (over bool)) bool {
-	if p.waiting.Add(1) > maxWaiting {
-		p.waiting.Add(-1)
+	return p.hub.later(&p.waiting, payload, do)
+}
+
+func (h *hub) later(waiting *atomic.Int64, payload []byte, do func(payload []byte, nth int) (over bool)) bool {
+	if waiting.Add(1) > maxWaiting {
+		waiting.Add(-1)
 		return false
 	}
 	payload = slices.Clone(payload)
-	spawn(p.hub.node, func() {
-		defer p.waiting.Add(-1)
+	spawn(h.node, func() {
+		defer waiting.Add(-1)
 		for nth := 0; ; nth++ {
-			if p.hub.node.Wait(context.Background(), waitTime, nil); do(payload, nth) {
+			if h.node.Wait(context.Background(), waitTime, nil); do(payload, nth) {
 				return
 			}
 		}
@@ -363,8 +396,12 @@ func (p *Partition) returned(slot int, f *frame, payload []byte) {
 	}
 }
 
-// prepare makes the instance that the old node hands over, and answers that it is ready.
-func (p *Partition) prepare(c *entity.Context, slot int, f *frame) error {
+// prepare makes the instance that the old node hands over, and answers that it is ready. meant is the node that was
+// asked, empty from one of an earlier build: the shard by which the request came may have moved.
+func (p *Partition) prepare(c *entity.Context, slot int, f *frame, meant []byte) error {
+	if r := wire.NewReader(wire.Kind(0), meant); len(meant) > 0 && peer.ReadID(&r) != p.hub.self {
+		return fmt.Errorf("partition: %q: instance %d: %w", p.path, slot, ErrMoved) // it is asked again
+	}
 	row := p.row.by(f.at, p.hub, p.path)
 	if ch, ok := row.Change(slot); !f.at.above(stampOf(&row.State)) &&
 		!(ok && ch.To == p.hub.self && changeOf(&ch) == f.at) {
@@ -387,6 +424,5 @@ func (p *Partition) finish(c *entity.Context, slot int, at stamp) {
 		return
 	}
 	i.stop(c, true)
-	p.held.drop(i) // behind its end: the new one may begin now
 	p.hub.ping()
 }

@@ -19,8 +19,13 @@ func (h *hub) run(ctx context.Context) {
 			wait = min(wait, p.step(ctx, rows))
 		}
 		h.strangers(ctx, rows)
+		if !h.lingers {
+			h.lingers = h.pool.Linger(ctx, true) == nil
+			wait = min(wait, lookBusy)
+		}
 		if h.node.Draining() {
 			h.evacuate(ctx)
+			h.letGo(ctx)
 			wait = min(wait, lookBusy)
 		}
 		if h.node.Wait(ctx, wait, h.wake); ctx.Err() != nil || h.node.Err() != nil {

@@ -117,12 +117,17 @@ func (i *instance) show(c *entity.Context) func() {
 	return func() { c.ID, c.Fence = id, f }
 }
 
-// stop ends the handler, and the instance if it goes for good.
+// stop ends the handler, and the instance if it goes for good. That is here until its last call has ended, and Stop:
+// only then another one is made, on this node or on the one to which it goes.
 func (i *instance) stop(c *kith.Context, good bool) {
 	i.take()
 	defer i.give()
 	h := i.h
-	i.h, i.over = nil, i.over || good
+	i.h = nil
+	if good {
+		i.over = true
+		defer i.p.held.drop(i) // also if Stop panics
+	}
 	if h == nil {
 		return
 	}

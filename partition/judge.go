@@ -44,9 +44,12 @@ func lasting(p *cluster.Partition, slot int) bool {
 }
 
 // judge says what a node does with a message for a slot that was sent by the table of a stamp. over means that the
-// change that is pending from here is over on this node: its new node is ready, or the instance has ended. The new node
-// takes nothing that was sent before the change: the old one may be the only one that handles.
-func judge(p *cluster.Partition, self kith.ID, slot int, at stamp, over bool) (verdict, kith.ID, reason) {
+// change that is pending from here is over on this node: its new node is ready, or the instance has ended; here that
+// the instance lives on this node. The new node takes nothing that was sent before the change: the old one may be the
+// only one that handles. Where that one ends first a message makes no instance but on the node that hosts it by its own
+// table: the new one is asked to. The message may be meant for another node, of which this one has the shard since, or
+// the leader may have turned the change back, and the table names a node that has no instance.
+func judge(p *cluster.Partition, self kith.ID, slot int, at stamp, over, here bool) (verdict, kith.ID, reason) {
 	host := kith.ID{}
 	if slot < len(p.Instances) {
 		host = p.Instances[slot]
@@ -67,9 +70,12 @@ func judge(p *cluster.Partition, self kith.ID, slot int, at stamp, over bool) (v
 			return refuses, self, moving
 		}
 		return goes, c.From, none
-	case pending && c.To == self, host == self:
+	case host == self, pending && c.To == self && c.Complete:
 		return takes, self, none
-	case at.above(stampOf(p)): // the sender knows more: that the instance is here
+	case pending && c.To == self, at.above(stampOf(p)): // the sender knows more: that the instance is here
+		if p.InForce.Old == cluster.OldDrops && !here {
+			return refuses, self, moving
+		}
 		return takes, self, none
 	}
 	return late(p, target(p, slot))
@@ -198,6 +204,7 @@ func duties(p *cluster.Partition, self kith.ID, k *known, now time.Duration) (li
 func handing(p *cluster.Partition, k *known, c cluster.PartitionChange, here bool) (list []duty) {
 	over := c.Complete || k.isOver(&c)
 	drops := here && p.InForce.Old == cluster.OldDrops
+	later := k.here[c.Slot].above(stampOf(p)) // not the one that goes: it is back by a table that this node has not seen
 	switch {
 	case !over && drops: // the new one begins when this one has ended
 	case !over:
@@ -206,6 +213,7 @@ func handing(p *cluster.Partition, k *known, c cluster.PartitionChange, here boo
 		list = append(list, duty{completes, c.Slot, c})
 	}
 	switch {
+	case later:
 	case here && over, drops:
 		list = append(list, duty{ends, c.Slot, c})
 	case !here && !over && p.InForce.Old == cluster.OldKeeps:

@@ -94,6 +94,8 @@ func TestJudge(t *testing.T) {
 		{"a sender that knows more is believed", placed(Stateless, two, false), three, stamp{6, 1}, false, takes, three,
 			none},
 		{"so is one of a later leader", placed(Stateless, two, false), three, stamp{5, 2}, false, takes, three, none},
+		{"not by N1: the change may be pending in that table too", placed(Stateless, two, false), one, stamp{6, 1}, true,
+			goes, two, none},
 		{"2a: what was sent before the change goes to N1", placed(Stateless, two, false), two, stamp{4, 1}, false, goes, one,
 			none},
 		{"2b: what was sent before the change goes to N1, which may be handling", placed(Handoff{Old: cluster.OldForwards},
@@ -107,7 +109,7 @@ func TestJudge(t *testing.T) {
 		{"and is known to", placed(Stateless, nobody, true), three, now, false, refuses, nobody, noInstance},
 		{"a slot that never was", &State{Epoch: 5, Writer: 1}, one, now, false, refuses, nobody, noInstance},
 	} {
-		what, to, why := judge(c.p, c.at, 0, c.sent, c.over)
+		what, to, why := judge(c.p, c.at, 0, c.sent, c.over, false)
 		require.Equal(t, c.want, what, c.what)
 		require.Equal(t, c.why, why, c.what)
 		if what != refuses {
@@ -116,7 +118,37 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A node makes what is its own, hands over what goes, and ends what is elsewhere (PRT-4).
+// Of hand-offs in which the old instance ends first a message makes none but on the node that hosts it by its own
+// table: the shard by which it came may have moved, or the hand-off was turned back (PRT-4).
+func TestMessageMakesNoSecondInstance(t *testing.T) {
+	two, three := node(2), node(3)
+	now, later := stamp{5, 1}, stamp{6, 1}
+	for _, c := range []struct {
+		what string
+		p    *State
+		at   kith.ID // that judges
+		sent stamp
+		here bool
+		want verdict
+	}{
+		{"the new node was not asked", placed(Lossy, two, false), two, now, false, refuses},
+		{"and the sender knows more", placed(Lossy, two, false), two, later, false, refuses},
+		{"it was asked", placed(Lossy, two, false), two, now, true, takes},
+		{"the hand-off is complete", placed(Lossy, two, true), two, now, false, takes},
+		{"another node knows nothing", placed(Lossy, two, false), three, later, false, refuses},
+		{"though it has the instance", placed(Lossy, two, false), three, later, true, takes},
+		{"two may live at a time", placed(Stateless, two, false), three, later, false, takes},
+	} {
+		what, _, why := judge(c.p, c.at, 0, c.sent, false, c.here)
+		require.Equal(t, c.want, what, c.what)
+		if c.want == refuses {
+			require.Equal(t, moving, why, c.what)
+		}
+	}
+}
+
+// A node makes what is its own, hands over what goes, and ends what is elsewhere. In storm 12800000313 it ended what
+// was back, and made it again under the same fence (PRT-4).
 func TestDuties(t *testing.T) {
 	one, two, three := node(1), node(2), node(3)
 	here := func(at stamp) map[int]stamp { return map[int]stamp{0: at} }
@@ -137,6 +169,10 @@ func TestDuties(t *testing.T) {
 		{"ready: it completes and shuts down", placed(Stateless, two, false), one, here(stamp{4, 1}), true,
 			[]act{completes, ends}},
 		{"complete", placed(Stateless, two, true), one, here(stamp{4, 1}), false, []act{ends}},
+		{"2c: what was handed back by a later table stays", placed(Lossy, two, false), one, here(stamp{6, 1}), true,
+			[]act{completes}},
+		{"and is not handed over by this one", placed(Lossy, two, false), one, here(stamp{6, 1}), false, nil},
+		{"2a: so does what came back by a later table", placed(Stateless, two, true), one, here(stamp{6, 1}), false, nil},
 		{"the new node waits", placed(Stateless, two, false), two, nil, false, nil},
 		{"and keeps what it has made", placed(Stateless, two, false), two, here(stamp{5, 1}), false, nil},
 		{"what was given up ends", &State{Epoch: 6, Writer: 1, Instances: []kith.ID{one}}, two, here(stamp{5, 1}), false,

@@ -265,7 +265,7 @@ func (b *book) sums() (got, back int) {
 func (b *book) same(t *testing.T, sent int) {
 	t.Helper()
 	require.Eventually(t, func() bool { got, back := b.sums(); return got+back >= sent }, 20*time.Second, time.Millisecond,
-		"sent %d, got %d", sent, len(b.got)+len(b.back))
+		"sent %d", sent)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	require.NoError(t, b.fault)

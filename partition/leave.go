@@ -60,6 +60,28 @@ func (h *hub) pause(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
+// letGo has the shards of ears go from a node that drains, when none of its instances are left: what is sent to one
+// would come to another node, which could take it for its own.
+func (h *hub) letGo(ctx context.Context) {
+	if _, here := h.pool.ShardAt(h.self); !here || !h.bare() {
+		return
+	}
+	if all, err := h.node.Converged(ctx); all && err == nil && h.bare() {
+		_ = h.pool.Linger(ctx, false) // it is tried again
+	}
+}
+
+// bare reports whether no instance that ears hear for is here, and none is to come or to go as the table has it.
+func (h *hub) bare() bool {
+	rows := h.door.Table()
+	for i := range rows {
+		if rows[i].InForce.New != cluster.NewBuffers && names(&rows[i], h.self) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(h.list(), func(p *Partition) bool { return p.held.any() })
+}
+
 // evacuate asks for each instance here to be moved to the member that has the fewest. It returns how many are here that
 // somebody may take.
 func (h *hub) evacuate(ctx context.Context) (here int) {

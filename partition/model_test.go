@@ -76,11 +76,13 @@ func TestModelJudgesAlike(t *testing.T) {
 func judgesAlike(t *testing.T, model *instances.Config, p *instances.Placed, self uint8, at instances.Stamp) (n int) {
 	s := stateOf(p)
 	for _, over := range []bool{false, true} {
-		want, wantTo := model.Judge(p, self, 0, at, over)
-		got, to, _ := judge(s, idOf(self), 0, stampOfModel(at), over)
-		require.EqualValues(t, want, got, "%v on %d, sent at %v, over %v", p, self, at, over)
-		if got == goes {
-			require.Equal(t, idOf(wantTo), to, "%v on %d, sent at %v, over %v", p, self, at, over)
+		for _, here := range []bool{false, true} {
+			want, wantTo := model.Judge(p, self, 0, at, over, here)
+			got, to, _ := judge(s, idOf(self), 0, stampOfModel(at), over, here)
+			require.EqualValues(t, want, got, "%v on %d, sent at %v, over %v, here %v", p, self, at, over, here)
+			if got == goes {
+				require.Equal(t, idOf(wantTo), to, "%v on %d, sent at %v, over %v", p, self, at, over)
+			}
 		}
 		for _, asked := range []instances.Stamp{0, instances.StampOf(4, 2)} {
 			for _, waits := range []bool{false, true} {

@@ -74,7 +74,7 @@ func (o *ordered) make() error {
 		}
 		return nil
 	}
-	if i := o.r.p.held.lives(o.slot); i != nil && o.r.p.held.drop(i) { // of the hand-off before, which buffered nothing
+	if i := o.r.p.held.lives(o.slot); i != nil { // of the hand-off before, which buffered nothing
 		i.stop(&kith.Context{}, true)
 	}
 	defer func() {

@@ -205,6 +205,17 @@ func (p *Partition) way(r *row, slot int) (lane footing.Lane, h []byte, id strin
 	}
 	id, ok := p.hub.ear(to, slot, p.path)
 	if !ok {
+		if now := p.row.by(newest, p.hub, p.path); now != r { // the instance is elsewhere, and the hub has not looked yet
+			return p.way(now, slot)
+		}
+		// A hand-off is over when the old node and the leader know, and the word of which shards are on the new one may come
+		// here later. Until then this sender counts as one that has not seen the hand-off: the old node sends on what comes,
+		// or refuses it.
+		if was := r.earlier(slot); p.hub.leads(was.node) {
+			f.at = was.at
+			id, _ = p.hub.ear(was.node, slot, p.path)
+			return p.hub.pool, appendFrame(h[:0], &f), id, nil
+		}
 		return nil, nil, "", route.NotRun(fmt.Errorf("%w: %v", ErrUnreachable, to))
 	}
 	return p.hub.pool, h, id, nil

@@ -5,6 +5,7 @@ package partition
 import (
 	"context"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +48,9 @@ type hub struct {
 	wake       chan struct{} // has room for one
 	stray      atomic.Uint64 // messages that nobody here reads
 	unreported atomic.Uint64 // refused messages that could be reported to no sender
+	waiting    atomic.Int64  // those of paths that are not open, which have no way back to their senders yet
 	left       atomic.Bool   // the node leaves, and hands its instances over no more
+	lingers    bool          // shards of ears stay while the node drains; of the goroutine of run
 
 	mu   sync.Mutex
 	open map[string]*Partition
@@ -76,6 +79,15 @@ func (h *hub) list() []*Partition {
 func (h *hub) ear(node kith.ID, slot int, path string) (string, bool) {
 	shard, ok := h.pool.ShardAt(node)
 	return earID(shard, slot, path), ok
+}
+
+// leads reports whether this node knows a way to a node.
+func (h *hub) leads(node kith.ID) bool {
+	if node.IsZero() {
+		return false
+	}
+	_, known := h.pool.ShardAt(node)
+	return known
 }
 
 // ping makes the hub look soon.
@@ -129,6 +141,9 @@ type tasks struct {
 // current is the table by which the hub goes.
 type current struct{ atomic.Pointer[row] }
 
+// newest is above the stamp of every table.
+var newest = stamp{math.MaxUint64, math.MaxUint32}
+
 // by returns the table by which a message is dealt with that was sent by the table of a stamp: that of the node where
 // the hub has not looked at it yet, and the sender has.
 func (c *current) by(at stamp, h *hub, path string) *row {
@@ -141,7 +156,7 @@ func (c *current) by(at stamp, h *hub, path string) *row {
 	if !ok || !stampOf(&rows[i]).above(stampOf(&r.State)) {
 		return r
 	}
-	if now := (&row{rows[i], true}); c.CompareAndSwap(r, now) {
+	if now := h.rowOf(rows[i], r); c.CompareAndSwap(r, now) {
 		h.ping()
 		return now
 	}
@@ -151,7 +166,44 @@ func (c *current) by(at stamp, h *hub, path string) *row {
 // row is the partition in the table.
 type row struct {
 	State
-	ok bool // it is there
+	ok     bool      // it is there
+	before []earlier // by slot, of instances that have come to nodes to which this one knew no way then; nil: of none
+}
+
+// earlier is where the instance of a slot was by the table of a stamp; no node: that is not known.
+type earlier struct {
+	at   stamp
+	node kith.ID
+}
+
+// rowOf is the row of a table that comes behind another one.
+func (h *hub) rowOf(s State, was *row) *row {
+	r := &row{State: s, ok: true}
+	if s.InForce != was.InForce || s.InForce.New == cluster.NewBuffers {
+		return r
+	}
+	for slot := range s.Instances {
+		to, e := target(&s, slot), was.earlier(slot)
+		if from := target(&was.State, slot); from != to && h.leads(from) {
+			e = earlier{stampOf(&was.State), from}
+		}
+		if to.IsZero() || e.node.IsZero() || h.leads(to) {
+			continue
+		}
+		if r.before == nil {
+			r.before = make([]earlier, len(s.Instances))
+		}
+		r.before[slot] = e
+	}
+	return r
+}
+
+// earlier returns where the instance of a slot was before it came to a node to which no way was known.
+func (r *row) earlier(slot int) earlier {
+	if slot >= len(r.before) {
+		return earlier{}
+	}
+	return r.before[slot]
 }
 
 // gone reports whether the definition was taken back and all instances have ended: what comes yet makes none.
@@ -219,6 +271,13 @@ func (h *held) lives(slot int) *instance {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.here[slot]
+}
+
+// any reports whether an instance is here.
+func (h *held) any() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.here) > 0
 }
 
 // drop forgets an instance, if it is the one that is here, and reports whether it was.

@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/cluster"
 	table "github.com/kith-io/kith/internal/core/partition"
+	"github.com/kith-io/kith/peer"
 )
 
 // duties is what there is to do for the instances here.
@@ -25,14 +26,13 @@ func (h *held) duties(s *State, of *hub) ([]duty, time.Duration) {
 
 // step does what there is to do now, and returns when to look again.
 func (p *Partition) step(ctx context.Context, rows table.Table) time.Duration {
-	r := &row{}
+	r, was := &row{}, p.row.Load()
 	if i, ok := rows.Find(p.path); ok {
-		r = &row{rows[i], true}
+		r = p.hub.rowOf(rows[i], was)
 	}
-	if was := p.row.Load(); r.ok && stampOf(&was.State).above(stampOf(&r.State)) {
+	if r.ok && stampOf(&was.State).above(stampOf(&r.State)) || !p.row.CompareAndSwap(was, r) {
 		return time.Millisecond // a message has shown a later table meanwhile
 	}
-	p.row.Store(r)
 	if r.Epoch > 0 {
 		p.held.placed.Store(true)
 	}
@@ -49,8 +49,8 @@ func (p *Partition) step(ctx context.Context, rows table.Table) time.Duration {
 		wait = min(wait, soon)
 	}
 	for _, d := range list {
-		if d.act == begins && p.held.resting(d.slot, p.hub.uptime()) > 0 {
-			continue
+		if d.act == begins && (p.hub.left.Load() || p.held.resting(d.slot, p.hub.uptime()) > 0) {
+			continue // a node that leaves has ended it, and does not give one fence twice
 		}
 		wait = lookBusy
 		p.carryOut(ctx, r, d)
@@ -123,7 +123,7 @@ func (p *Partition) handOver(ctx context.Context, way Handoff, c Change) {
 		return
 	}
 	f := frame{kind: isInit, at: changeOf(&c), from: p.hub.self}
-	if _, err := p.hub.pool.Ask(limited, appendFrame(nil, &f), id, nil); err != nil {
+	if _, err := p.hub.pool.Ask(limited, appendFrame(nil, &f), id, peer.AppendID(nil, c.To)); err != nil {
 		return
 	}
 	p.held.note(c.Slot, changeOf(&c))
@@ -142,7 +142,8 @@ func (p *Partition) end(slot int) {
 	if ok && p.hub.pool.Tell(appendFrame(nil, &f), id, nil) == nil {
 		return
 	}
-	if p.held.drop(i) { // nothing comes here any more
-		p.tasks.start(task{ends, slot}, func() { i.stop(&kith.Context{}, true) })
-	}
+	p.tasks.start(task{ends, slot}, func() { // nothing comes here any more
+		i.stop(&kith.Context{}, true)
+		p.hub.ping()
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,6 +72,22 @@ func checkHost(host string) error {
 
 // ParseAddr reads host:port or [v6]:port.
 func ParseAddr(s string) (Addr, error) {
+	a, err := parseAddr(s)
+	if err == nil {
+		return a, nil
+	}
+	list := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(", ;\t\n", r) })
+	switch {
+	case strings.Contains(s, "://"):
+		err = fmt.Errorf("%w: %q has a scheme: host:port is wanted", ErrBadAddr, s)
+	case len(list) > 1 && !slices.ContainsFunc(list, func(one string) bool { return !strings.Contains(one, ":") }):
+		err = fmt.Errorf("%w: %q is a list in one text: each address is a text of its own (YAML: [\"a:1\", \"b:2\"]; "+
+			"a flag or a variable: a:1,b:2)", ErrBadAddr, s)
+	}
+	return Addr{}, err
+}
+
+func parseAddr(s string) (Addr, error) {
 	i := strings.LastIndexByte(s, ':')
 	if i < 0 {
 		return Addr{}, fmt.Errorf("%w: no port in %q", ErrBadAddr, s)

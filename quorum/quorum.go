@@ -64,7 +64,8 @@ type Store struct {
 	// with ErrNotFounded. An empty disk that meets the store is a new replica, whatever this says.
 	Founders int
 	// HandOn: each leave of this node is for good. Its disk hands on what it has before the node leaves, for two thirds of
-	// kith.Config.LeaveTimeout at most; else a leave keeps its places for ReplaceAfter. A drain has it hand on either way.
+	// kith.Config.LeaveTimeout at most, which fenced records want to be a minute or more; else a leave keeps its places
+	// for ReplaceAfter. A drain has it hand on either way.
 	HandOn bool
 	// Short serves a store of fewer than N nodes too, still with R answers and W acknowledgements.
 	Short bool

@@ -172,6 +172,29 @@ func TestSleptInTheOpen(t *testing.T) {
 	}
 }
 
+// TestNapsOfTheImpatient: a node sleeps for half a second again and again, two seconds after it woke, while its
+// detectors bear little. It listens for less than that, and decides (storm 13100003591).
+func TestNapsOfTheImpatient(t *testing.T) {
+	for _, k := range []struct{ silence, listens time.Duration }{
+		{1500 * time.Millisecond, 600 * time.Millisecond}, {5 * time.Second, settle}, {9 * time.Second, settle},
+	} {
+		r := newRig(t, 'A', Config{StablePercent: 25, Silence: k.silence})
+		r.see("A B C D", "", true, "")
+		r.see("A B C D", "A>D B>D", false, "")
+		r.run(1200 * time.Millisecond)
+		r.eff = nil
+		for range 20 {
+			r.now += 500 * time.Millisecond
+			require.NoError(t, r.m.Do(r.now, SleptCommand{}))
+			require.Equal(t, r.now+k.listens, r.m.lookAt)
+			if decided(r.run(1900*time.Millisecond)) > 0 {
+				break
+			}
+		}
+		require.Equal(t, k.listens < settle, decided(r.eff) > 0, k.silence)
+	}
+}
+
 // TestWeaklyUpWakes: a node that is weakly up and slept through a decision goes on when nobody is accused any more. As
 // long as it does not, it answers no join (storm seed 5000126, all presets drawn: a cluster that never got started).
 func TestWeaklyUpWakes(t *testing.T) {

@@ -26,9 +26,9 @@ type ViewCommand struct{ View *membership.View }
 // SeenCommand names members that are known to have seen the state of the newest view.
 type SeenCommand struct{ IDs []peer.ID }
 
-// LateCommand names, at the moment of a Tick, the members that have not shown lately that they live. Those that are
-// accused already, or do not count, are ignored. Quiet are those that have missed one answer: they may be about to be
-// late, so that nobody knows whether their word still stands.
+// LateCommand names, at the moment of a Tick, the members that have not shown lately that they live, or not at all
+// since this node began to watch them. Those that are accused already, or do not count, are ignored. Quiet are those
+// that have missed one answer: they may be about to be late, so that nobody knows whether their word still stands.
 type LateCommand struct{ IDs, Quiet []peer.ID }
 
 // SleptCommand says that this node did not run for longer than it ever waits: what it knows is as old as that.

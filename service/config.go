@@ -41,6 +41,10 @@ type Config struct {
 	Metrics metrics.Config
 	// NoLatency has neither the admin interface nor the metrics time anything.
 	NoLatency bool
+	// NoMemoryLimit leaves the memory limit of the Go runtime as it is. Otherwise Run sets it to nine tenths of what the
+	// control groups allow the process (a container's limit, MemoryMax of systemd), unless GOMEMLIMIT or the program has
+	// set one: the collector works harder near it, where the kernel would kill the process. LoadAware reads it too.
+	NoMemoryLimit bool
 
 	// Rejoin goes on under a new incarnation when the cluster has ended the node (kith.Rejoin); the function is called for
 	// each node. Without it Run returns the error, and a supervisor starts the process again.

@@ -7,14 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"math"
 	"os"
+	"runtime/debug"
 	"syscall"
 	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/internal/base/logs"
+	"github.com/kith-io/kith/internal/base/memlimit"
 	"github.com/kith-io/kith/internal/base/signals"
 )
 
@@ -63,6 +67,9 @@ func Run(ctx context.Context, cfg Config, f Func) error {
 	log, queue := logs.Behind(cfg.Node.Logger)
 	cfg.Node.Logger = log
 	defer queue.Flush(logs.FlushTime)
+	if !cfg.NoMemoryLimit {
+		limitMemory(os.DirFS("/"), log)
+	}
 	interrupted := make(chan struct{}, 1)
 	told := signals.Heed(func(sig os.Signal) {
 		if sig != syscall.SIGINT {
@@ -86,6 +93,23 @@ func Run(ctx context.Context, cfg Config, f Func) error {
 	case <-interrupted:
 		return kith.ErrInterrupted
 	}
+}
+
+// memoryShare is how many tenths of the memory that the process may use the Go runtime gets: the rest is for what it
+// does not count, and for the time that a collection takes.
+const memoryShare = 9
+
+// limitMemory has the Go runtime heed the limit of the control groups, unless it has one already. root holds their
+// files.
+func limitMemory(root fs.FS, log *slog.Logger) {
+	allowed, ok := memlimit.Of(root)
+	if _, given := os.LookupEnv("GOMEMLIMIT"); !ok || given || debug.SetMemoryLimit(-1) != math.MaxInt64 {
+		return
+	}
+	limit := allowed / 10 * memoryShare
+	debug.SetMemoryLimit(limit)
+	log.Info("memory is limited as the control groups of this process say", "event", "memory-limited", "allowed",
+		allowed, "limit", limit)
 }
 
 // process is what the nodes of a process have in common: there is a next one when one goes over to another cluster, or
@@ -263,6 +287,7 @@ func (p *process) reload(node *kith.Node) {
 	secret := p.cfg.Node.TLS.CertFile != "" || p.cfg.Node.TLS.Load != nil
 	if secret {
 		if err := node.ReloadTLS(); err != nil {
+			secret = false
 			p.log.Error("tls credentials not reloaded", "event", "node-reload-failed", "error", err)
 		}
 	}
@@ -273,7 +298,7 @@ func (p *process) reload(node *kith.Node) {
 	if p.cfg.Reload != nil {
 		var err error
 		if changed, err = p.cfg.Reload(node); err != nil {
-			p.log.Error("the configuration is wrong: all stays as it is", "event", "node-reload-failed", "error", err)
+			p.log.Error("the configuration is wrong: its settings stay as they are", "event", "node-reload-failed", "error", err)
 			return
 		}
 	}

@@ -32,14 +32,18 @@ func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
 
 // Command is an input from the node itself: one of ViewCommand, RegisterCommand, WantCommand, StoppedCommand,
 // EagerCommand, RefusedCommand, LeaveCommand, DrainCommand, SuspendCommand, DeathCommand, MoveCommand, AskMoveCommand,
-// ReadyCommand, WishesCommand, LoadsCommand, MarkedCommand, MarkAgainCommand, HandOverCommand, EndCommand.
+// ReadyCommand, LingerCommand, WishesCommand, LoadsCommand, MarkedCommand, MarkAgainCommand, HandOverCommand,
+// EndCommand.
 type Command interface{ command() }
 
 // ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one. It says of
-// the members in Dead what a DeathCommand does; they may be in this view or have gone in the same step.
+// the members in Dead what a DeathCommand does; they may be in this view or have gone in the same step. Lost are those
+// that were removed before, without proof of their end: with Config.ProofOnly a node without an up-number remembers
+// them as losses, since no time frees what they owned, though it never had them in a view.
 type ViewCommand struct {
 	View *membership.View
 	Dead []peer.ID
+	Lost []peer.ID
 }
 
 // RegisterCommand makes a type known on this node: it hosts shards when this member has the type's role, and routes in
@@ -81,7 +85,8 @@ type RefusedCommand struct {
 }
 
 // LeaveCommand gives back everything hosted here: no new shards come, each moves to another member, and stays and is
-// served while it cannot. Effects.Drained tells when nothing is left. Repeating it does nothing, but with Now.
+// served while it cannot. Effects.Drained tells when nothing is left and each member that may coordinate has heard so,
+// or had Config.RetryMax to. Repeating it does nothing, but with Now.
 type LeaveCommand struct {
 	// Within is how long what lives here may wait for its move. Then it is stopped, and what its entities would have
 	// handed over is lost. Zero: Config.DrainPatience.
@@ -93,6 +98,15 @@ type LeaveCommand struct {
 // back (On false). Draining tells when nothing is left. Repeating it changes nothing. Nothing changes either when it
 // returns an error: ErrNobodyTakes, or ErrLeaving.
 type DrainCommand struct{ On bool }
+
+// LingerCommand says of a type whether its shards stay, and are served, when this node drains: by them something comes
+// here that has to go first. On is said once, and holds for all drains that begin behind it. With On false those of the
+// drain under way go; they go by themselves when it is Config.DrainPatience old, and when the node leaves. Meanwhile it
+// is given no others. Errors: ErrUnknownType.
+type LingerCommand struct {
+	Type route.TypeID
+	On   bool
+}
 
 // SuspendCommand says that this node has suspended itself, or (On false) goes on. While it is suspended nothing new
 // starts here, nothing is allocated, and other members are asked whether this node still owns what lives here, until
@@ -191,6 +205,7 @@ func (ViewCommand) command()      {}
 func (MoveCommand) command()      {}
 func (AskMoveCommand) command()   {}
 func (ReadyCommand) command()     {}
+func (LingerCommand) command()    {}
 func (WishesCommand) command()    {}
 func (LoadsCommand) command()     {}
 func (MarkedCommand) command()    {}

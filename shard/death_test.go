@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -156,4 +157,31 @@ func TestDeadAreNotFollowed(t *testing.T) {
 	to, term := n.m.target(typ)
 	require.Equal(t, next.id, to)
 	require.Equal(t, uint32(4), term)
+}
+
+// TestRemovedBeforeItsTime: where only proof frees shards a node that joins waits for the end of members that it never
+// had in a view, also when it is blind no more; another one does not. Found by storm 12800005558, in which a
+// coordinator gave away what such a member owned.
+func TestRemovedBeforeItsTime(t *testing.T) {
+	for _, proofOnly := range []bool{true, false} {
+		w := startWorld(t, 1)
+		old, lost := w.nodes[0], peer.ID{Addr: peer.MustAddr("10.0.0.9:7000"), Inc: 9}
+		w.unproven = []peer.ID{lost}
+		next := w.join()
+		next.m.past.proofOnly = proofOnly
+		w.publish()
+		w.promote()
+		w.publish()
+		old.do(LeaveCommand{})
+		w.flow()
+		w.remove(old)
+		next.do(RegisterCommand{Settings: orders})
+		next.want(orders, all(orders)...)
+		w.pass(3 * DefaultTakeoverTime)
+		require.Equal(t, !proofOnly, next.stats(orders).Leading.Ready)
+		next.do(DeathCommand{lost})
+		w.pass(time.Second)
+		require.True(t, next.stats(orders).Leading.Ready)
+		require.Len(t, next.hosted, int(orders.Shards))
+	}
 }

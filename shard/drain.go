@@ -5,7 +5,8 @@
 // right, and its successor as owner comes only after a confirmation or a report. When nothing lives here any more the
 // node sends its leave notice to every member: it hosts nothing and never will again. That is what lets a successor of
 // a coordinator that has left start without waiting for the takeover time: the leaver itself is accounted for by it,
-// and a successor that joined lately learns from it of losses before its time (memory.go).
+// and a successor that joined lately learns from it of losses before its time (memory.go). So the node goes when those
+// that may succeed have heard it.
 //
 // A node that drains says to every coordinator, by its registration, that it hosts no more, and says so again while
 // something lives here. That is all: a coordinator moves what such a region has as it may, and stops nothing where it
@@ -34,6 +35,8 @@ type leave struct {
 	homes       time.Duration // until then homes are waited for when nothing lives here any more; zero: none is
 	unheard     peer.Set      // members that have not acknowledged the leave notice
 	retry       timer
+	heard       time.Duration // until then acknowledgements are waited for
+	over        bool          // Effects.Drained has said so
 }
 
 func (l *leave) next(m *Machine) time.Duration {
@@ -44,6 +47,9 @@ func (l *leave) next(m *Machine) time.Duration {
 			d.add(l.homes)
 		}
 	}
+	if l.done && !l.over {
+		d.add(l.heard)
+	}
 	d.add(l.retry.at)
 	return d.at
 }
@@ -51,7 +57,7 @@ func (l *leave) next(m *Machine) time.Duration {
 func (m *Machine) beginLeave(c LeaveCommand) {
 	l := &m.leave
 	if c.Now && l.begun {
-		l.by = min(l.by, m.now)
+		l.by, l.heard = min(l.by, m.now), min(l.heard, m.now)
 		stopLate(m)
 	}
 	if l.begun {
@@ -70,7 +76,7 @@ func (m *Machine) beginLeave(c LeaveCommand) {
 // drainRegion asks the type's coordinator to take back what lives here.
 func (m *Machine) drainRegion(t *typ) {
 	g := t.region
-	if m.away && g != nil && g.joined && g.hosted.Len() > 0 {
+	if m.away && g != nil && g.joined && g.hosted.Len() > 0 && g.lingers.until == 0 {
 		g.drain.start(m) // says again that this node hosts no more
 	}
 	if !m.leave.begun || g == nil || !g.joined || g.drainDone {
@@ -188,6 +194,12 @@ func drain(m *Machine, c DrainCommand) error {
 	m.away = c.On
 	for t := range eachType(m) {
 		g := t.region
+		if g != nil {
+			g.lingers.until = 0
+		}
+		if g != nil && c.On && g.lingers.on {
+			g.lingers.until = m.after(m.cfg.DrainPatience)
+		}
 		if g == nil || g.refused != nil || g.to.IsZero() || m.view == nil {
 			continue // it has yet to register
 		}
@@ -196,6 +208,39 @@ func drain(m *Machine, c DrainCommand) error {
 		m.drainRegion(t)
 	}
 	return nil
+}
+
+// lingers says of a region what a LingerCommand does.
+type lingers struct {
+	on    bool
+	until time.Duration // in a drain; 0: its shards go
+}
+
+// linger carries out a LingerCommand.
+func linger(c LingerCommand, m *Machine) error {
+	t := typeOf(m, c.Type)
+	if t == nil || t.region.idle() {
+		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(c.Type))
+	}
+	switch l := &t.region.lingers; {
+	case c.On:
+		l.on = true
+	case l.until != 0:
+		goes(t, m)
+	}
+	return nil
+}
+
+// goes has the shards of a type go that lingered.
+func goes(t *typ, m *Machine) {
+	g := t.region
+	g.lingers.until = 0
+	if g.refused != nil || g.to.IsZero() || m.view == nil || m.over {
+		return // it has yet to register
+	}
+	g.retry.reset(m)
+	m.announce(t)
+	m.drainRegion(t)
 }
 
 // someoneTakes returns an error unless each type that may live here may live on another member, as far as its status
@@ -243,12 +288,30 @@ func (e *DrainError) Error() string {
 // Unwrap returns Err.
 func (e *DrainError) Unwrap() error { return e.Err }
 
-// checkLeave ends the leave when nothing lives here and the coordinators know it, or the patience is over.
+// checkLeave ends the leave when nothing lives here and the coordinators know it, or the patience is over, and the
+// leave notice is heard.
 func (m *Machine) checkLeave() {
 	l := &m.leave
-	if !l.begun || l.done {
-		return
+	if !l.done && l.begun {
+		l.finish(m)
 	}
+	if l.done && !l.over && !(m.now < l.heard && l.awaits(m)) {
+		l.over = true
+		m.out.Drained = true
+	}
+}
+
+// awaits reports whether a member that may be the next coordinator has yet to acknowledge the leave notice. A node is
+// removed soon after it has become Leaving, and then repeats nothing: a notice that was lost, or had no room, would
+// cost the takeover time.
+func (l *leave) awaits(m *Machine) bool {
+	return m.view != nil && !m.over && slices.ContainsFunc(m.view.Members, func(mb membership.Member) bool {
+		return counts(mb) && l.unheard.Has(mb.ID) && m.view.Reachable(mb.ID)
+	})
+}
+
+// finish sends the leave notice when nothing lives here any more.
+func (l *leave) finish(m *Machine) {
 	for _, id := range m.agenda.order {
 		g := m.types[id].region
 		if g == nil {
@@ -263,7 +326,6 @@ func (m *Machine) checkLeave() {
 		return
 	}
 	l.done = true
-	m.out.Drained = true
 	for t := range eachType(m) {
 		if t.region != nil {
 			t.region.hand.dropAll()
@@ -278,6 +340,7 @@ func (m *Machine) checkLeave() {
 		}
 	}
 	l.retry.start(m)
+	l.heard = m.now + m.cfg.RetryMax
 	m.sendLeaveNotice(-1)
 }
 

@@ -67,6 +67,90 @@ func TestDrainMovesEverythingAway(t *testing.T) {
 	}
 }
 
+// lets has the shards of a type linger in drains, or go in the one under way.
+func (n *testNode) lets(linger bool) {
+	n.do(LingerCommand{Type: orders.ID(), On: linger})
+	n.w.flow()
+}
+
+// Shards of a type that lingers stay where they are in a drain, get no company, and go when that is said; that the last
+// drain let them go says nothing of the next one (SHD-7, PRT-4).
+func TestDrainLeavesWhatLingers(t *testing.T) {
+	w := draining(t)
+	boss, n := w.nodes[0], w.nodes[1]
+	require.ErrorIs(t, n.m.Do(w.now, LingerCommand{Type: 7, On: true}), ErrUnknownType)
+	n.lets(true)
+	for range 2 {
+		require.NoError(t, n.drains(true))
+		w.pass(DefaultDrainPatience / 2)
+		require.Len(t, n.hosted, 10)
+		move := MoveCommand{Type: orders.ID(), Shard: hostedBy(w.nodes[2], orders), To: n.id}
+		require.ErrorIs(t, boss.m.Do(w.now, move), ErrIneligible)
+		n.lets(false)
+		w.pass(time.Second)
+		require.Empty(t, n.hosted)
+		require.NoError(t, n.drains(false))
+		n.lets(false) // late: it says nothing of the next drain
+		w.balances(10 * time.Second)
+		w.pass(2 * time.Minute)
+		require.Len(t, n.hosted, 10)
+	}
+	require.Zero(t, count(boss.events, MoveAborted))
+}
+
+// What lingers goes by itself in the end, also where a new coordinator begins meanwhile, and at once when its node
+// leaves; of a drain that was taken back nothing goes (SHD-7, PRT-4).
+func TestWhatLingersGoesInTheEnd(t *testing.T) {
+	for name, then := range map[string]func(w *world, boss, n *testNode){
+		"alone": func(*world, *testNode, *testNode) {},
+		"coordinator": func(w *world, boss, _ *testNode) {
+			boss.crash()
+			w.set(boss.id, membership.Down)
+			w.publish()
+			w.promote()
+			w.publish()
+		},
+		"leaves": func(w *world, _, n *testNode) {
+			n.do(LeaveCommand{})
+			w.flow()
+			w.pass(time.Second)
+			require.Empty(t, n.hosted)
+		},
+		"back": func(w *world, _, n *testNode) {
+			require.NoError(t, n.drains(false))
+			w.pass(time.Minute)
+			require.Len(t, n.hosted, 10)
+			require.NoError(t, n.drains(true))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := draining(t)
+			boss, n := w.nodes[0], w.nodes[1]
+			n.lets(true)
+			require.NoError(t, n.drains(true))
+			w.pass(DefaultDrainPatience / 2)
+			require.Len(t, n.hosted, 10)
+			then(w, boss, n)
+			w.pass(2 * time.Minute)
+			require.Empty(t, n.hosted)
+		})
+	}
+}
+
+// A drain is even also where its moves go a few at a time: a shard on its way, or free before its next owner has it,
+// counts there (SHD-7). It did not while it was free, and a rolling update left 5 and 3 of 8.
+func TestDrainIsEvenAFewAtATime(t *testing.T) {
+	for _, guess := range []int{0, firstPace, firstPace / 2, firstPace / 3} {
+		w := draining(t)
+		for _, n := range w.nodes {
+			n.m.pace = pace{guess: guess}
+		}
+		require.NoError(t, w.nodes[0].drains(true))
+		w.pass(time.Minute)
+		require.Equal(t, []int{0, 15, 15}, []int{len(w.nodes[0].hosted), len(w.nodes[1].hosted), len(w.nodes[2].hosted)})
+	}
+}
+
 // The next coordinator knows of a drain, though its predecessor fell in the middle of it: what is left moves away, and
 // nothing comes (SHD-7, SHD-8).
 func TestDrainOutlivesItsCoordinator(t *testing.T) {

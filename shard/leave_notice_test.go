@@ -67,6 +67,46 @@ func TestCoordinatorLeavesFreshCluster(t *testing.T) {
 	w.agree(orders, all(orders)...)
 }
 
+// A leave notice that is lost is sent again before the leaver goes, for it may be removed at once then: its successor
+// as coordinator does not wait for the takeover time. A member that is slow to acknowledge it is waited for a while,
+// one that is unreachable or still joining not at all. Found by storm 12800000543.
+func TestLeaverWaitsUntilItsNoticeIsHeard(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hinder func(w *world, next *testNode)
+		within time.Duration
+	}{
+		"lost": {func(*world, *testNode) {}, DefaultRetryInterval * 9 / 8},
+		"slow": {func(w *world, next *testNode) { next.cut[w.nodes[0].id] = true }, DefaultRetryMax},
+		"unreachable": {func(w *world, next *testNode) {
+			next.deaf = true
+			w.join()
+			w.publish()
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := startWorld(t, 3)
+			w.registerAll(orders)
+			w.pass(time.Second)
+			old, next, third := w.nodes[0], w.nodes[1], w.nodes[2]
+			tc.hinder(w, next)
+			old.do(LeaveCommand{})
+			w.queue = slices.DeleteFunc(w.queue, func(p segment) bool {
+				return p.kind == wire.KindLeaveNotice && p.to != third.id
+			})
+			w.flow()
+			require.Equal(t, tc.within == 0, old.drained)
+			w.pass(tc.within)
+			require.True(t, old.drained)
+			if name == "lost" {
+				w.remove(old)
+				next.want(orders, all(orders)...)
+				w.pass(time.Second)
+				require.True(t, next.stats(orders).Leading.Ready)
+			}
+		})
+	}
+}
+
 // An owner was lost before the successor joined. It hears of it by the leave notice alone and waits as long as that
 // owner may still be serving, whether the message comes at once, twice, or late; never shorter.
 func TestLeaveNoticeTellsOfEarlierLosses(t *testing.T) {
@@ -95,7 +135,7 @@ func TestLeaveNoticeTellsOfEarlierLosses(t *testing.T) {
 				w.deliver(i)
 			}
 		}
-		require.True(t, old.drained)
+		require.True(t, old.m.leave.done)
 		said := w.leaveNotices(next)
 		require.Len(t, said, 1)
 		require.Len(t, said[0].Lost, 1)

@@ -57,6 +57,7 @@ type typ struct {
 	promise promise
 	epoch   uint32        // last epoch given here as coordinator; kept when another takes over
 	moves   uint32        // last sequence of a move begun here; kept likewise
+	typical int           // bytes that a move of the type hands over, as seen here in whatever part; zero: unknown
 	region  *region       // nil while the type is not registered here
 	coord   *coordinator  // nil while another node coordinates
 	rest    time.Duration // no term begins before: the last one was contradicted

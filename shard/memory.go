@@ -125,6 +125,19 @@ func (p *memory) note(now, takeover, blind time.Duration, old, v *membership.Vie
 	return lost
 }
 
+// inherit remembers those that were removed before this node's time, without proof of their end, where only proof frees
+// shards: no time replaces what this node has not seen.
+func (p *memory) inherit(now, takeover time.Duration, v *membership.View, ids []peer.ID) {
+	if !p.proofOnly || p.number != 0 {
+		return
+	}
+	for _, id := range ids {
+		if _, in := v.Member(id); !in && p.lost(id) == nil {
+			p.add(lostMember{id: id, since: now, removed: true, learnt: true}, takeover)
+		}
+	}
+}
+
 // prove notes that the process of id is gone for certain, and reports whether it is known here: a member of v, or one
 // that was lost.
 func (p *memory) prove(v *membership.View, id peer.ID) bool {

@@ -33,7 +33,6 @@ type moves struct {
 
 	placing placing
 	rounds  rounds
-	typical int // bytes that a move of the type hands over; zero: nothing is known
 }
 
 // move is one that is under way: its record is moving.
@@ -43,6 +42,7 @@ type move struct {
 	told  peer.Set
 	began time.Duration
 	bytes int // that it is expected to hand over, or has
+	ahead int // those of it and of the moves that were under way when it began
 }
 
 // heir is the member that gets a shard at once when it is free.
@@ -95,6 +95,7 @@ func (mv *moves) begin(s route.ShardID, to peer.ID) {
 	r.home.outMove = append(r.home.outMove, s)
 	n := &move{seq: c.t.moves, to: to, began: c.m.now, bytes: mv.expected()}
 	c.m.pace.under += n.bytes
+	n.ahead = c.m.pace.under
 	for _, p := range c.clients {
 		// Under a new coordinator term every member counts as notified, except one that had not registered the type when it
 		// reported.
@@ -269,9 +270,13 @@ func (mv *moves) serve() {
 			c.moves.give(s, c.clients[i])
 			if to != nil {
 				to.Count++
+				to.Coming--
 			}
 		case h.keeps && c.m.met(h.id): // it is Down, and gone in a moment
 		default:
+			if to != nil {
+				to.Coming--
+			}
 			mv.settle(v, s)
 		}
 		if r := c.records.Peek(s); r.phase == starting {
@@ -297,6 +302,11 @@ func (mv *moves) view() *strategy.View {
 	}
 	for _, n := range mv.under { // counts only: the order does not show
 		if to := v.Region(n.to); to != nil {
+			to.Coming++
+		}
+	}
+	for s, h := range mv.heirs { // those that are free count nowhere yet; counts only: the order does not show
+		if to := v.Region(h.id); to != nil && mv.c.records.Peek(s).phase == free {
 			to.Coming++
 		}
 	}

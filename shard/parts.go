@@ -138,6 +138,7 @@ func (h *handoffs) onPart(from peer.ID, p transfer) {
 	}
 	if a.Have = uint32(len(c.bytes)); len(c.bytes) == c.total {
 		h.dropParts(p.Shard)
+		h.t.typical = learned(h.t.typical, c.total)
 		h.put(p.Shard, kept{p.Fence, c.bytes})
 	}
 	m.post(from, a)
@@ -172,7 +173,7 @@ func (h *handoffs) onAck(from peer.ID, a transferAck) {
 const (
 	firstPace    = 1 << 20   // bytes that moves may hand over at once, before it is known how long that takes
 	leastPace    = 64 << 10  // the least of that; one move may always begin
-	firstGuess   = 128 << 10 // what a move hands over, before the first one has shown it
+	firstGuess   = 512 << 10 // what a move hands over, before the first one has shown it: two begin
 	leastBytes   = 1 << 10   // what it counts for at least
 	slowTransfer = time.Second
 	fastTransfer = 250 * time.Millisecond
@@ -215,8 +216,9 @@ func (p *pace) goOn(m *Machine) {
 }
 
 // follow takes note of how long the transfer of a move took. The window shrinks when it was slow, and had more to carry
-// than one part: few bytes are slow for other reasons. It grows when it was fast while much of the window was in use,
-// up to what a next owner surely has room for.
+// than one part: few bytes are slow for other reasons. It grows when it was fast behind moves that took up much of the
+// window, to twice what was under way then and up to what a next owner surely has room for. A transfer that goes first
+// is fast however much waits behind it.
 func (p *pace) follow(n *move, now time.Duration, bytes int, took time.Duration, room int) {
 	p.guess = learned(p.guess, bytes)
 	switch {
@@ -224,8 +226,8 @@ func (p *pace) follow(n *move, now time.Duration, bytes int, took time.Duration,
 		if bytes > sendPart && n.began >= p.shrunk {
 			p.window, p.shrunk = max(p.most()/2, leastPace), now
 		}
-	case took < fastTransfer && 2*p.under >= p.most():
-		p.window = min(2*p.most(), max(room, firstPace))
+	case took < fastTransfer && 2*n.ahead > p.most():
+		p.window = min(2*p.most(), 2*n.ahead, max(room, firstPace))
 	}
 }
 
@@ -238,11 +240,12 @@ func learned(typical, bytes int) int {
 	return bytes
 }
 
-// expected returns what a move of the type will hand over, as far as anybody can tell.
+// expected returns what a move of the type will hand over, as far as anybody can tell. A node that has given or taken
+// shards of the type knows it when it becomes the coordinator: in a rolling restart that is a new one each time.
 func (mv *moves) expected() int {
 	switch {
-	case mv.typical > 0:
-		return mv.typical
+	case mv.c.t.typical > 0:
+		return mv.c.t.typical
 	case mv.c.m.pace.guess > 0:
 		return mv.c.m.pace.guess
 	}
@@ -280,7 +283,7 @@ func (mv *moves) cost(from peer.ID, l moveCost) {
 		return
 	}
 	m := mv.c.m
-	mv.typical = learned(mv.typical, int(l.Bytes))
+	mv.c.t.typical = learned(mv.c.t.typical, int(l.Bytes))
 	m.pace.follow(n, m.now, int(l.Bytes), time.Duration(l.Took)*time.Millisecond, 2*m.cfg.MaxHandOver)
 }
 
@@ -294,6 +297,7 @@ func (mv *moves) leave() {
 // tellCost tells the coordinator what the move of a shard handed over since that began; before its stop is confirmed.
 func (h *handoffs) tellCost(s route.ShardID, bytes int, began time.Duration) {
 	m, t, o := h.m, h.t, h.out[s]
+	t.typical = learned(t.typical, bytes)
 	if o.number.Term != t.promise.term || !m.live(t.promise.to) || !speaksCosts(m, t.promise.to) {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -151,6 +152,66 @@ func TestOthersAreServedMeanwhile(t *testing.T) {
 	require.Greater(t, boss.stats(orders).Leading.Moves, 1)
 }
 
+// On a link that carries 20 Mbit a second a member gives its shards back, and only a few of them wait at a time: those
+// that go first over the link are fast, which tells nothing of the many that wait behind them (SHD-12).
+func TestFewWaitForANarrowLink(t *testing.T) {
+	const second, state = 20 << 20 / 8, 256 << 10 // bytes
+	hundred := Settings{Name: "hundred", Shards: 100}
+	w := startWorld(t, 3)
+	w.registerAll(hundred)
+	for _, n := range w.nodes {
+		n.want(hundred, all(hundred)...)
+	}
+	w.pass(time.Second)
+	w.slowStop = true
+	boss, owner := w.nodes[0], w.nodes[1]
+	boss.m.pace = pace{}
+	lived := len(owner.hosted)
+	began, longest := map[route.ShardID]time.Duration{}, time.Duration(0)
+	start := w.now
+	owner.do(DrainCommand{On: true})
+	for done := 0; done < lived; {
+		for _, s := range slices.Clone(owner.stops) {
+			began[s.Shard] = w.now
+			size := state * [...]int{1, 1, 1, 1, 3, 4, 2, 4}[(len(began)-1)%8]
+			left := rest(s.Shard, s.Fence, make([]byte, size))
+			left.Type = hundred.ID()
+			owner.answer(left)
+		}
+		before := len(owner.events)
+		if len(w.queue) == 0 {
+			w.tickAt(w.now + time.Millisecond)
+		} else if p := w.queue[0]; p.kind == wire.KindTransfer {
+			w.tickAt(w.now + time.Duration(len(p.body))*time.Second/second)
+			w.deliver(0)
+		} else {
+			w.deliver(0)
+		}
+		for _, e := range owner.events[before:] {
+			if e.Kind == MoveHandedOver {
+				longest = max(longest, w.now-began[e.Shard])
+				done++
+			}
+		}
+	}
+	w.flow()
+	require.Equal(t, uint64(lived), boss.m.Counters().Moves.Done)
+	require.Less(t, longest, 5*slowTransfer/2, "none waits for most of the others")
+	require.Less(t, w.now-start, 8*time.Second, "the link is used")
+}
+
+// A fast transfer says that the network carries what was under way when its move began, and nothing of more (SHD-12).
+func TestPaceGrowsByWhatWasUnderWay(t *testing.T) {
+	var p pace
+	for _, c := range []struct{ ahead, most int }{{firstPace / 2, firstPace}, {firstPace * 3 / 4, firstPace * 3 / 2},
+		{firstPace * 3 / 4, firstPace * 3 / 2}, {10 * firstPace, 3 * firstPace}, {10 * firstPace, 4 * firstPace}} {
+		p.follow(&move{ahead: c.ahead}, time.Second, sendPart, fastTransfer-1, 4*firstPace)
+		require.Equal(t, c.most, p.most())
+	}
+	p.follow(&move{ahead: 10 * firstPace}, time.Second, sendPart, fastTransfer, 8*firstPace)
+	require.Equal(t, 4*firstPace, p.most(), "neither fast nor slow")
+}
+
 // What finds no room waits for it: its owner asks with little, again and again, and hands it over as soon as there is
 // room. From one that does not know waiting it is refused, as ever (SHD-12).
 func TestTransferWaitsForRoom(t *testing.T) {
@@ -195,6 +256,33 @@ func TestTransferWaitsForRoom(t *testing.T) {
 	}
 }
 
+// The next coordinator knows from what it gave or took how much a move hands over, and does not begin with a guess that
+// parks more shards than the network carries (SHD-12).
+func TestNextCoordinatorKnowsWhatMovesHandOver(t *testing.T) {
+	const size = 4 * maxUnsure
+	w := movable(t, 4)
+	w.slowStop = true
+	boss, owner, next, other := w.nodes[0], w.nodes[1], w.nodes[2], w.nodes[3]
+	for _, n := range w.nodes {
+		n.m.pace = pace{}
+	}
+	require.NoError(t, boss.move(of(owner), next))
+	w.flow()
+	w.handsOver(size)
+	w.flow()
+	for _, n := range []*testNode{boss, owner, next} {
+		require.Equal(t, size, n.m.types[orders.ID()].typical)
+	}
+	require.Zero(t, other.m.types[orders.ID()].typical)
+	boss.crash()
+	w.set(boss.id, membership.Down)
+	w.publish()
+	w.promote()
+	w.publish()
+	w.pass(time.Minute)
+	require.Equal(t, size, owner.m.types[orders.ID()].coord.moves.expected())
+}
+
 // When an owner is gone, the room of its transfer is there for others.
 func TestRoomOfAnOwnerThatIsGone(t *testing.T) {
 	w, _, _ := begunMove(t, 4)
@@ -226,9 +314,9 @@ func TestCostOfNoMove(t *testing.T) {
 		{owner, moveCost{at(1), held{s + 1, f}, 1, 9 << 20, 1}}} {
 		w.hand(segment{c.from.id, boss.id, wire.KindMoveCost, c.cost.append(nil)})
 	}
-	require.Zero(t, boss.m.types[orders.ID()].coord.moves.typical)
+	require.Zero(t, boss.m.types[orders.ID()].typical)
 	w.hand(segment{owner.id, boss.id, wire.KindMoveCost, moveCost{at(1), held{s, f}, 1, 9 << 20, 1}.append(nil)})
-	require.Equal(t, 9<<20, boss.m.types[orders.ID()].coord.moves.typical)
+	require.Equal(t, 9<<20, boss.m.types[orders.ID()].typical)
 	boss.m.endCoordinator(boss.m.types[orders.ID()])
 	require.Zero(t, boss.m.pace.under)
 }

@@ -37,7 +37,8 @@ type region struct {
 	hand             *handoffs
 	drain            timer
 	drainDone        bool
-	unready          bool               // takes no shards for now, as the application declares
+	unready          bool // takes no shards for now, as the application declares
+	lingers          lingers
 	asked            map[uint64]peer.ID // moves that were asked for, by nonce: the member asked
 }
 
@@ -122,6 +123,7 @@ func (g *region) next() time.Duration {
 	d.add(g.asking.at)
 	d.add(g.drain.at)
 	d.add(g.hand.next())
+	d.add(g.lingers.until)
 	if g.joined {
 		d.add(g.eager.at)
 	}
@@ -165,7 +167,7 @@ func (m *Machine) register(c RegisterCommand) error {
 
 // outlive takes over from a region that was refused which orders are late.
 func (g *region) outlive(old *region) {
-	g.late = old.late
+	g.late, g.lingers.on = old.late, old.lingers.on
 	for _, e := range old.slots.All {
 		g.late = maxFence(g.late, e.ended)
 	}
@@ -215,7 +217,8 @@ func (g *region) idle() bool { return g == nil || (g.refused != nil && g.hosted.
 
 // hosts reports whether this node's region may be given shards.
 func (m *Machine) hosts(t *typ) bool {
-	if t.region == nil || t.region.refused != nil || m.leave.begun || m.away || m.over {
+	g := t.region
+	if g == nil || g.refused != nil || m.leave.begun || m.away && g.lingers.until == 0 || m.over {
 		return false
 	}
 	self, ok := m.view.SelfMember()
@@ -296,6 +299,9 @@ func (m *Machine) onAck(t *typ, from peer.ID, term uint32) {
 
 func (m *Machine) tickRegion(t *typ) {
 	g := t.region
+	if g.lingers.until != 0 && m.now >= g.lingers.until {
+		goes(t, m)
+	}
 	if g.retry.due(m, g.to) {
 		m.announce(t)
 	}

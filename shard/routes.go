@@ -197,7 +197,7 @@ func (g *region) homeAt(at peer.ID) *peer.ID {
 // offers completes a registration with whether this node may be given shards. A coordinator that does not know of nodes
 // which are not ready reads that this one does not host.
 func offers(m *Machine, t *typ, to peer.ID, l register) register {
-	if l.Hosts = m.hosts(t); l.Hosts && t.region.unready {
+	if l.Hosts = m.hosts(t); l.Hosts && (t.region.unready || t.region.lingers.until != 0) {
 		l.NotReady = speaksMoves(m, to)
 		l.Hosts = l.NotReady
 	}

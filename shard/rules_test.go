@@ -339,7 +339,7 @@ func TestLeaveWithoutHelp(t *testing.T) {
 	w.nodes[1].do(LeaveCommand{})
 	w.pass(DefaultDrainPatience - time.Second)
 	require.False(t, w.nodes[1].drained)
-	w.pass(2 * time.Second)
+	w.pass(2*time.Second + DefaultRetryMax) // nor does anybody acknowledge its leave notice
 	require.True(t, w.nodes[1].drained)
 }
 
@@ -352,10 +352,11 @@ func TestLeaverRefusesNewShards(t *testing.T) {
 	w.nodes[0].want(orders, 1)
 	require.Equal(t, w.nodes[1].id, w.queue[0].to)
 	w.nodes[1].do(LeaveCommand{})
-	require.True(t, w.nodes[1].drained)
+	require.True(t, w.nodes[1].m.leave.done)
 	w.pass(time.Second)
 	require.Contains(t, w.nodes[2].hosted, key(orders.ID(), 1))
 	require.Empty(t, w.nodes[1].hosted)
+	require.True(t, w.nodes[1].drained)
 }
 
 // A node that is Down or removed in its own view abandons everything at once.

@@ -64,7 +64,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	var err error
 	switch c := cmd.(type) {
 	case ViewCommand:
-		m.onView(c.View, c.Dead)
+		m.onView(c)
 	case RegisterCommand:
 		err = m.register(c)
 	case WantCommand:
@@ -90,6 +90,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = askMove(m, c)
 	case ReadyCommand:
 		err = setReady(m, c)
+	case LingerCommand:
+		err = linger(c, m)
 	case WishesCommand:
 		err = setWishes(m, c)
 	case LoadsCommand:
@@ -203,7 +205,8 @@ func bit(b bool) int {
 }
 
 // onView takes a new membership snapshot: losses are remembered first, then coordinators and regions follow.
-func (m *Machine) onView(v *membership.View, dead []peer.ID) {
+func (m *Machine) onView(c ViewCommand) {
+	v := c.View
 	if v == nil || m.over || (m.view != nil && v.Seq < m.view.Seq) {
 		return
 	}
@@ -220,8 +223,9 @@ func (m *Machine) onView(v *membership.View, dead []peer.ID) {
 	m.view = v
 	m.past.population.note(old, v)
 	m.comers.note(m.now, old, v)
+	m.past.inherit(m.now, m.takeover(), v, c.Lost)
 	lost := m.past.note(m.now, m.takeover(), m.blindTakeover(), old, v)
-	for _, id := range dead {
+	for _, id := range c.Dead {
 		lost = m.past.prove(v, id) || lost
 	}
 	for t := range eachType(m) {

@@ -35,6 +35,7 @@ type tester interface {
 
 // world holds the truth about members; each node sees versions of it in order, at its own pace.
 type world struct {
+	unproven []peer.ID // were removed before, as every state says
 	t        tester
 	rng      *rand.Rand
 	now      time.Duration
@@ -239,7 +240,7 @@ func (n *testNode) see() {
 	if _, in := v.SelfMember(); !in {
 		n.left = true
 	}
-	n.do(ViewCommand{View: v})
+	n.do(ViewCommand{View: v, Lost: n.w.unproven})
 }
 
 func (n *testNode) do(c Command) {

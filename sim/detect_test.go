@@ -32,7 +32,7 @@ func (c *Cluster) neighbour(n int) int {
 	for _, m := range c.View(n).Members {
 		nodes.Add(m.ID)
 	}
-	to, _ := c.w.IndexOf(fd.RingOf(nodes).Receivers(c.View(n).Self, nil, 1)[0].Addr)
+	to, _ := c.w.IndexOf(fd.RingOf(nodes).Receivers(c.View(n).Self, fd.Absent{}, 1)[0].Addr)
 	return to
 }
 
@@ -63,6 +63,30 @@ func TestSilenceIsFoundAtItsDeadline(t *testing.T) {
 			}
 			return true
 		}), "seed %d", seed)
+	}
+}
+
+// Members that are Down watch nobody: one that loses its power while all others but one are restarted is found by those
+// that live, though the old incarnations stay Down as long as it blocks convergence (FD-2, storm 12100009588).
+func TestDownMembersAreNoWatchers(t *testing.T) {
+	for seed := range uint64(20) {
+		c := New(t, 6, seed, pace(1, time.Second))
+		c.AwaitUp()
+		c.Advance(10 * time.Second)
+		off := c.View(5).Self
+		for range 2 {
+			for n := 1; n < 5; n++ {
+				c.Crash(n)
+			}
+			if c.Running(5) {
+				c.PowerOff(5)
+			}
+			for n := 1; n < 5; n++ {
+				c.Restart(n)
+			}
+			c.Advance(time.Second)
+		}
+		require.True(t, c.Until(12*time.Second, func() bool { return c.View(0).Unreachable.Has(off) }), "seed %d", seed)
 	}
 }
 

@@ -121,6 +121,53 @@ func TestOneIsCutOffFromTheSessionStore(t *testing.T) {
 	require.True(t, answers(c, 0))
 }
 
+// TestNoSessionNoDecision: a node that is cut off from the others while its session has run out downs nobody, though
+// its side would live: they may have ended it. It decides once it holds one (storm 12600001009).
+func TestNoSessionNoDecision(t *testing.T) {
+	c := newSessions(t, 2, 1)
+	c.w.Leases.Sessions.Away = []int{0}
+	c.Advance(10 * time.Second)
+	require.True(t, c.w.Hosts[0].Process.Held())
+	c.Partition([]int{0}, []int{1})
+	c.Advance(40 * time.Second)
+	require.True(t, c.Running(0))
+	require.Len(t, c.View(0).Unreachable, 1)
+	require.Len(t, c.View(0).Members, 2, "nobody is removed")
+	require.Zero(t, c.w.Leases.Sessions.Swaps)
+	c.w.Leases.Sessions.Away = nil
+	c.Advance(5 * time.Second)
+	require.Len(t, c.View(0).Members, 1, "it has decided")
+	require.True(t, c.Running(0))
+}
+
+// TestNobodyBesideThoseThatEndedItsSession: members without the role end the session of the last one with it, live on,
+// and let another one in. The one that was killed starts again, cut off from them, and forms no cluster beside theirs
+// (storm 13100002475; JOIN-1).
+func TestNobodyBesideThoseThatEndedItsSession(t *testing.T) {
+	c := New(t, 4, 1, sessions, With(func(c *Config) {
+		c.Records, c.Roles = true, [][]string{{"store"}, nil, nil, {"store"}}
+		c.Resolver.Role = "store"
+	}))
+	c.AwaitUp()
+	c.Advance(10 * time.Second)
+	c.Crash(0)
+	c.Advance(10 * time.Second)
+	c.Crash(3)
+	c.Advance(6 * time.Second)
+	require.Len(t, c.View(1).Members, 2, "the sessions of both are ended")
+	c.Restart(0)
+	c.Advance(5 * time.Second)
+	require.Len(t, c.View(1).Members, 3)
+	c.Partition([]int{3}, []int{0, 1, 2})
+	c.Restart(3)
+	c.Advance(2 * time.Minute)
+	require.Nil(t, c.View(3), "they may live")
+	c.Heal()
+	c.Advance(30 * time.Second)
+	require.Len(t, c.View(3).Members, 4)
+	require.Equal(t, c.View(0).ClusterID, c.View(3).ClusterID)
+}
+
 // TestSessionOutlivesNoSwap: a node that is cut off from the others and from the store is ended; when it is back it
 // hears that, and ends. One that is cut off from the others alone keeps its session until its resolver stops it, and
 // its entities live nowhere else before.

@@ -9,7 +9,7 @@ import (
 
 // Bounds of the verdict.
 const (
-	lowRatio   = 0.95 // a pair below it speaks against the row
+	lowRatio   = 0.95 // a pair below it, times the row's price, speaks against the row
 	leastPairs = 5    // with fewer nothing is said to have failed
 )
 
@@ -35,18 +35,19 @@ type figure struct {
 	baseMore   map[string]float64
 	ratio      spread
 	cpu        *spread // nil when it was not measured
-	low        int     // how many pairs were below lowRatio
+	price      float64 // what the row keeps of the base's speed when all else is equal; 1 for all
+	low        int     // how many pairs were below lowRatio of that
 }
 
 // failed is the verdict.
 func (f *figure) failed() bool { return f.pairs >= leastPairs && f.low >= needed(f.pairs) }
 
-// compare returns the rows of the head that were measured beside another build, in the order of allRows.
-func compare(samples []sample, other string) []figure {
+// compare returns the rows of the head that were measured beside another build, of a commit, in the order of allRows.
+func compare(samples []sample, other, commit string) []figure {
 	var out []figure
 	for _, r := range allRows {
 		heads, bases := of(samples, headName, r.name), of(samples, other, r.name)
-		f := figure{name: r.name, headMore: medians(heads), baseMore: medians(bases)}
+		f := figure{name: r.name, price: priceOf(r.name, commit), headMore: medians(heads), baseMore: medians(bases)}
 		var ratios, cpus, headValues, baseValues []float64
 		for pair, hs := range heads {
 			bs := bases[pair]
@@ -58,7 +59,7 @@ func compare(samples []sample, other string) []figure {
 			if r.less {
 				ratio = 1 / ratio
 			}
-			if ratio < lowRatio {
+			if ratio < lowRatio*f.price {
 				f.low++
 			}
 			ratios, headValues, baseValues = append(ratios, ratio), append(headValues, h.Value), append(baseValues, b.Value)

@@ -46,7 +46,7 @@ func TestMoreIsBetterInEveryRatio(t *testing.T) {
 			samples[i].CPU = 60
 		}
 	}
-	got := compare(samples, baseName)
+	got := compare(samples, baseName, "abc1234")
 	require.Len(t, got, 2)
 	tell, memory := got[0], got[1]
 	require.Equal(t, "tell-local-inline", tell.name)
@@ -59,13 +59,34 @@ func TestMoreIsBetterInEveryRatio(t *testing.T) {
 	require.InDelta(t, 1.3416, mean(got), 1e-4)
 	require.InDelta(t, 2, meanCPU(got), 1e-4)
 	require.Zero(t, meanCPU(nil))
-	require.Empty(t, compare(samples, fixedName))
+	require.Empty(t, compare(samples, fixedName, "abc1234"))
+}
+
+// A row with a price fails below 0.95 of that, and beside the commit of the prices alone.
+func TestPrices(t *testing.T) {
+	const row = "ask1-local-blocking"
+	price := prices[row]
+	require.Positive(t, price)
+	samples := measured(row, 100, 96*price, 100, 94*price, 100, 94)
+	for commit, low := range map[string]int{pricedOf: 1, pricedOf + "9": 1, "abc1234": 3} {
+		f := compare(samples, baseName, commit)[0]
+		require.Equal(t, low, f.low, commit)
+	}
+	of := map[string]bool{}
+	for _, r := range allRows {
+		of[r.name] = true
+	}
+	for row, p := range prices {
+		require.True(t, of[row], row)
+		require.Less(t, p, 1.0)
+		require.Greater(t, p, 0.8, "that is no price but a loss")
+	}
 }
 
 // A measurement without its other half, as of a run that was interrupted, counts nowhere.
 func TestHalfAPair(t *testing.T) {
 	samples := measured("ring-inline", 10, 20, 10, 30)
-	got := compare(samples[:3], baseName)
+	got := compare(samples[:3], baseName, "abc1234")
 	require.Len(t, got, 1)
 	require.Equal(t, 1, got[0].pairs)
 	require.Equal(t, 2.0, got[0].ratio.Median)
@@ -77,7 +98,7 @@ func TestFiguresBeside(t *testing.T) {
 	for i := range samples {
 		samples[i].More = map[string]float64{"idle_cores": float64(i)}
 	}
-	got := compare(samples, baseName)
+	got := compare(samples, baseName, "abc1234")
 	require.Equal(t, map[string]float64{"idle_cores": 1}, got[0].baseMore)
 	require.Equal(t, map[string]float64{"idle_cores": 2}, got[0].headMore)
 }
@@ -127,10 +148,10 @@ func TestTheBaseStays(t *testing.T) {
 func TestThereAndBack(t *testing.T) {
 	require.Equal(t, sample{Value: 200, CPU: 25}, together([]sample{{Value: 100, CPU: 10}, {Value: 300, CPU: 30}}))
 	all := append(measured("ring-inline", 10, 20), measured("ring-inline", 30, 20)...)
-	got := compare(all, baseName)
+	got := compare(all, baseName, "abc1234")
 	require.Equal(t, 1, got[0].pairs)
 	require.Equal(t, 1.0, got[0].ratio.Median)
-	require.Empty(t, compare(all[:3], baseName), "it was interrupted")
+	require.Empty(t, compare(all[:3], baseName, "abc1234"), "it was interrupted")
 	order := ""
 	for _, b := range thereAndBack([]build{{Name: "a"}, {Name: "b"}, {Name: "c"}}) {
 		order += b.Name

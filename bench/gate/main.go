@@ -18,7 +18,7 @@ const description = `Holds the speed of this tree against an older commit: one p
 compiled against each, and both are measured in turn, in another order each time. The rows are explained in
 docs/contributing/gate.md.
 
-Exit codes: 0 done; 1 an error, or a row that is below 0.95 of the base in six of seven pairs; 2 wrong command line.`
+Exit codes: 0 done; 1 an error, or a row below 0.95 of the base, or of its price, in six of seven pairs; 2 wrong usage.`
 
 // texts are the longer texts of the flags.
 var texts = kong.Vars{"raw_help": "File for the raw lines; default: out/gate-COMMIT-TIME.jsonl. When it is there " +

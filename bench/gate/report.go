@@ -31,7 +31,7 @@ type side struct {
 func judge(builds []build, samples []sample) *report {
 	r := &report{builds: builds}
 	for _, b := range builds[1:] {
-		r.sides = append(r.sides, side{b, compare(samples, b.Name)})
+		r.sides = append(r.sides, side{b, compare(samples, b.Name, b.Commit)})
 	}
 	return r
 }
@@ -51,8 +51,11 @@ func (r *report) table(w io.Writer) {
 				cells = append(cells, "", "", "")
 			}
 			verdict := ""
+			if f.price < 1 {
+				verdict = "price " + value(f.price)
+			}
 			if f.failed() {
-				verdict = "FAILED"
+				verdict += " FAILED"
 			}
 			rows = append(rows, append(cells, verdict))
 		}
@@ -102,7 +105,8 @@ type (
 		Ratio    float64            `json:"ratio"` // median of the pairs' ratios; more is better
 		Least    float64            `json:"least"`
 		Most     float64            `json:"most"`
-		Low      int                `json:"low"` // pairs below 0.95
+		Price    float64            `json:"price,omitempty"` // what guarantees leave of the base's speed; none: all
+		Low      int                `json:"low"`             // pairs below 0.95 of the price
 		CPURatio float64            `json:"cpu_ratio,omitempty"`
 		CPULeast float64            `json:"cpu_least,omitempty"`
 		CPUMost  float64            `json:"cpu_most,omitempty"`
@@ -132,6 +136,9 @@ func lines(rows []figure) []rowLine {
 		l := rowLine{Row: f.name, Pairs: f.pairs, Ratio: round(f.ratio.Median), Least: round(f.ratio.Least),
 			Most: round(f.ratio.Most), Low: f.low, Head: round(f.head), Base: round(f.base),
 			HeadMore: f.headMore, BaseMore: f.baseMore}
+		if f.price < 1 {
+			l.Price = f.price
+		}
 		if f.cpu != nil {
 			l.CPURatio, l.CPULeast, l.CPUMost = round(f.cpu.Median), round(f.cpu.Least), round(f.cpu.Most)
 		}
@@ -157,7 +164,7 @@ func (r *report) failed() []string {
 // err is the verdict.
 func (r *report) err() error {
 	if failed := r.failed(); len(failed) > 0 {
-		return fmt.Errorf("below %v of %s in six of seven pairs: %s", lowRatio, r.sides[0].build.Commit,
+		return fmt.Errorf("below %v of %s, or of their price, in six of seven pairs: %s", lowRatio, r.sides[0].build.Commit,
 			strings.Join(failed, ", "))
 	}
 	return nil

@@ -111,11 +111,12 @@ func (w *worker) linkListen(_ context.Context, a linkListenArgs) (linkReply, err
 		return linkReply{}, err
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.links != nil {
-		_ = w.links.Close()
-	}
+	was := w.links
 	w.links = s
+	w.mu.Unlock()
+	if was != nil {
+		_ = was.Close()
+	}
 	addr, inc := s.Addr()
 	return linkReply{addr, inc}, nil
 }

@@ -103,7 +103,7 @@ func IsTerminal(f *os.File) bool {
 }
 
 // Table prints rows in columns. A cell is one line, whatever it holds.
-func Table(w io.Writer, rows ...[]string) {
+func Table(w io.Writer, rows ...[]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		cells := make([]string, len(row))
@@ -112,7 +112,7 @@ func Table(w io.Writer, rows ...[]string) {
 		}
 		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
-	_ = t.Flush()
+	return t.Flush()
 }
 
 // oneLine escapes what ends a line, or a cell of a table.

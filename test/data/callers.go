@@ -61,6 +61,20 @@ func newCallers(h *harness) *callers {
 		http: http.Client{Timeout: accessLimit, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 }
 
+// use claims each shard once: one that was never used moves only where a node hosts its type, and none does here.
+func (c *callers) use(ctx context.Context) error {
+	for n := range shards {
+		o := owner{n % nodes, c.fence.Add(1)}
+		for c.ask(o.node, &request{Kind: "load", Shard: uint32(n), Fence: o.fence, Claim: true}).Outcome != done {
+			if !cli.Pause(ctx, 100*time.Millisecond) {
+				return context.Cause(ctx)
+			}
+		}
+		c.owners[n] = o
+	}
+	return nil
+}
+
 // begin has all callers begin.
 func (c *callers) begin() {
 	ctx, stop := context.WithCancel(context.Background())

@@ -35,6 +35,7 @@ type startArgs struct {
 	Break             string
 	Zero              time.Duration // of the run's clock
 	Founders          int
+	HandOn            bool // each leave is for good
 	Plain             bool // its files are those of the system, without faults
 }
 
@@ -62,7 +63,8 @@ type child struct {
 func serveChild(stdin io.Reader, stdout, stderr io.Writer) error {
 	c := &child{stderr: stderr, was: map[string]reply{}}
 	return c.node.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
-		"power": cli.Op(c.power), "ready": cli.Op(c.ready), "measure": cli.Op(c.measure)})
+		"power": cli.Op(c.power), "ready": cli.Op(c.ready), "measure": cli.Op(c.measure),
+		"drain": cli.Op(c.drain), "leave": cli.Op(c.leave)})
 }
 
 // start starts the node.
@@ -77,7 +79,7 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 		}}))
 	c.broken, c.disk = a.Break, newDisk(a.Dir)
 	c.node.Node, err = kith.Start(ctx, kith.Config{Name: "data", Listen: a.Listen, Advertise: a.Advertise, Seeds: a.Seeds,
-		Logger: log, Resolver: kith.Resolver{Strategy: kith.ResolverOff},
+		Logger: log, LeaveTimeout: handOnTime, Resolver: kith.Resolver{Strategy: kith.ResolverOff},
 		Membership: kith.MembershipConfig{AcceptablePause: 2 * time.Second, SeedTimeout: 2 * time.Second}})
 	if err != nil {
 		return r, err
@@ -106,7 +108,7 @@ func (c *child) open(name string, a *startArgs, mode quorum.Mode) (*quorum.Value
 		return nil, err
 	}
 	return quorum.Open(c.node.Node, quorum.Store{Name: name, Engine: engine, Mode: mode, Founders: a.Founders,
-		ReplaceAfter: 5 * time.Minute, Timeout: time.Second})
+		ReplaceAfter: 5 * time.Minute, Timeout: time.Second, HandOn: a.HandOn})
 }
 
 // status is what a process says of itself.

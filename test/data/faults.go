@@ -27,12 +27,13 @@ const (
 	faultFull  = "full"  // a disk is full
 	faultTorn  = "torn"  // a node is killed, and a table of its disk is cut in two
 	faultBit   = "bit"   // a node is killed, and a bit of a table of its disk flips
+	faultLeave = "leave" // all disks leave for good, one by one; each has a node with an empty disk after it
 	faultNone  = "none"  // nothing happens for a while
 )
 
 // kindsOf returns the kinds in the order in which they are drawn from, or those of them that are wanted.
 func kindsOf(only []string) ([]string, error) {
-	all := []string{faultKill, faultPower, faultStop, faultCut, faultEmpty, faultFull, faultTorn, faultBit}
+	all := []string{faultKill, faultPower, faultStop, faultCut, faultEmpty, faultFull, faultTorn, faultBit, faultLeave}
 	if len(only) == 0 {
 		return all, nil
 	}
@@ -49,7 +50,7 @@ func kindsOf(only []string) ([]string, error) {
 type fault struct {
 	kind  string
 	order []int         // of nodes
-	many  int           // how many are hit: fewer than W have to be left by those that lose a disk
+	many  int           // how many are hit: of those that lose a disk fewer than W at once
 	last  time.Duration // how long it lasts
 	rest  time.Duration // of calm before it
 }
@@ -74,8 +75,11 @@ func (d *draws) next() fault {
 	between := func(low, high int) time.Duration { return time.Duration(low+d.rng.IntN(high-low+1)) * time.Millisecond }
 	f := fault{kind: d.deck[0], order: d.rng.Perm(nodes), rest: between(500, 2000), last: between(500, 5000), many: 1}
 	d.deck = d.deck[1:]
-	if f.kind == faultKill || f.kind == faultCut {
+	switch f.kind {
+	case faultKill, faultCut:
 		f.many += d.rng.IntN(2)
+	case faultLeave:
+		f.many = nodes
 	}
 	return f
 }
@@ -132,7 +136,11 @@ func (f *faults) one(ctx context.Context, kind string, hit []int, last time.Dura
 			_ = l.child.Process().Signal(syscall.SIGCONT)
 		}
 	case faultCut:
-		f.h.net.Cut(hit...)
+		var cut []int
+		for _, i := range hit {
+			cut = append(cut, f.h.slots[i].place())
+		}
+		f.h.net.Cut(cut...)
 		cli.Pause(ctx, last)
 		f.h.net.Cut()
 	case faultFull:
@@ -142,6 +150,8 @@ func (f *faults) one(ctx context.Context, kind string, hit []int, last time.Dura
 		_ = os.Remove(mark)
 	case faultEmpty, faultTorn, faultBit:
 		return f.harm(ctx, kind, f.h.slots[hit[0]])
+	case faultLeave:
+		return f.leave(ctx, hit)
 	case faultNone:
 		cli.Pause(ctx, last)
 	}

@@ -40,7 +40,7 @@ type runCmd struct {
 	Minutes  float64  `default:"3" help:"No fault begins later; the last one is waited for. Up to 60."`
 	Seed     uint64   `default:"0" help:"Draws the faults; 0: another one each time, which the last line tells."`
 	Rate     float64  `default:"100" help:"Reads and writes a second of each of the three stores, 1 to 5000."`
-	Only     []string `help:"Only these faults: kill, power, stop, cut, empty, full, torn, bit, none."`
+	Only     []string `help:"Only these faults: kill, power, stop, cut, empty, full, torn, bit, leave, none."`
 	Break    string   `enum:",stale,forget" default:"" help:"Plant a mistake, to see that a law finds it: stale (some reads return what was there before), forget (some writes are told as done and never made)."`
 	Out      string   `default:"out" help:"Folder for data-<seed>: the timeline and, after a failure, all logs and disks."`
 	Keep     bool     `help:"Keep logs and disks in any case."`

@@ -58,6 +58,8 @@ type Result struct {
 	Refused    int            `json:"refused"`     // writes that had no effect, and were answered so
 	Crashed    int            `json:"crashed"`     // processes that ended by themselves, or did not start, without a reason
 	Replaced   int            `json:"replaced"`    // disks that were emptied since they were damaged
+	Left       int            `json:"left"`        // disks that handed on what they had, and left for good
+	Needed     int            `json:"needed"`      // disks that others needed still when their nodes left, or would not let go
 	Siblings   uint64         `json:"siblings"`    // reads that found several values
 	Repairs    uint64         `json:"repairs"`
 	Exchanged  uint64         `json:"exchanged"`
@@ -73,7 +75,7 @@ type Result struct {
 
 // verdict says what must not be.
 func (r *Result) verdict() error {
-	if r.Lost+r.StaleReads+r.Unread+r.Crashed > 0 || !r.Registers.Judged || !r.Fenced.Judged {
+	if r.Lost+r.StaleReads+r.Unread+r.Crashed+r.Needed > 0 || !r.Registers.Judged || !r.Fenced.Judged {
 		return errBroken
 	}
 	if r.Writes == 0 || r.Fenced.Steps == 0 || r.Registers.Steps == 0 {
@@ -94,6 +96,8 @@ type harness struct {
 	mu       sync.Mutex
 	crashed  int
 	replaced int
+	left     int
+	needed   int
 	hints    int
 	timeline *os.File
 }
@@ -135,7 +139,7 @@ func (h *harness) prepare() (err error) {
 	for i := range nodes {
 		h.slots = append(h.slots, &slot{h: h, number: i})
 	}
-	h.net, err = cuts.Lay(nodes)
+	h.net, err = cuts.Lay(2 * nodes) // two for each: slot.place
 	return err
 }
 
@@ -162,6 +166,9 @@ func (h *harness) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	c := newCallers(h)
+	if err := c.use(ctx); err != nil {
+		return nil, err
+	}
 	c.begin()
 	f := newFaults(h)
 	failed := f.run(ctx)
@@ -181,7 +188,7 @@ func (h *harness) run(ctx context.Context) (*Result, error) {
 // account holds what was read against what was answered.
 func (h *harness) account(r *Result, c *callers, sets map[string]map[int64]bool) error {
 	r.Seconds, r.Writes, r.Refused = h.clock.Now().Seconds(), c.writes, c.refused
-	r.Crashed, r.Replaced, r.Hints = h.crashed, h.replaced, h.hints
+	r.Crashed, r.Replaced, r.Left, r.Needed, r.Hints = h.crashed, h.replaced, h.left, h.needed, h.hints
 	for _, s := range h.slots {
 		for _, x := range []*status{&s.before, &s.last} {
 			r.Siblings += x.Siblings.Conflicted

@@ -29,12 +29,14 @@ type slot struct {
 	h      *harness
 	number int
 	lives  int
+	disks  int // that have left for good
 
 	mu      sync.Mutex
 	now     *life
 	rest    time.Duration // what is waited before the next start
 	between func()        // what is done between two processes
 	damaged bool          // its disk may not open
+	at      int           // its address, of two: a new disk may come to another one
 	forms   bool          // its next process forms the cluster, for no other one runs
 	held    sync.Mutex    // held while it must not start
 	before  status        // sums of what earlier processes have counted
@@ -52,6 +54,13 @@ const (
 func (s *slot) name() string { return fleet.Name(s.number) }
 
 func (s *slot) disk() string { return filepath.Join(s.h.dir, s.name()) }
+
+// place returns which of the proxies is that of the node.
+func (s *slot) place() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.number + s.at*nodes
+}
 
 // current returns the process that runs in the slot, nil between two.
 func (s *slot) current() *life {
@@ -100,15 +109,15 @@ func (s *slot) start(ctx context.Context) error {
 	if l.child, err = cli.Start(o); err != nil {
 		return err
 	}
-	a := startArgs{Listen: s.h.net.Back(s.number), Advertise: s.h.net.Addr(s.number).String(), Dir: s.disk(),
-		Break: s.h.cfg.Break, Zero: s.h.zero, Founders: nodes}
+	a := startArgs{Listen: s.h.net.Back(s.place()), Advertise: s.h.net.Addr(s.place()).String(), Dir: s.disk(),
+		Break: s.h.cfg.Break, Zero: s.h.zero, Founders: nodes, HandOn: s.handsOn()}
 	s.mu.Lock()
 	forms := s.forms || s.number == 0 && s.lives == 1
 	s.forms = false
 	s.mu.Unlock()
-	for i := range nodes {
-		if i != s.number && !forms {
-			a.Seeds = append(a.Seeds, s.h.net.Addr(i).String())
+	for _, other := range s.h.slots {
+		if other != s && !forms {
+			a.Seeds = append(a.Seeds, s.h.net.Addr(other.place()).String())
 		}
 	}
 	if err = l.child.CallWithin(ctx, startTime, "start", a, &l.startReply); err != nil {

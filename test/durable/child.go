@@ -66,13 +66,14 @@ type child struct {
 	values *quorum.Values // of the engine that is the nodes' disks
 	close  func() error   // of the store
 	log    *slog.Logger
+	left   chan error // what Leave has returned
 }
 
 // serveChild answers calls until the parent has gone.
 func serveChild(stdin io.Reader, stdout, stderr io.Writer) error {
-	c := &child{stderr: stderr}
+	c := &child{stderr: stderr, left: make(chan error, 1)}
 	err := c.node.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
-		"leave": cli.Op(c.leave), "waiting": cli.Op(c.waiting), "records": cli.Op(c.records)})
+		"leave": cli.Op(c.leave), "drain": cli.Op(c.drain), "waiting": cli.Op(c.waiting), "records": cli.Op(c.records)})
 	if c.close != nil {
 		err = errors.Join(err, c.close())
 	}
@@ -153,8 +154,9 @@ func (c *child) openDisk(a *startArgs) (err error) {
 
 // The exit codes of a child.
 const (
-	codeLeft  = 0
-	codeEnded = 3 // its cluster ended it
+	codeLeft   = 0
+	codeEnded  = 3 // its cluster ended it
+	codeNeeded = 4 // it has left, and others need its disk still
 )
 
 // end ends the process with the membership of its node.
@@ -164,6 +166,9 @@ func (c *child) end() {
 	code := codeEnded
 	if c.node.ShutdownReason() == kith.ReasonLeft {
 		code = codeLeft
+		if errors.Is(<-c.left, kith.ErrDisksNeeded) {
+			code = codeNeeded
+		}
 	}
 	c.log.Warn("process ends", "code", code, "reason", fmt.Sprint(c.node.Err()))
 	os.Exit(code)
@@ -174,7 +179,7 @@ func (c *child) leave(context.Context, cli.None) (cli.None, error) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*leaveTime)
 		defer cancel()
-		_ = c.node.Leave(ctx)
+		c.left <- c.node.Leave(ctx)
 	}()
 	return cli.None{}, nil
 }

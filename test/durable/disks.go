@@ -50,7 +50,7 @@ type disksBackend struct {
 
 // newDisks makes the folder of the disks, and the network.
 func newDisks(h *harness) (*disksBackend, error) {
-	net, err := cuts.Lay(h.cfg.Nodes)
+	net, err := cuts.Lay(2 * h.cfg.Nodes) // two for each: slot.place
 	return &disksBackend{filepath.Join(h.dir, "disks"), net}, errors.Join(err, os.MkdirAll(filepath.Join(h.dir, "disks"), 0o755))
 }
 
@@ -70,7 +70,7 @@ func (h *harness) diskOf(s *slot) string { return filepath.Join(h.back.source(),
 // listen is where a node listens, and where others reach it: a disk is that of an address, so it stays.
 func (s *slot) listen() (listen, advertise string) {
 	if b, ok := s.h.back.(*disksBackend); ok {
-		return b.net.Back(s.number), b.net.Addr(s.number).String()
+		return b.net.Back(s.place()), b.net.Addr(s.place()).String()
 	}
 	return "127.0.0.1:0", ""
 }
@@ -78,14 +78,14 @@ func (s *slot) listen() (listen, advertise string) {
 // comes has others find the node of a slot, gone has them be refused.
 func (s *slot) comes() error {
 	if b, ok := s.h.back.(*disksBackend); ok {
-		return b.net.Comes(s.number)
+		return b.net.Comes(s.place())
 	}
 	return nil
 }
 
 func (s *slot) gone() {
 	if b, ok := s.h.back.(*disksBackend); ok {
-		b.net.Gone(s.number)
+		b.net.Gone(s.place())
 	}
 }
 
@@ -171,9 +171,9 @@ func (f *faults) locks(ctx context.Context, x fault) error {
 
 // cuts cuts a node off from the others, or two of them. Callers reach them still.
 func (f *faults) cuts(ctx context.Context, x fault) {
-	net, hit := f.h.back.(*disksBackend).net, []int{x.victim}
+	net, hit := f.h.back.(*disksBackend).net, []int{f.h.slots[x.victim].place()}
 	if x.beside == faultCut {
-		hit = append(hit, x.other)
+		hit = append(hit, f.h.slots[x.other].place())
 	}
 	net.Cut(hit...)
 	cli.Pause(ctx, x.last)

@@ -26,6 +26,7 @@ const (
 	faultFull   = "full"   // the store's disk is full; quorum: that of one node
 	faultCut    = "cut"    // quorum: one node or two are cut off from the others
 	faultEmpty  = "empty"  // quorum: kill -9 of a node, which comes back with an empty disk
+	faultLeave  = "leave"  // quorum: all disks leave for good, one by one; each has a node with an empty disk after it
 	faultNone   = "none"   // nothing happens for a while
 )
 
@@ -37,7 +38,7 @@ func kindsOf(engine string, only []string) ([]string, error) {
 		all = append(all, faultServer)
 	}
 	if engine == quorumEngine {
-		all = append(all, faultEmpty, faultCut)
+		all = append(all, faultEmpty, faultCut, faultLeave)
 	}
 	if len(only) == 0 {
 		return all, nil
@@ -207,6 +208,8 @@ func (f *faults) one(ctx context.Context, x fault) error {
 	switch x.kind {
 	case faultEmpty:
 		return f.empty(ctx, x)
+	case faultLeave:
+		return f.leave(ctx, x)
 	case faultKill:
 		if x.beside == faultKill {
 			f.kill(x.other, x.last)

@@ -42,7 +42,7 @@ type runCmd struct {
 	Nodes       int           `default:"5" help:"Node processes, 3 to 9."`
 	Accounts    int           `default:"1000" help:"Accounts, 10 to 100000."`
 	Rate        float64       `default:"100" help:"Transfers a second."`
-	Only        []string      `help:"Only these faults: kill, stop, rolling, lock, full, server (postgres, etcd), empty, cut (quorum), none."`
+	Only        []string      `help:"Only these faults: kill, stop, rolling, lock, full, server (postgres, etcd), empty, cut, leave (quorum), none."`
 	StableAfter time.Duration `default:"2s" help:"kith.Config.Resolver.StableAfter of the nodes."`
 	Idle        time.Duration `default:"2s" help:"Until an account without messages is put away, to be read again; 0: never."`
 	Break       string        `enum:",early,unbound,forget,again,marks,outbox,alarms,stale,readers" default:"" help:"${break_help}"`

@@ -74,6 +74,8 @@ type Result struct {
 	Unsent     int               `json:"unsent"`     // accounts with messages or letters that have not arrived at the end
 	Unfired    int               `json:"unfired"`    // accounts that have not been reminded of something at the end
 	Stopped    []string          `json:"stopped"`    // types that a node had stopped at the end: the store went back
+	Left       int               `json:"left"`       // disks that handed on what they had, and left for good
+	Needed     int               `json:"needed"`     // disks that others would not let go, or needed when their nodes had left
 	Crashed    int               `json:"crashed"`    // processes that ended by themselves with a crash
 	Faults     map[string]int    `json:"faults"`
 	Skipped    map[string]string `json:"skipped,omitempty"` // faults that cannot be had here, and why
@@ -87,7 +89,7 @@ type Result struct {
 // verdict says what must not be.
 func (r *Result) verdict() error {
 	var errs []error
-	if r.broken() || !r.Register.Judged || r.Unanswered+r.Unsent+r.Unfired+r.Crashed+len(r.Stopped) > 0 {
+	if r.broken() || !r.Register.Judged || r.Unanswered+r.Unsent+r.Unfired+r.Needed+r.Crashed+len(r.Stopped) > 0 {
 		errs = append(errs, errBroken)
 	}
 	if r.Transfers == 0 || r.Letters == 0 {
@@ -108,6 +110,9 @@ type harness struct {
 	mu       sync.Mutex
 	senders  int
 	crashed  int
+	left     int
+	needed   int
+	silent   int      // entities of shards that were never used, which did not answer
 	kept     []stored // where the store is the nodes' disks: what they had before the last one ended
 	timeline *os.File
 }
@@ -216,7 +221,7 @@ func (h *harness) run(ctx context.Context) (*Result, error) {
 	r := &Result{Engine: h.cfg.Engine, Disk: h.back.disk(), Seed: h.cfg.Seed, Nodes: h.cfg.Nodes,
 		Accounts: h.cfg.Accounts, Faults: f.came, Skipped: f.skipped, Stopped: []string{}}
 	if failed == nil {
-		r.Unanswered = c.readAll(ctx)
+		r.Unanswered = c.readAll(ctx) + h.silent
 		h.line("%d accounts could not be read", r.Unanswered)
 		failed = errors.Join(h.settle(ctx, r), c.readDead(ctx))
 	}
@@ -227,7 +232,7 @@ func (h *harness) run(ctx context.Context) (*Result, error) {
 	}
 	die()
 	busy.Wait()
-	r.Crashed = h.crashed
+	r.Crashed, r.Left, r.Needed = h.crashed, h.left, h.needed
 	if h.cfg.Engine == quorumEngine && failed != nil {
 		return r, fmt.Errorf("what is stored cannot be read: %w", failed)
 	}

@@ -42,6 +42,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"--engine=quorum --break=unbound", "no way past the fence"},
 		{"--only=empty", "\"empty\" is none of"},
 		{"--only=cut", "\"cut\" is none of"},
+		{"--only=leave", "\"leave\" is none of"},
 	})
 }
 
@@ -105,6 +106,14 @@ func TestSmoke(t *testing.T) {
 			require.Positive(t, r.Letters)
 		})
 	}
+}
+
+// TestLongDisksGoOneByOne: all disks leave for good, and others come, under transfers; nothing is lost (DYN-1).
+func TestLongDisksGoOneByOne(t *testing.T) {
+	long.Test(t)
+	code, r := try(t, "--engine=quorum", "--minutes=0.1", "--only=leave", "--rate=20", "--accounts=50")
+	require.Zero(t, code, "%+v", r)
+	require.Equal(t, 5, r.Left)
 }
 
 // A law finds each mistake that can be planted.

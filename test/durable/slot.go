@@ -36,6 +36,8 @@ type slot struct {
 	addr    string        // of the last process
 	rest    time.Duration // what is waited before the next start
 	between func()        // what is done before it
+	at      int           // its address, of two: a new disk may come to another one
+	disks   int           // that have left for good
 	filled  bool          // its disk was full since the last start
 }
 
@@ -53,6 +55,23 @@ func (s *slot) current() *life {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
+}
+
+// place returns which of the proxies is that of the node, where the store is the nodes' disks.
+func (s *slot) place() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.number + s.at*s.h.cfg.Nodes
+}
+
+// node is the name of the node: another one comes with another disk.
+func (s *slot) node() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.disks == 0 {
+		return s.name()
+	}
+	return fmt.Sprintf("%s-%d", s.name(), s.disks)
 }
 
 // seeds returns the addresses of the other nodes, as they were last.
@@ -97,7 +116,7 @@ func (s *slot) start(ctx context.Context) error {
 		s.filled = false
 	}
 	s.mu.Unlock()
-	err = l.child.CallWithin(ctx, startTime, "start", startArgs{Name: s.name(), Sender: sender, Seeds: s.seeds(),
+	err = l.child.CallWithin(ctx, startTime, "start", startArgs{Name: s.node(), Sender: sender, Seeds: s.seeds(),
 		Listen: listen, Advertise: advertise, Nodes: s.h.cfg.Nodes, Dir: s.h.dir, Engine: s.h.cfg.Engine, Source: source, Break: s.h.cfg.Break, Shards: shards,
 		StableAfter: s.h.cfg.StableAfter, Idle: s.h.cfg.Idle, Zero: s.h.zero}, &l.startReply)
 	if err != nil {
@@ -163,5 +182,8 @@ func (s *slot) await(ctx context.Context, l *life) {
 		s.h.crashed++
 		s.h.mu.Unlock()
 		s.h.line("VIOLATION: %s has crashed: %s", s.name(), cli.OneLine(l.child.Said()))
+	}
+	if code == codeNeeded {
+		s.h.needs("VIOLATION: %s has left, and its disk is needed still", s.name())
 	}
 }

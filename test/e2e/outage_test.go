@@ -64,6 +64,13 @@ func TestOutagesSayWhenAnEntityLivesAgain(t *testing.T) {
 	require.Equal(t, o.Shards, decided.Shards)
 	require.Contains(t, decided.String(), "is lost since")
 
+	// Behind the end of the outage another node owns it, which may not have answered in time either on a busy machine.
+	names := func(why *kith.UnansweredError) {
+		require.Equal(t, []any{"echo", there}, []any{why.Type, why.ID})
+		if time.Now().Before(decided.ServedBy) {
+			require.Equal(t, lost.ID(), why.Owner)
+		}
+	}
 	called := make(chan error, 1)
 	require.NoError(t, regions[0].AskFunc(50*time.Millisecond, there, []byte("where"), func(_ []byte, err error) {
 		called <- err
@@ -71,7 +78,7 @@ func TestOutagesSayWhenAnEntityLivesAgain(t *testing.T) {
 	if err := <-called; err != nil { // else it is served already: the machine stood still
 		var why *kith.UnansweredError
 		require.ErrorAs(t, err, &why)
-		require.Equal(t, []any{"echo", there, lost.ID()}, []any{why.Type, why.ID, why.Owner})
+		names(why)
 	}
 	told := !time.Now().Before(decided.ServedBy.Add(-2 * time.Second)) // a machine that stood still asks too late
 	for ctx := within(t); ; {
@@ -84,7 +91,7 @@ func TestOutagesSayWhenAnEntityLivesAgain(t *testing.T) {
 		require.NoError(t, ctx.Err())
 		var why *kith.UnansweredError
 		require.ErrorAs(t, err, &why)
-		require.Equal(t, []any{"echo", there, lost.ID()}, []any{why.Type, why.ID, why.Owner})
+		names(why)
 		require.ErrorContains(t, err, fmt.Sprintf("id %q of type \"echo\"", there))
 		if why.Lost { // else it is over just now
 			require.Positive(t, why.ServedIn)

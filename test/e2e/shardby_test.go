@@ -102,17 +102,25 @@ func TestShardFunctionDiffers(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string]kith.ShardBy{"none": {}, "another": {Name: "region", Of: customers(8).Of}} {
 		regions := make([]*kith.Region, 2)
+		var refused error // by Register, where the cluster has answered by then
 		cluster(t, 2, nil, func(i int, n *kith.Node) {
 			typ := kith.EntityType{Name: "order", ShardBy: customers(8)}
-			if i == 1 {
-				typ.ShardBy = by
+			a := actor{receive: func(c *kith.Context, b []byte) error { return c.Reply(b) }}
+			if i == 0 {
+				regions[i] = register(t, n, typ, a)
+				return
 			}
-			regions[i] = register(t, n, typ, actor{receive: func(c *kith.Context, b []byte) error { return c.Reply(b) }})
+			typ.ShardBy, typ.Shards = by, 8
+			typ.New = func(string, kith.Fence) kith.Handler { return &a }
+			regions[i], refused = n.Register(typ)
 		})
 		_, err := regions[0].Ask(within(t), "a", nil)
 		require.NoError(t, err)
+		err = refused
 		eventually(t, func() bool {
-			_, err = regions[1].Ask(within(t), "a", nil)
+			if refused == nil {
+				_, err = regions[1].Ask(within(t), "a", nil)
+			}
 			return errors.Is(err, kith.ErrSettingsDiffer)
 		}, "the refusal of the cluster, %s", name)
 		require.ErrorContains(t, err, `shard function "customer"`)

@@ -368,7 +368,8 @@ func TestWatchesOfKilledOwners(t *testing.T) {
 	for range 3 {
 		b.hires()
 	}
-	awaitView(t, n, func(v *kith.View) bool { return v.CountUp() == 4 })
+	full := func(v *kith.View) bool { return v.CountUp() == 4 }
+	awaitView(t, n, full)
 	for round := 0; round < 3 || b.untold(); round++ {
 		require.Less(t, round, 50, "causes that nobody was told of: %v", b.causes)
 		for range 150 {
@@ -380,6 +381,7 @@ func TestWatchesOfKilledOwners(t *testing.T) {
 		}
 		require.NoError(t, n.Down(within(t), h.addr))
 		b.hires()
+		awaitView(t, n, full) // the next kill must find a member: nobody downs one that dies while it joins
 		b.settles()
 	}
 }

@@ -39,7 +39,7 @@ func Take(path, addr string, inc uint64) (l *Lock, dead uint64, err error) {
 	if err != nil {
 		return nil, 0, errors.Join(err, unix.Close(fd))
 	}
-	place := fmt.Sprintf("%s %x:%x", strings.TrimSpace(string(boot)), s.Dev, s.Ino)
+	place := placeOf(string(boot), &s)
 	var text [most]byte
 	n, _ := unix.Pread(fd, text[:], 0) // what cannot be read names nobody
 	dead = incarnation(string(text[:max(n, 0)]), addr, place)
@@ -48,6 +48,11 @@ func Take(path, addr string, inc uint64) (l *Lock, dead uint64, err error) {
 		_, err = unix.Pwrite(fd, []byte(textOf(addr, inc, place)), 0)
 	}
 	return l, dead, err
+}
+
+// placeOf names the very file, under the boot of the machine: a copy, and a file from before, are none of this name.
+func placeOf(boot string, s *unix.Stat_t) string {
+	return fmt.Sprintf("%s %x:%x", strings.TrimSpace(boot), s.Dev, s.Ino)
 }
 
 // lock takes the lock, of a file of this user's own.

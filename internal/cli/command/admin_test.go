@@ -75,7 +75,7 @@ func TestAskARunningNode(t *testing.T) {
 		{"explain", 0, "all members have seen one state"},
 		{"explain --json", 0, `"decisions":[]`},
 		{"explain --json", 0, `"members":{"self":"` + n.ID().String()},
-		{"top --rounds=1 --every=100ms", 1, "404"},
+		{"top --rounds=1 --every=100ms", 1, "Not Found"},
 		{"down " + self + " --dry-run", 0, "nobody holds it unreachable"},
 		{"join 10.0.0.1:1 TOKEN", 1, "no way to go over"},
 		{"join 10.0.0.1:1", 1, "the token is missing"},
@@ -418,6 +418,7 @@ func TestHostileAnswers(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		switch q.URL.Path {
 		case "/v1/events":
+			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprintf(w, "event: x\ndata: {\"text\":%s}\n\n", evil)
 		case "/v1/leave":
 			w.WriteHeader(http.StatusConflict)

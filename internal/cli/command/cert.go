@@ -76,7 +76,7 @@ type certIssueCmd struct {
 	Dir     string   `default:"certs" type:"path" help:"Folder with ca.crt and ca.key."`
 	Out     string   `type:"path" help:"Folder for the new files; the same if not given."`
 	Cluster string   `default:"kith" help:"Name of the cluster that the nodes are for."`
-	Host    []string `help:"Host names and IP addresses of the node; only --tls-verify-host looks at them."`
+	Host    []string `help:"Host names and IP addresses of the node, for --tls-verify-host and for clients of its admin interface."`
 	Days    int      `default:"365" help:"Days that a certificate is valid."`
 	Force   bool     `help:"Replace files that are there; running nodes notice."`
 }

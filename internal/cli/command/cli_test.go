@@ -4,9 +4,12 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/cli/env"
 	"github.com/kith-io/kith/internal/cli/env/envtest"
@@ -182,6 +186,32 @@ func TestWrongCommandLines(t *testing.T) {
 		{"run --seeds=here", "Run \"kith run --help\""},
 		{"cert issue", "Run \"kith cert issue --help\""},
 	})
+}
+
+// full is a device without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// Output that cannot be written is exit code 1 and one line that says so, of each command, in whatever form it prints.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	n, _ := asked(t)
+	s, err := admin.Start(n, admin.Config{Listen: "127.0.0.1:0"})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	t.Setenv("KITH_ADMIN", s.Addr().String())
+	for _, args := range []string{"--help", "version", "version --json", "config", "config --json", "completion bash",
+		"status", "status --json", "members", "members --json", "shards", "shards counter", "explain", "explain --json",
+		"where counter a", "events", "events --json", "cert ca --dir=" + t.TempDir()} {
+		errs, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+		require.NoError(t, err)
+		code := execute(strings.Fields(args), &env.Env{Program: Name, Stdout: full{}, Stderr: errs})
+		require.NoError(t, errs.Close())
+		said, err := os.ReadFile(errs.Name())
+		require.NoError(t, err)
+		require.Equal(t, env.ExitFailed, code, "%s: %s", args, said)
+		require.Equal(t, 1, strings.Count(string(said), "no space left on device"), "%s: %s", args, said)
+	}
 }
 
 // All faults come at once.

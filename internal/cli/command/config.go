@@ -25,6 +25,9 @@ type configCmd struct {
 // Run prints the settings in force; what is wrong with them the parser has said.
 func (c *configCmd) Run(e *env.Env) error {
 	all := c.InForce()
+	for _, text := range c.Strays() {
+		fmt.Fprintf(e.Stderr, "kith: check the environment: %s\n", text)
+	}
 	if c.Check != "" {
 		if err := c.filesFaults(); err != nil {
 			return &env.Exit{Code: env.ExitUsage, Err: err}

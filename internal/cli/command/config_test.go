@@ -70,6 +70,12 @@ func TestConfig(t *testing.T) {
 	code, out, errs = program(t, "config", "--check=good.yaml")
 	require.Equal(t, env.ExitOK, code, errs)
 	require.Equal(t, "good.yaml is good: settings in force from it: 2\n", out, "the environment has the third")
+	require.Empty(t, errs)
+	t.Setenv("KITH_SEED", "a:1")
+	code, out, errs = program(t, "config", "--check=good.yaml")
+	require.Equal(t, env.ExitOK, code, "Kubernetes sets variables of a service that is called kith")
+	require.Contains(t, out, "is good")
+	require.Equal(t, "kith: check the environment: KITH_SEED is no setting\n", errs)
 }
 
 // A check reads what the settings name, as a node does before it opens a port, and changes nothing (OPS-2).
@@ -109,6 +115,27 @@ func TestConfigCheckReadsFiles(t *testing.T) {
 	}
 	require.NoDirExists(t, "made")
 	require.NoFileExists(t, "other/lock")
+}
+
+// A list that is one text is named as such, wherever it stands, and so is a scheme: nobody looks for an IPv6 address in
+// it.
+func TestListInOneText(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("kith.yaml", []byte("seeds: 127.0.0.1:1,127.0.0.1:2\n"), 0o600))
+	for args, want := range map[string]string{
+		"config --check=kith.yaml":  `kith.yaml:1: bad configuration: Seeds: peer: bad address: "127.0.0.1:1,127.0`,
+		"config --seeds=http://a:1": `"http://a:1" has a scheme: host:port is wanted`,
+		"config":                    `bad address: "a:1 b:2" is a list in one text`,
+	} {
+		if args == "config" {
+			t.Setenv("KITH_SEEDS", "a:1 b:2")
+		}
+		code, _, errs := program(t, strings.Fields(args)...)
+		require.Equal(t, env.ExitUsage, code)
+		require.Contains(t, errs, want)
+		require.NotContains(t, errs, "brackets")
+		require.NoError(t, os.Unsetenv("KITH_SEEDS"))
+	}
 }
 
 // A node runs with what its file says.

@@ -18,8 +18,10 @@ var exitCodes = []struct {
 	what string
 }{
 	{env.ExitOK, "done; a node left gracefully"},
-	{env.ExitFailed, "an error; the node that was asked refuses, or does not answer; status: not ready; a violation"},
-	{env.ExitUsage, "the command line or the configuration is wrong; nothing was started"},
+	{env.ExitFailed, "an error; the node that was asked refuses, or does not answer; the output cannot be " +
+		"written; status: not ready; a violation"},
+	{env.ExitUsage, "the command line or the configuration is wrong, or an address is taken; nothing was started. And " +
+		"what the Go runtime gives a process that it ends: a fatal error, lack of memory, SIGQUIT"},
 	{env.ExitEnded, "run: the cluster ended this node (downed, removed, isolated); start it again"},
 	{env.ExitNotAdmitted, "run: not admitted within --join-timeout; start it again"},
 	{env.ExitRefused, "run: the cluster refused this node for good; look at its configuration first"},

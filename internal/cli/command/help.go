@@ -41,8 +41,11 @@ var texts = kong.Vars{
 	"roles_help": "Roles of this node: names that entity types and --resolver-role select members by.",
 	"tlscert_help": "This node's certificate chain, PEM (see kith cert); goes with --tls-key and --tls-ca. Changes are " +
 		"noticed.",
-	"admin_help":     "The admin interface of the node to ask: host:port, or a URL with https.",
-	"adminca_help":   "Authority that the admin interface's certificate is checked by, PEM; none: the machine's.",
+	"admin_help": "The admin interface of the node to ask: host:port, or a URL with https.",
+	"adminca_help": "Authority that the admin interface's certificate is checked by, PEM; none: the machine's. With it " +
+		"host:port is asked over TLS.",
+	"servername_help": "Name that the certificate of the admin interface must have: that of its node, as kith cert " +
+		"issue writes it, or a host; none: the host that is asked.",
 	"tokenfile_help": "File with the token, which commands that change something need.",
 	"serve_help": "Address of the admin interface, host:port; none: there is none. Beyond loopback it needs the three " +
 		"--tls flags, whose certificate it shows, or --insecure.",

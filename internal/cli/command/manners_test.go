@@ -3,15 +3,19 @@
 package command
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/json"
 	"net"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli/env"
 )
 
@@ -83,14 +87,16 @@ func TestPlainErrors(t *testing.T) {
 	require.Equal(t, `cluster "kith" is another`, env.Plain(`cluster "kith" is another`))
 }
 
-// A user who asks the node's port instead of the admin interface's gets an error that says so, and so does one without
-// a token (OPS-1).
+// The port of the node asked for that of its admin interface is an error that says so, and so is a token that is
+// missing (OPS-1).
 func TestWrongPort(t *testing.T) {
 	n, ask := asked(t)
-	code, _, errs := program(t, "status", "--admin="+n.Addr().String())
-	require.Equal(t, env.ExitFailed, code)
-	require.Contains(t, errs, "the port of a kith node, which speaks no HTTP")
-	code, _, errs = ask("leave")
+	for _, verb := range []string{"status", "events", "top"} {
+		code, _, errs := program(t, verb, "--admin="+n.Addr().String())
+		require.Equal(t, env.ExitFailed, code)
+		require.Contains(t, errs, "the port of a kith node, which speaks no HTTP", verb)
+	}
+	code, _, errs := ask("leave")
 	require.Equal(t, env.ExitFailed, code)
 	require.Contains(t, errs, "--token-file")
 
@@ -116,4 +122,67 @@ func TestUnusableIsBadConfig(t *testing.T) {
 	_, err = kith.Start(t.Context(), kith.Config{Listen: l.Addr().String()})
 	require.ErrorIs(t, err, kith.ErrBadConfig)
 	require.Equal(t, kith.ExitUsage, kith.ExitCode(err))
+}
+
+// An admin interface with TLS is asked with --ca, and by the name of its node where its certificate has no host; what
+// is missing, or too much, is said (ADM-1).
+func TestAdminWithTLS(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, args := range []string{"ca --dir=.", "issue n1 n2 --dir=. --cluster=market",
+		"issue n3 --dir=. --host=127.0.0.1", "ca --dir=other"} {
+		code, _, errs := program(t, strings.Fields("cert "+args)...)
+		require.Equal(t, env.ExitOK, code, errs)
+	}
+	n, err := kith.Start(t.Context(), kith.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = n.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, n.Ready(ctx))
+	at := map[string]string{}
+	for _, name := range []string{"", "n1", "n3"} {
+		cfg := admin.Config{Listen: "127.0.0.1:0"}
+		if name != "" {
+			pair, err := tls.LoadX509KeyPair(name+".crt", name+".key")
+			require.NoError(t, err)
+			cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+		}
+		s, err := admin.Start(n, cfg)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		at[name] = s.Addr().String()
+	}
+	const ca = " --ca=ca.crt"
+	for _, c := range []struct{ node, args, want string }{
+		{"n1", ca + " --server-name=n1", ""},
+		{"n3", ca, ""},
+		{"n3", ca + " --server-name=n3", ""},
+		{"n3", ca + " --server-name=127.0.0.1", ""},
+		{"", "", ""},
+		{"n1", "", "this port speaks TLS: --admin=https://" + at["n1"] + " and --ca=FILE"},
+		{"n1", ca, `it is the certificate of "n1": is that the node that is meant (--ca and --server-name)?`},
+		{"n1", ca + " --server-name=n2", `it is the certificate of "n1"`},
+		{"n1", ca + " --server-name=market", `it is the certificate of "n1"`},
+		{"n1", " --ca=other/ca.crt --server-name=n1", "unknown authority"},
+		{"n1", " --server-name=n1", "(--ca and --server-name)"},
+		{"n3", " --server-name=127.0.0.1", "--ca=FILE names the authority"},
+		{"", ca, at[""] + " speaks no TLS"},
+	} {
+		for _, verb := range []string{"status", "events --timeout=1m"} {
+			if verb != "status" && c.want == "" {
+				continue // they do not end
+			}
+			code, out, errs := program(t, strings.Fields(verb+" --admin="+at[c.node]+c.args)...)
+			if c.want == "" {
+				require.Equal(t, env.ExitOK, code, "%s: %s", c.args, errs)
+				require.Contains(t, out, "ready since")
+				continue
+			}
+			require.Equal(t, env.ExitFailed, code, c.args)
+			require.Contains(t, errs, c.want, c.args)
+		}
+	}
+	code, _, errs := program(t, "status", "--admin="+n.Addr().String(), strings.TrimSpace(ca))
+	require.Equal(t, env.ExitFailed, code)
+	require.Contains(t, errs, "is it the port of the node itself")
 }

@@ -205,7 +205,7 @@ func TestRunReloadsItsToken(t *testing.T) {
 		line := until(t, stderr, "admin token not reloaded: the one that is in force stays")
 		require.Contains(t, line, `"level":"WARN"`)
 		require.Contains(t, line, `"file":"`+file+`"`)
-		until(t, stderr, "the configuration is wrong: all stays as it is")
+		until(t, stderr, "the configuration is wrong: its settings stay as they are")
 		require.Equal(t, env.ExitOK, pauses("the-second-token-of-it"))
 		require.NoError(t, os.RemoveAll(file))
 	}
@@ -233,6 +233,7 @@ func TestRunReloadsCertificates(t *testing.T) {
 	require.NoError(t, os.WriteFile(dir+"/n1.crt", []byte("nonsense"), 0o600))
 	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
 	until(t, stderr, `"event":"node-reload-failed"`)
+	require.Contains(t, until(t, stderr, `"event":"node-reloaded"`), `"certificates":false`)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, cmd.Wait(), rest(stderr))
 }

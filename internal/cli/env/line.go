@@ -5,8 +5,10 @@ package env
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -73,8 +75,41 @@ func helped(args []string) []string {
 
 // Execute reads args, runs the command that they name and returns the exit code. parser makes the parser, by these
 // options, of a new struct of commands; a command is given e and the values that bind makes once Stdout is clean.
-// children is a struct of the commands that IsChild knows.
+// children is a struct of the commands that IsChild knows. A command that could not print all that it had to say has
+// failed, whatever it returns itself.
 func Execute(args []string, e *Env, children any, parser func(...kong.Option) (*kong.Kong, error),
+	bind func() []any) int {
+	if IsChild(args) { // it has no output: its parent knows of a call without an answer
+		return execute(args, e, children, parser, bind)
+	}
+	out := &output{to: e.Stdout}
+	e.Stdout = out
+	code := execute(args, e, children, parser, bind)
+	switch fault := out.fault.Load(); {
+	case fault == nil || code != ExitOK && code != ExitUsage:
+		return code
+	case code == ExitOK:
+		e.Last(fmt.Errorf("not all of the output is written: %w", *fault))
+	}
+	return ExitFailed
+}
+
+// output passes on what is printed, and remembers the first error of that.
+type output struct {
+	to    io.Writer
+	fault atomic.Pointer[error]
+}
+
+// Write is called by any goroutine.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if err != nil {
+		o.fault.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
+func execute(args []string, e *Env, children any, parser func(...kong.Option) (*kong.Kong, error),
 	bind func() []any) int {
 	if IsChild(args) {
 		parser = func(more ...kong.Option) (*kong.Kong, error) {

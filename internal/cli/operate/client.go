@@ -3,6 +3,7 @@
 package operate
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -22,8 +23,8 @@ import (
 
 // Asked are the flags that say which node is asked.
 type Asked struct {
-	Admin     string        `default:"127.0.0.1:7626" env:"KITH_ADMIN" help:"${admin_help}"`
-	CA        string        `name:"ca" type:"existingfile" placeholder:"FILE" help:"${adminca_help}"`
+	Admin string `default:"127.0.0.1:7626" env:"KITH_ADMIN" help:"${admin_help}"`
+	Believed
 	TokenFile string        `type:"existingfile" env:"KITH_TOKEN_FILE" placeholder:"FILE" help:"${tokenfile_help}"`
 	Timeout   time.Duration `default:"10s" help:"How long to wait for an answer."`
 	JSON      bool          `name:"json" help:"Print the answer as the node gives it."`
@@ -54,11 +55,19 @@ func interfaceAt(flag, address string) error {
 const (
 	maxAnswer = 4 << 20
 	maxToken  = 4 << 10
-	maxCA     = 1 << 20
 )
 
-// errAsked is wrapped by the error of a request that the node refused.
-var errAsked = errors.New("the node refuses")
+var (
+	// errAsked is wrapped by the error of a request that the node refused.
+	errAsked = errors.New("the node refuses")
+	// errForeign is wrapped by the error of an answer that no node gives.
+	errForeign = errors.New("the answer is none of this interface")
+	// errEnded is the error of an answer of which nothing came, or a part.
+	errEnded = errors.New("the node ended while it answered: ask it again, or look at its log")
+)
+
+// unanswered begins the error of a request that got no answer.
+const unanswered = "no answer of the admin interface (kith run --admin)"
 
 // request sends one request and returns its answer, which is not an error of the node.
 func (f *Asked) request(ctx context.Context, method, path string) (*http.Response, error) {
@@ -67,11 +76,8 @@ func (f *Asked) request(ctx context.Context, method, path string) (*http.Respons
 
 // requestBody is request with a body.
 func (f *Asked) requestBody(ctx context.Context, method, path, body string) (*http.Response, error) {
-	base := f.Admin
-	if !strings.Contains(base, "://") {
-		base = "http://" + base
-	}
-	q, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(base, "/")+path, strings.NewReader(body))
+	base := strings.TrimSuffix(f.url(f.Admin), "/")
+	q, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("--admin: %w", err)
 	}
@@ -82,19 +88,70 @@ func (f *Asked) requestBody(ctx context.Context, method, path, body string) (*ht
 		}
 		q.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
-	client, err := clientFor(f.CA)
+	client, err := f.client()
 	if err != nil {
 		return nil, fmt.Errorf("--ca: %w", err)
 	}
 	a, err := client.Do(q)
 	if err != nil {
-		if strings.Contains(err.Error(), "malformed HTTP response") {
-			return nil, fmt.Errorf("%s speaks no HTTP: is it the port of the node itself, and not that of its admin interface "+
-				"(kith run --admin)?", f.Admin)
-		}
-		return nil, fmt.Errorf("no answer of the admin interface (kith run --admin): %w", err)
+		return nil, f.unreached(err)
 	}
 	return a, nil
+}
+
+// unreached is the error of a request that failed before there was an answer.
+func (f *Asked) unreached(err error) error {
+	var (
+		text  = err.Error()
+		name  x509.HostnameError
+		by    x509.UnknownAuthorityError
+		other tls.RecordHeaderError
+		more  string
+	)
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("%s speaks no TLS: ask it without --ca and --server-name, as http://", f.Admin)
+	// The second is what net/http says when the answer came before the question.
+	case strings.Contains(text, "malformed HTTP response"), strings.Contains(text, "readLoopPeekFail"),
+		errors.As(err, &other):
+		return fmt.Errorf("%s speaks no HTTP: is it the port of the node itself, and not that of its admin interface "+
+			"(kith run --admin)?", f.Admin)
+	case errors.As(err, &name):
+		more = fmt.Sprintf("; it is the certificate of %q: is that the node that is meant (--ca and --server-name)?",
+			name.Certificate.Subject.CommonName)
+	case errors.As(err, &by) && f.CA == "":
+		more = "; --ca=FILE names the authority"
+	}
+	return fmt.Errorf("%s: %w%s", unanswered, err, more)
+}
+
+// open asks for what is no JSON. Its answer is not an error of the node.
+func (f *Asked) open(ctx context.Context, path string) (*http.Response, error) {
+	a, err := f.request(ctx, "GET", path)
+	if err != nil || a.StatusCode == http.StatusOK {
+		return a, err
+	}
+	defer a.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("the answer broke off: %w", err)
+	}
+	return nil, f.refusal(a, body)
+}
+
+// refusal is the error of an answer with a status of an error.
+func (f *Asked) refusal(a *http.Response, body []byte) error {
+	var p struct{ Error string }
+	if json.Unmarshal(body, &p) != nil || p.Error == "" {
+		p.Error = a.Status
+	}
+	if a.StatusCode == http.StatusUnauthorized && f.TokenFile == "" {
+		p.Error = "the token is missing: --token-file, or KITH_TOKEN_FILE"
+	}
+	if bytes.Contains(body, []byte("HTTP request to an HTTPS server")) { // so the standard library answers
+		return fmt.Errorf("this port speaks TLS: --admin=https://%s and --ca=FILE", strings.TrimPrefix(f.Admin, "http://"))
+	}
+	return fmt.Errorf("%w: %s%s", errAsked, cli.OneLine(p.Error), ran(body))
 }
 
 // ask sends a request, and decodes its answer into v; with --json it is printed as it came.
@@ -125,26 +182,31 @@ func (f *Asked) sendBody(method, path, with string, v any, want ...int) ([]byte,
 	}
 	defer a.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer+1))
-	if err != nil {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errEnded
+	case err != nil:
 		return nil, fmt.Errorf("the answer broke off: %w", err)
 	}
 	if len(body) > maxAnswer {
 		return nil, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 	}
 	if a.StatusCode/100 != 2 && !slices.Contains(want, a.StatusCode) {
-		var p struct{ Error string }
-		if json.Unmarshal(body, &p) != nil || p.Error == "" {
-			p.Error = a.Status
-		}
-		if a.StatusCode == http.StatusUnauthorized && f.TokenFile == "" {
-			p.Error = "the token is missing: --token-file, or KITH_TOKEN_FILE"
-		}
-		return nil, fmt.Errorf("%w: %s%s", errAsked, cli.OneLine(p.Error), ran(body))
+		return nil, f.refusal(a, body)
 	}
 	if err := json.Unmarshal(body, v); err != nil {
-		return nil, fmt.Errorf("the answer is none of this interface: %w", err)
+		return nil, foreign(body, err)
 	}
 	return body, nil
+}
+
+// foreign is the error of an answer that cannot be decoded: it is no JSON, or not all of it came.
+func foreign(body []byte, err error) error {
+	var all json.RawMessage
+	if cut := json.NewDecoder(bytes.NewReader(body)).Decode(&all); cut == io.EOF || cut == io.ErrUnexpectedEOF {
+		return errEnded
+	}
+	return fmt.Errorf("%w: %w", errForeign, err)
 }
 
 // ran says whether a message that came to nothing may have been handled; nothing where the answer does not say.
@@ -169,27 +231,4 @@ func (f *Asked) order(to *Console, path string) error {
 	}
 	_, err := fmt.Fprintln(to.Out, cli.OneLine(d.Message))
 	return err
-}
-
-// clientFor returns a client of HTTP that believes the authority of a file, or with none those of the machine. It
-// follows no redirects: what it was sent with, a token, is for the node that was named.
-func clientFor(ca string) (*http.Client, error) {
-	stays := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	if ca == "" {
-		return &http.Client{CheckRedirect: stays}, nil
-	}
-	pem, err := files.Read(ca, maxCA)
-	if err != nil {
-		return nil, err
-	}
-	certs, err := files.Certificates(pem)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", ca, err)
-	}
-	pool := x509.NewCertPool()
-	for _, cert := range certs {
-		pool.AddCert(cert)
-	}
-	return &http.Client{CheckRedirect: stays,
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}, nil
 }

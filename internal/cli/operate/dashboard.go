@@ -20,7 +20,8 @@ type Dashboard struct {
 	Listen   string   `default:"127.0.0.1:0" help:"Address to serve the page on, host:port; port 0 takes a free one."`
 	Hosts    []string `help:"Names by which the page may be asked for on loopback, beside IP addresses and localhost."`
 	Insecure bool     `help:"Allow an address that is not loopback: whoever reaches it can read all that is shown."`
-	CA       string   `name:"ca" type:"existingfile" placeholder:"FILE" help:"${adminca_help}"`
+
+	Believed
 }
 
 // Validate is called by the parser.
@@ -48,7 +49,7 @@ func (c *Dashboard) nodes() []admin.DashboardNode {
 		if !named {
 			name, address = text, text
 		}
-		list = append(list, admin.DashboardNode{Name: name, Address: address})
+		list = append(list, admin.DashboardNode{Name: name, Address: c.url(address)})
 	}
 	return list
 }
@@ -64,7 +65,7 @@ func (c *Dashboard) config(client *http.Client) admin.DashboardConfig {
 func (c *Dashboard) Run(to *Console) error {
 	ctx, stop := cli.Interruptible()
 	defer stop()
-	client, err := clientFor(c.CA)
+	client, err := c.client()
 	if err != nil {
 		return fmt.Errorf("--ca: %w", err)
 	}

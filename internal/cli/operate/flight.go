@@ -3,13 +3,14 @@
 package operate
 
 import (
+	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
+
+	"github.com/kith-io/kith/internal/core/flight"
 )
 
 // Flight is kith flight-record.
@@ -25,24 +26,26 @@ func (c *Flight) Run(to *Console) error {
 	if _, err := os.Lstat(c.File); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s: %w", c.File, errors.Join(os.ErrExist, err))
 	}
-	a, err := c.request(ctx, "GET", "/v1/flight-record")
+	a, err := c.open(ctx, "/v1/flight-record")
 	if err != nil {
 		return err
 	}
 	defer a.Body.Close()
-	if a.StatusCode != http.StatusOK {
-		var p struct{ Error string }
-		if json.NewDecoder(io.LimitReader(a.Body, 1<<16)).Decode(&p) != nil {
-			p.Error = a.Status
-		}
-		return fmt.Errorf("%w: %s", errAsked, p.Error)
+	record := bufio.NewReader(a.Body)
+	switch begin, err := record.Peek(len(flight.Magic)); {
+	case len(begin) == 0 && err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
+		return errEnded
+	case err != nil && err != io.EOF:
+		return fmt.Errorf("the record broke off: %w", err)
+	case string(begin) != flight.Magic:
+		return fmt.Errorf("%w: it is no flight record", errForeign)
 	}
 	part := c.File + ".part"
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(f, a.Body)
+	n, err := io.Copy(f, record)
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(part, c.File)
 	}

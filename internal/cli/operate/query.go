@@ -5,6 +5,7 @@ package operate
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func (c *Status) Run(to *Console) error {
 func statusOf(health, members []byte, count int) (map[string]any, error) {
 	all := map[string]any{}
 	if err := errors.Join(json.Unmarshal(members, &all), json.Unmarshal(health, &all)); err != nil {
-		return nil, fmt.Errorf("the answer is none of this interface: %w", err)
+		return nil, fmt.Errorf("%w: %w", errForeign, err)
 	}
 	all["node"], all["members"] = all["self"], count
 	delete(all, "self")
@@ -302,40 +303,60 @@ type Events struct {
 	Shards bool `help:"What happens in sharding on the node, not changes of membership."`
 }
 
-// Run prints events until the node ends or a signal comes.
+// Run prints events until the node ends or a signal comes. --timeout is for the first one.
 func (c *Events) Run(to *Console) error {
 	ctx, stop := cli.Interruptible()
 	defer stop()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	late := fmt.Errorf("%s within %v", unanswered, c.Timeout)
+	first := time.AfterFunc(c.Timeout, func() { end(late) })
+	defer first.Stop()
+	err := c.follow(ctx, to, func() { first.Stop() })
+	if context.Cause(ctx) == late {
+		return late
+	}
+	return err
+}
+
+// follow prints events, and calls begun before the first of them.
+func (c *Events) follow(ctx context.Context, to *Console, begun func()) error {
 	path := "/v1/events"
 	if c.Shards {
 		path = "/v1/shard-events"
 	}
-	a, err := c.request(ctx, "GET", path)
+	a, err := c.open(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer a.Body.Close()
-	if a.StatusCode != http.StatusOK {
-		return fmt.Errorf("%w: %s", errAsked, a.Status)
+	if kind := a.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
+		return fmt.Errorf("%w: it has the type %q, and is no stream of events", errForeign, kind)
 	}
 	lines := bufio.NewScanner(a.Body)
 	lines.Buffer(nil, 16<<20) // a snapshot of a large cluster
 	for lines.Scan() {
 		data, is := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if !is {
+			continue
+		}
+		begun()
 		var v struct {
 			At   time.Time
 			Text string
 		}
 		switch {
-		case !is:
 		case c.JSON:
-			fmt.Fprintf(to.Out, "%s\n", data)
+			_, err = fmt.Fprintf(to.Out, "%s\n", data)
 		case json.Unmarshal(data, &v) == nil:
 			at := v.At.Format(time.RFC3339)
 			if v.At.IsZero() { // of a node that says no times
 				at = "-"
 			}
-			fmt.Fprintf(to.Out, "%s  %s\n", at, cli.OneLine(v.Text))
+			_, err = fmt.Fprintf(to.Out, "%s  %s\n", at, cli.OneLine(v.Text))
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if err := lines.Err(); err != nil && ctx.Err() == nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net/http"
 	"sort"
 	"time"
 
@@ -24,18 +23,18 @@ type sample struct {
 
 // sampled asks a node for its metrics.
 func (f *Asked) sampled(ctx context.Context) (*sample, error) {
-	a, err := f.request(ctx, "GET", "/metrics")
+	a, err := f.open(ctx, "/metrics")
 	if err != nil {
 		return nil, err
 	}
 	defer a.Body.Close()
-	if a.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%w: %s", errAsked, a.Status)
-	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(io.LimitReader(a.Body, maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("the metrics are none: %w", err)
+	}
+	if families["kith_state"] == nil { // which every node shows
+		return nil, fmt.Errorf("%w: metrics, and none of a node", errForeign)
 	}
 	return &sample{time.Now(), families}, nil
 }

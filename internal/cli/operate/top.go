@@ -65,7 +65,9 @@ func (c *Top) Run(to *Console) error {
 		return err
 	}
 	if to.Clear != nil && !c.JSON { // a person sees something at once, without rates
-		c.show(to, nodes, before, before)
+		if err := c.show(to, nodes, before, before); err != nil {
+			return err
+		}
 	}
 	for n := 0; c.Rounds == 0 || n < c.Rounds; n++ {
 		if !cli.Pause(ctx, c.Every) {
@@ -75,7 +77,9 @@ func (c *Top) Run(to *Console) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		c.show(to, nodes, before, now)
+		if err := c.show(to, nodes, before, now); err != nil {
+			return err
+		}
 		before = now
 	}
 	return nil
@@ -136,14 +140,13 @@ func rowOf(node string, before, now looked) topRow {
 	return r
 }
 
-func (c *Top) show(to *Console, nodes []string, before, now []looked) {
+func (c *Top) show(to *Console, nodes []string, before, now []looked) error {
 	list := make([]topRow, len(nodes))
 	for i, node := range nodes {
 		list[i] = rowOf(node, before[i], now[i])
 	}
 	if c.JSON {
-		_ = json.NewEncoder(to.Out).Encode(map[string]any{"at": time.Now().UTC(), "nodes": list})
-		return
+		return json.NewEncoder(to.Out).Encode(map[string]any{"at": time.Now().UTC(), "nodes": list})
 	}
 	if to.Clear != nil {
 		to.Clear()
@@ -172,5 +175,5 @@ func (c *Top) show(to *Console, nodes []string, before, now []looked) {
 			number(r.Entities), rate(r.Handled), rate(r.Refused), number(r.Waiting), micros(r.AskP50), micros(r.AskP99),
 			micros(r.HandlerP99)})
 	}
-	cli.Table(to.Out, rows...)
+	return cli.Table(to.Out, rows...)
 }

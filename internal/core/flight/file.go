@@ -29,8 +29,8 @@ var (
 	ErrEmpty      = errors.New("flight: nothing was recorded")
 )
 
-// magic opens every file; the format follows in one byte.
-const magic = "kithflight"
+// Magic opens every file; the format follows in one byte.
+const Magic = "kithflight"
 
 // The sections of a file: one byte, the length of the content in four, the content, and xxhash of it in eight. All
 // numbers are little-endian.
@@ -136,7 +136,7 @@ func (r *Record) Write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("flight: header: %w", err)
 	}
-	if _, err = w.Write(append([]byte(magic), Format)); err != nil {
+	if _, err = w.Write(append([]byte(Magic), Format)); err != nil {
 		return err
 	}
 	err = errors.Join(section(w, sectionHeader, header), section(w, sectionConfig, r.config))
@@ -170,12 +170,12 @@ func section(w io.Writer, kind byte, parts ...[]byte) error {
 
 // Read reads a record. Of one of another build the header is returned too, with ErrOtherBuild.
 func Read(from io.Reader) (*Record, error) {
-	begin := make([]byte, len(magic)+1)
-	if _, err := io.ReadFull(from, begin); err != nil || string(begin[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w: it does not begin with %q", ErrNoRecord, magic)
+	begin := make([]byte, len(Magic)+1)
+	if _, err := io.ReadFull(from, begin); err != nil || string(begin[:len(Magic)]) != Magic {
+		return nil, fmt.Errorf("%w: it does not begin with %q", ErrNoRecord, Magic)
 	}
-	if begin[len(magic)] != Format {
-		return nil, fmt.Errorf("%w: %d, this build knows %d", ErrFormat, begin[len(magic)], Format)
+	if begin[len(Magic)] != Format {
+		return nil, fmt.Errorf("%w: %d, this build knows %d", ErrFormat, begin[len(Magic)], Format)
 	}
 	r := &Record{}
 	for n := 0; ; n++ {

@@ -136,7 +136,7 @@ func TestDamagedFiles(t *testing.T) {
 		require.Error(t, err, "byte %d", i)
 	}
 	next := bytes.Clone(file)
-	next[len(magic)] = Format + 1
+	next[len(Magic)] = Format + 1
 	_, err := Read(bytes.NewReader(next))
 	require.ErrorIs(t, err, ErrFormat)
 	rec, err := n.Record()
@@ -286,7 +286,7 @@ func TestReplayOfAPanic(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	n, _ := lone(f, MinBytes, 3)
 	f.Add(stored(f, n))
-	f.Add([]byte(magic))
+	f.Add([]byte(Magic))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := Read(bytes.NewReader(b))
 		if err == nil {

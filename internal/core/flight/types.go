@@ -54,7 +54,7 @@ var commands = []any{
 	membership.DefineCommand{}, membership.UndefineCommand{}, membership.MoveInstanceCommand{},
 	membership.CompleteCommand{}, membership.OldWireCommand{},
 	watch.TurnCommand{}, watch.OlderCommand{}, node.SessionResult{}, membership.ProveCommand{},
-	membership.RefoundCommand{},
+	membership.RefoundCommand{}, shard.LingerCommand{},
 }
 
 // boxed are the other types that are met behind an interface.

@@ -7,6 +7,8 @@ package flow
 type Budget interface {
 	// Take claims n bytes and reports whether the bound allowed it; if not, nothing changed.
 	Take(n int) bool
+	// Force claims n bytes whatever the bound says: for messages that were accepted already and may not be refused.
+	Force(n int)
 	// Give returns n bytes that were taken.
 	Give(n int)
 	// Bound returns how many bytes may be out at once.
@@ -27,6 +29,9 @@ func (p *Pool) Take(n int) bool {
 	p.used += n
 	return true
 }
+
+// Force claims n bytes, also beyond Limit.
+func (p *Pool) Force(n int) { p.used += n }
 
 // Give returns n bytes.
 func (p *Pool) Give(n int) { p.used -= n }

@@ -73,6 +73,12 @@ const deadlineSize = 8
 
 func (p *Parking) take(n int) bool { return p.budget == nil || p.budget.Take(n) }
 
+func (p *Parking) force(n int) {
+	if p.budget != nil {
+		p.budget.Force(n)
+	}
+}
+
 func (p *Parking) give(n int) {
 	if p.budget != nil && n > 0 {
 		p.budget.Give(n)

@@ -65,21 +65,19 @@ func of(frame []byte, typ, shard uint32) bool {
 	return ok && t == typ && s == shard
 }
 
-// Fits reports whether so many messages, of so many bytes of frames, can wait in the slot beside those that do.
-func (s *Slot) Fits(records, bytes int) bool {
-	r, b := s.Parked()
-	return records <= s.park.records-r && bytes+records*ParkOverhead <= s.park.bytes-b
-}
-
 // PutFirst puts back messages that were on their way to the home, before those that wait already: all that take
-// gives it, in order, whole envelope frames that it copies. They are those for which there was room by Fits. It reports
-// false, and take was not called, when the slot is open or the budget over all slots has no room.
+// gives it, in order, whole envelope frames that it copies, so many of so many bytes. They were accepted already, and
+// held in the link, so they may exceed the bounds of the slot and the budget; nothing else parks until what waits is
+// below them. It reports false, and take was not called, when the slot is open.
 func (s *Slot) PutFirst(now time.Duration, records, bytes int, take func(put func(frame []byte))) bool {
-	if s.state.Open() || !s.park.take(bytes+records*ParkOverhead) {
+	if s.state.Open() {
 		return false
 	}
+	more := bytes + records*ParkOverhead
+	s.park.force(more)
 	old := s.queue
-	s.queue = ringbuf.NewQueue(s.park.bytes)
+	_, waits := s.Parked()
+	s.queue = ringbuf.NewQueue(max(s.park.bytes, waits+more))
 	take(func(frame []byte) {
 		copy(s.record(now, len(frame)), frame)
 		s.stats.Parked++

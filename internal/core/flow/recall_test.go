@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -143,14 +144,50 @@ func TestSlotPutFirst(t *testing.T) {
 			put(f)
 		}
 	}
-	require.True(t, s.Fits(2, size))
-	require.False(t, s.Fits(9, size))
-	require.False(t, s.Fits(2, 1000))
 	require.True(t, s.PutFirst(0, 2, size, put))
-	require.False(t, s.PutFirst(0, 100, 400, func(func([]byte)) { t.Fatal("the budget has no room") }))
 	require.True(t, s.Resolve(false, home1, fence1))
 	require.Equal(t, []string{"1", "2", "3", "4"}, drain(t, s))
 	require.True(t, s.OpenIfDrained())
 	require.False(t, s.PutFirst(0, 2, size, put), "it is open")
 	require.Zero(t, pool.used)
+}
+
+// What was accepted already has its place however full the slot and the budget are; what is new has none, until what
+// waits is below the bounds again.
+func TestSlotPutFirstBeyondTheBounds(t *testing.T) {
+	e := wire.Envelope{Type: 1, Shard: 2, Payload: []byte("x"), ID: []byte("a")}
+	frame := wire.AppendEnvelope(nil, &e)
+	each := len(frame) + ParkOverhead
+	for name, p := range map[string]*Parking{
+		"records": NewParking(3, 1000*each, time.Second, nil),
+		"bytes":   NewParking(1000, 3*each, time.Second, nil),
+		"budget":  NewParking(1000, 1000*each, time.Second, &Pool{Limit: 3 * each}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			slot := MakeSlot(p)
+			s := &slot
+			var want []string
+			for i := range 3 {
+				parkOne(t, s, 0, "a", string(rune('d'+i)))
+			}
+			require.ErrorIs(t, s.Park(0, &e, "a"), route.ErrParkFull)
+			require.True(t, s.PutFirst(0, 50, 50*len(frame), func(put func([]byte)) {
+				for i := range 50 {
+					f := wire.AppendEnvelope(nil, &wire.Envelope{Type: 1, Shard: 2, Payload: []byte{byte(i)}, ID: []byte("a")})
+					want = append(want, string(rune(i)))
+					put(f)
+				}
+			}))
+			want = append(want, "d", "e", "f")
+			records, bytes := s.Parked()
+			require.Equal(t, []int{53, 53 * each}, []int{records, bytes})
+			require.ErrorIs(t, s.Park(0, &e, "a"), route.ErrParkFull)
+			require.True(t, s.Resolve(false, home1, fence1))
+			require.Equal(t, want, drain(t, s))
+			if pool, ok := p.budget.(*Pool); ok {
+				require.Zero(t, pool.used)
+			}
+			require.NoError(t, s.Hold(0, &e, "a"))
+		})
+	}
 }

@@ -212,8 +212,9 @@ const (
 //
 // Removal takes a node's entry out of the clock, so a clock can look concurrent that is only older; the join then
 // equals one side, contents and clock, and that side wins with its seen set. And a change by a node that was removed
-// before it spread leaves no trace in the clock: then the join equals a side in its clock but not in its contents. One
-// clock must never name two contents, so such a join is made a change of its own.
+// before it spread leaves no trace in the clock. Then the join equals a side in its clock but not in its contents, or
+// it has the clock of another join, of a state without that change. One clock must never name two contents, so such a
+// join is made a change of its own.
 func (w *work) newerOrMerged(local, remote *State) (*State, Outcome) {
 	switch remote.Clock.Compare(local.Clock) {
 	case gossip.Same:
@@ -233,8 +234,21 @@ func (w *work) newerOrMerged(local, remote *State) (*State, Outcome) {
 		return local, Older
 	case likeRemote && merged.sameContent(remote.Version):
 		return remote, Newer
-	case likeLocal || likeRemote:
+	case likeLocal || likeRemote || unnamed(local, remote, merged) || unnamed(remote, local, merged):
 		return merged, Bumped
 	}
 	return merged, Merged
+}
+
+// unnamed reports whether the join may hold a change that no entry of its clock names: of a member of s that o has
+// removed, with its entry, so that nobody knows whether o had that change. A row of Reach is its observer's alone, and
+// goes with it; all else any member may have changed.
+func unnamed(s, o, join *State) bool {
+	dropped := func(e gossip.Entry) bool { return !join.Has(e.ID) }
+	if len(join.Tombs) == len(s.Tombs) || !slices.ContainsFunc(s.Clock, dropped) {
+		return false
+	}
+	equal := func(x, y cluster.Member) bool { return x.ID == y.ID && equalMembers(&x, &y) }
+	return !slices.EqualFunc(join.Members, o.Members, equal) || !slices.Equal(join.Tombs, o.Tombs) ||
+		!slices.Equal(join.meta, o.meta) || !partition.Equal(join.Parts, o.Parts) || join.Seats.Newer(o.Seats)
 }

@@ -145,6 +145,16 @@ func (s *Version) Everybody(last *Roster) (peer.Set, fd.Ring, fd.Zones) {
 	return s.people.ids, s.people.ring, s.people.zones
 }
 
+// Down returns the members that are Down, nil for none.
+func (s *Version) Down() (ids peer.Set) {
+	for i := 0; i < len(s.Members) && s.AnyDown; i++ {
+		if s.Members[i].Status == cluster.Down {
+			ids.Add(s.Members[i].ID)
+		}
+	}
+	return ids
+}
+
 // Seal computes what is derived. The version must not change afterwards.
 func (s *State) Seal() *State {
 	var w work

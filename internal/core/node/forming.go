@@ -35,6 +35,10 @@ func (c Config) forming() membership.Config {
 //
 // With tenures the seats decide, whatever the strategy says of members: a quorum of them lives on, each held by another
 // member, however few members that is.
+//
+// With sessions the larger side of all members ends the sessions of the others, whatever the strategy says of them, so
+// a majority of them may live on as under keep-majority. Where a role decides those with it may live on, too, and a
+// record does not tell them from the others: nobody may be missing.
 func (c Config) MayMiss(members int) int {
 	most := 0
 	switch c.Resolver.Strategy {
@@ -43,6 +47,11 @@ func (c Config) MayMiss(members int) int {
 	case ResolverStaticQuorum:
 		most = min(c.Resolver.QuorumSize-1, (members-1)/2)
 	}
+	if c.Session.On() {
+		if most = min(most, (members-1)/4); c.Resolver.Role != "" {
+			most = 0
+		}
+	}
 	if c.Tenure.On() {
 		most = min(most, c.Tenure.Quorum()-1)
 	}
@@ -50,10 +59,14 @@ func (c Config) MayMiss(members int) int {
 }
 
 // RecordRole returns the role of the members that can carry a cluster on: that of the resolver, where only these
-// decide, and with tenures that of the members that may hold a seat.
+// decide, and with tenures that of the members that may hold a seat. With sessions all can: members without the role
+// that end the session of the last one with it live on, and let others in (storm 13100002475).
 func (c Config) RecordRole() string {
 	if c.Tenure.On() {
 		return c.Tenure.Role
+	}
+	if c.Session.On() {
+		return ""
 	}
 	if s := c.Resolver.Strategy; s == ResolverKeepMajority || s == ResolverStaticQuorum {
 		return c.Resolver.Role

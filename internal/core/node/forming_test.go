@@ -55,3 +55,21 @@ func TestSeatsCarryAClusterOn(t *testing.T) {
 		}
 	}
 }
+
+// TestAllCarryAClusterOfSessionsOn: with sessions any majority may live on, with the resolver's role or without it: all
+// count, and never is a quarter of them missing, nor anybody where a role decides too (JOIN-1, MEM-10).
+func TestAllCarryAClusterOfSessionsOn(t *testing.T) {
+	for _, s := range []Strategy{ResolverKeepMajority, ResolverStaticQuorum, ResolverKeepOldest, ResolverOff} {
+		c := Config{Resolver: Resolver{Strategy: s, QuorumSize: 30},
+			Session: SessionConfig{TTL: 5 * time.Second, Ends: 2 * time.Minute}}
+		before := c
+		before.Session = SessionConfig{}
+		for n := range 200 {
+			require.LessOrEqual(t, c.MayMiss(n), before.MayMiss(n))
+			require.Less(t, 4*c.MayMiss(n), max(1, n))
+		}
+		c.Resolver.Role = "store"
+		require.Empty(t, c.RecordRole(), "members without the role end the sessions of those with it")
+		require.Zero(t, c.MayMiss(200))
+	}
+}

@@ -78,8 +78,8 @@ func (u *unproven) look(n *Node) bool {
 }
 
 // gather returns them, and how many members come before this one. A node that slept, or that its resolver has stopped,
-// knows of nobody. The members on the larger side, as far as they see, look after those that do not answer; every
-// member after those that are Down or removed.
+// knows of nobody. The members on the larger side, as far as they see, look after those that do not answer, and with
+// tenures those with a quorum of the seats, however few they are; every member after those that are Down or removed.
 func (u *unproven) gather(n *Node) (ids []peer.ID, rank int) {
 	u.ids = u.ids[:0]
 	v := n.fed
@@ -92,6 +92,7 @@ func (u *unproven) gather(n *Node) (ids []peer.ID, rank int) {
 		}
 	}
 	rank, larger := standing(v)
+	larger = larger || n.tenures.seated(v)
 	for _, id := range v.Unreachable {
 		if m, in := v.Member(id); larger && in && m.Status != membership.Down && id != v.Self {
 			u.ids = append(u.ids, id)

@@ -277,7 +277,7 @@ func (n *Node) Versions() []membership.KnownVersion { return n.members.Overview(
 // Next returns the earliest deadline at which Tick has something to do.
 func (n *Node) Next() (deadline time.Duration, ok bool) {
 	deadline, ok = n.members.Next()
-	if d, some := n.resolver.Next(); some && (!ok || d < deadline) {
+	if d, some := n.resolver.Next(); some && !n.sessions.lacking(n.now) && (!ok || d < deadline) {
 		deadline, ok = d, true
 	}
 	if d, some := n.shards.Next(); some && (!ok || d < deadline) {

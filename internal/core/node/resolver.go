@@ -53,12 +53,13 @@ func (c Config) nap() time.Duration { return c.Membership.WithDefaults().Heartbe
 func (n *Node) Decisions() []Decision { return n.resolver.Decisions() }
 
 // decide shows the resolver what is new, lets it decide what is due, and downs within this step the members that it
-// names: the effects of that join those of the verb.
+// names: the effects of that join those of the verb. A node without a session decides nothing until it has one again:
+// it handles nothing, and others may have ended it (storm 12600001009).
 func (n *Node) decide() {
 	n.show()
 	n.bind()
-	if at, ok := n.resolver.Next(); ok && at <= n.now {
-		n.seen = n.members.Late(n.now, n.seen[:0])
+	if at, ok := n.resolver.Next(); ok && at <= n.now && !n.sessions.lacking(n.now) {
+		n.seen = n.members.Unmet(n.members.Late(n.now, n.seen[:0])) // a list may name one twice
 		n.quiet = n.members.Unheard(n.now, n.suspension.nap, n.quiet[:0])
 		_ = n.resolver.Do(n.now, sbr.LateCommand{IDs: n.seen, Quiet: n.quiet})
 		n.resolver.Tick(n.now)

@@ -76,6 +76,12 @@ func Session(n *Node) (s SessionStatus, until time.Duration) {
 	return n.sessions.m.Status(), until
 }
 
+// lacking reports whether this node has no session though it should: it knows of none that counts at now. Others may
+// have ended the last one.
+func (s *sessions) lacking(now time.Duration) bool {
+	return s.m != nil && s.joined && now >= s.m.Until()
+}
+
 // acts carries out what the machine of sessions wants: calls for the runtime, the end of this node, proof of others'.
 func (s *sessions) acts(n *Node) {
 	if s.m == nil {

@@ -139,7 +139,7 @@ func (n *Node) feed() {
 	}
 	// A view is never refused.
 	_ = n.courier.Do(n.now, courier.FollowCommand{Roster: n.roster(v)})
-	_ = n.shards.Do(n.now, shard.ViewCommand{View: v, Dead: died})
+	_ = n.shards.Do(n.now, shard.ViewCommand{View: v, Dead: died, Lost: n.tenures.removed(n)})
 	_ = n.watches.Do(n.now, watch.FollowCommand{View: v})
 	n.watch(v)
 }

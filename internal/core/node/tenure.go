@@ -60,8 +60,9 @@ type tenures struct {
 	gone  []peer.ID        // likewise
 	out   tenure.Effects
 
-	ends  ends
-	found founding
+	ends    ends
+	found   founding
+	founded bool // all members are known to have a list of seats: each later one was written when all had the first
 }
 
 // maxEnds is how many proofs a node remembers that orders carry: older ones have come everywhere long ago.
@@ -247,9 +248,20 @@ func (t *tenures) shows(n *Node) {
 	var seats membership.Seats
 	seats, t.in, t.gone = n.members.Seats(t.in[:0], t.gone[:0])
 	_ = t.m.Do(n.now, tenure.ViewCommand{Seats: tenure.Seats(seats), Members: t.in, Lost: t.gone})
+	t.founded = t.founded || seats.Number > 1 || seats.Number == 1 && n.fed.Converged
 	t.found.looks(n)
 	t.ends.forgets(n.fed)
 	t.acts(n)
+}
+
+// removed returns the members that were removed without proof of their end: a joiner may never have had them in a view
+// (words-of-the-down). None is forgotten before that proof.
+func (t *tenures) removed(n *Node) []peer.ID {
+	if t.m == nil {
+		return nil
+	}
+	t.gone = membership.Unproven(t.gone[:0], n.members)
+	return t.gone
 }
 
 // counted returns the seats by which the resolver decides, whatever its strategy says of members: a side without a
@@ -258,6 +270,21 @@ func (t *tenures) counted(n *Node) sbr.SeatsCommand {
 	seats, _, _ := n.members.Seats(t.in[:0], t.gone[:0])
 	ended := membership.EndedOf(n.members, seats.Holders)
 	return sbr.SeatsCommand{Number: seats.Number, Holders: seats.Holders, Ended: ended}
+}
+
+// seated reports whether the members that answer hold a quorum of the seats: they alone can prove an end, be they fewer
+// than the others. Where those may have no list yet it is false: they may found an electorate of their own.
+func (t *tenures) seated(v *membership.View) bool {
+	if t.m == nil || !t.founded {
+		return false
+	}
+	holders, held := t.m.Seats().Holders, 0
+	for _, h := range holders {
+		if m, in := v.Member(h); in && m.Status != membership.Down && (h == v.Self || !slices.Contains(v.Unreachable, h)) {
+			held++
+		}
+	}
+	return 2*held > len(holders)
 }
 
 // missing returns the members that do not answer; none where this node may be the one that is cut off or slept.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/core/tenure"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -190,6 +191,64 @@ func TestSeatsDecideACut(t *testing.T) {
 	})
 	for _, e := range others {
 		require.NotNil(t, e.n.health.ended, "three of five without a quorum of the seats go")
+	}
+}
+
+// TestFewWithTheSeatsProveEnds: members that hold a quorum of the seats prove the ends of all others as soon as they
+// miss them, however few they are: no resolver has a part in it (SHD-4, storm 14200000375).
+func TestFewWithTheSeatsProveEnds(t *testing.T) {
+	w := electorate(t, 5)
+	var few, many []*end
+	for _, e := range w.nodes {
+		if s, _ := Tenure(e.n); s.Seat >= 0 && len(few) < 2 {
+			few = append(few, e)
+		} else {
+			many = append(many, e)
+			e.asleep = true
+		}
+	}
+	cut := w.now
+	w.run(time.Minute, func() bool {
+		return !slices.ContainsFunc(many, func(e *end) bool {
+			m, in := few[0].view.Member(e.id)
+			return in && m.Cause != cluster.CauseProvenDead
+		})
+	})
+	require.Less(t, w.now-cut, 8*time.Second)
+	w.run(time.Minute, func() bool { return len(few[0].view.Members) == 2 && w.hold(few...) })
+	require.True(t, w.hold(few...), "they go on")
+}
+
+// TestWhoProvesEnds: of those that do not answer the larger side looks for proof, and the one with a quorum of the
+// seats. While others may have no list yet it does not: they may found an electorate of their own (MEM-10).
+func TestWhoProvesEnds(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		self            int
+		silent          []int
+		founded, proves bool
+	}{
+		{name: "the larger side", self: 3, silent: []int{1, 2}, proves: true},
+		{name: "few with the seats", self: 1, silent: []int{3, 4, 5}, founded: true, proves: true},
+		{name: "few with the seats of a first list", self: 1, silent: []int{3, 4, 5}},
+		{name: "few without the seats", self: 1, silent: []int{2, 3, 5}, founded: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := &membership.View{Self: id(fmt.Sprintf("10.0.0.%d", c.self))}
+			for i := range 5 {
+				m := membership.Member{ID: id(fmt.Sprintf("10.0.0.%d", i+1)), Status: membership.Up}
+				v.Members = append(v.Members, m)
+			}
+			list := tenure.Seats{Number: 1, Holders: []peer.ID{v.Members[0].ID, v.Members[1].ID, v.Members[2].ID}}
+			for _, i := range c.silent {
+				v.Unreachable = append(v.Unreachable, v.Members[i-1].ID)
+			}
+			n := New(Config{Self: v.Self, Seed: 1, Tenure: fewSeats})
+			require.NoError(t, n.tenures.m.Do(0, tenure.ViewCommand{Seats: list}))
+			n.tenures.founded, n.fed, n.suspension.member = c.founded, v, true
+			ids, _ := n.tenures.lost.gather(n)
+			require.Equal(t, c.proves, len(ids) == len(c.silent), "%v", ids)
+		})
 	}
 }
 

@@ -48,6 +48,58 @@ func TestPlanGivesNothingToDrainers(t *testing.T) {
 	require.Equal(t, peer.ID{}, given[0].Changes[0].To, "nobody is left that may")
 }
 
+// TestHandOffsAreTurnedBack: a hand-off to a member that drains goes the other way where the old instance ends first,
+// since either may have it; where the old node forwards it goes on, since both may have one, and one handles; that of
+// other kinds is given up. Where the old node drains too, or is no member that stays, it goes on. Found by storms
+// 12700001141 and 12800000622 (PRT-4).
+func TestHandOffsAreTurnedBack(t *testing.T) {
+	members := nodes(1, 2, 3)
+	pending := func(way cluster.Handoff) Table {
+		d := cluster.PartitionDefinition{Path: "a", Count: Exactly(1), Handoff: way}
+		table, err := Table(nil).Define(d, at(3))
+		require.NoError(t, err)
+		table, err = table.Plan(members, 1, nil).Move("a", 0, at(2), at(3))
+		require.NoError(t, err)
+		table = table.Plan(members, 1, nil)
+		require.Equal(t, at(2), table[0].Changes[0].To)
+		return table
+	}
+	buffers := cluster.Handoff{Old: cluster.OldDrops, New: cluster.NewBuffers}
+	for _, way := range []cluster.Handoff{cluster.Stateless, cluster.Ordered, buffers} {
+		up := pending(way).Plan(members, 2, nil, at(2))
+		require.Equal(t, []peer.ID{at(1)}, up[0].Instances, "%v", way)
+		require.Empty(t, up[0].Changes)
+	}
+	on := pending(cluster.Handoff{Old: cluster.OldForwards})
+	require.Equal(t, on, on.Plan(members, 2, nil, at(2)))
+	arrived := on.Complete(on[0].Changes[0]).Plan(members, 2, nil, at(2))
+	require.Equal(t, []peer.ID{at(2)}, arrived[0].Instances)
+	require.Empty(t, arrived[0].Changes)
+
+	table := pending(cluster.Lossy)
+	back := table.Plan(members, 2, nil, at(2))
+	require.Equal(t, []peer.ID{at(2)}, back[0].Instances)
+	require.Equal(t, []cluster.PartitionChange{{Path: "a", From: at(2), To: at(1), Epoch: table[0].Epoch + 1, Writer: 2}},
+		back[0].Changes)
+	require.Equal(t, table[0].Epoch+1, back[0].Epoch)
+	require.Equal(t, back, back.Plan(members, 2, nil, at(2)))
+	require.Equal(t, back, back.Plan(members, 2, nil, at(1), at(2)), "not to and fro")
+	done := back.Complete(back[0].Changes[0]).Plan(members, 2, nil, at(2))
+	require.Equal(t, []peer.ID{at(1)}, done[0].Instances)
+	require.Empty(t, done[0].Changes)
+
+	require.Equal(t, table, table.Plan(members, 2, nil, at(1), at(2)))
+	complete := table.Complete(table[0].Changes[0]).Plan(members, 2, nil, at(2))
+	require.Equal(t, []peer.ID{at(2)}, complete[0].Instances)
+	require.Empty(t, complete[0].Changes)
+	members[0].Status = cluster.Leaving
+	require.Equal(t, table, table.Plan(members, 2, nil, at(2)))
+	members[0].Status = cluster.Down
+	gone := table.Plan(members, 2, nil, at(2))
+	require.Equal(t, []peer.ID{at(2)}, gone[0].Instances)
+	require.Empty(t, gone[0].Changes)
+}
+
 // TestEvenSparesDrainers: what a plan has placed is not spread over members that drain (PRT-3, PRT-4).
 func TestEvenSparesDrainers(t *testing.T) {
 	var table Table

@@ -16,10 +16,12 @@ import (
 // this order, for all paths:
 //
 // Changes that are complete enter the table. One needs no hand-off when its old node is gone; it is given up when its
-// new node is gone, leaves or drains, and another node is found below. Instances of members that are gone leave their
-// slot empty. Where nothing is pending, the definition comes into force, and slots beyond what is wanted end, the last
-// first. Instances of those that leave, or have lost the role, are handed over. Empty slots are filled, the first
-// first, without a hand-off, for nobody is there to hand over. Last a move that a programmer asked for.
+// new node is gone, leaves or drains, and another node is found below. Where the new node drains and one instance may
+// live it is turned back, for the old one may have ended; where one may handle it goes on, and the new node hands the
+// instance over behind it. Instances of members that are gone leave their slot empty. Where nothing is pending, the
+// definition comes into force, and slots beyond what is wanted end, the last first. Instances of those that leave, or
+// have lost the role, are handed over. Empty slots are filled, the first first, without a hand-off, for nobody is there
+// to hand over. Last a move that a programmer asked for.
 //
 // The node is the one with the fewest instances of all partitions among those that may, and of these the first in
 // address order: so placement goes round the ring. Where what is placed anew would overlap less elsewhere, because
@@ -98,13 +100,39 @@ func (p *planner) resolve(i int) {
 			if is.Instances[c.Slot] = (peer.ID{}); arrived {
 				is.Instances[c.Slot] = c.To
 			}
-		case !c.To.IsZero() && (!p.may(c.To, p.next[i].Role, true) || p.drain.Has(c.To)):
-		default:
+		case c.To.IsZero() || p.may(c.To, p.next[i].Role, true) && (!p.drain.Has(c.To) || oneHandles(&p.next[i])):
+			k++
+			continue
+		case p.may(c.To, p.next[i].Role, true) && endsFirst(&p.next[i]):
+			p.turnBack(i, k)
 			k++
 			continue
 		}
 		is := p.change(i)
 		is.Changes = append(is.Changes[:k], is.Changes[k+1:]...) // a list of its own
+	}
+}
+
+// endsFirst reports whether an instance ends before the next one of its slot begins, by orders alone.
+func endsFirst(is *cluster.Partition) bool {
+	return is.InForce.Old == cluster.OldDrops && is.InForce.New != cluster.NewBuffers
+}
+
+// oneHandles reports whether two instances of a slot may live, and one of them handles: the new one from when the old
+// node sends on what comes. Where such a hand-off is given up the old one would handle again before the new one has
+// heard of it.
+func oneHandles(is *cluster.Partition) bool {
+	return is.InForce.Old == cluster.OldForwards && is.InForce.New != cluster.NewBuffers
+}
+
+// turnBack has a change to a member that drains go the other way, where one instance of a slot lives at a time: either
+// node may have it, so it is taken for complete, and that member hands the instance back, if it has it. Where the old
+// node drains as well the change goes on, and the new one hands the instance to another member later.
+func (p *planner) turnBack(i, k int) {
+	if c := p.next[i].Changes[k]; p.may(c.From, p.next[i].Role, true) && !p.drain.Has(c.From) {
+		is := p.change(i)
+		is.Instances[c.Slot] = c.To
+		is.Changes[k] = cluster.PartitionChange{Path: c.Path, Slot: c.Slot, From: c.To, To: c.From}
 	}
 }
 

@@ -4,7 +4,9 @@ package plane
 
 // AskState is where a waiter stands: the generation of the ask that it is for, and how far that is. A runtime that
 // answers asks on several goroutines keeps it in one atomic word: the goroutine that moves it from Waiting to
-// Settled, in one compare-and-swap, answers the ask; no other does. Zero: the waiter had no ask yet.
+// Settled, in one compare-and-swap, answers the ask; no other does. Its upper bits say to which node the ask went, by a
+// number that the runtime gives: so an answer of that node needs no look at anything else. Zero: the waiter had no ask
+// yet.
 type AskState uint64
 
 const (
@@ -12,10 +14,21 @@ const (
 	askSettled AskState = 2
 
 	askPhaseBits = 2
+	askNodeAt    = 32 + askPhaseBits
 )
+
+// MaxAskNode is the largest number of a node in an AskState.
+const MaxAskNode = 1<<(64-askNodeAt) - 1
 
 // Waiting returns the state of the waiter of an ask that waits, by its correlation.
 func Waiting(corr uint64) AskState { return AskState(corr>>32<<askPhaseBits) | askWaiting }
+
+// SentTo returns the state of the same ask when it goes to that node, by its number, at most MaxAskNode; zero: to none,
+// to this one, or to one without a number.
+func (s AskState) SentTo(node uint32) AskState { return s&(1<<askNodeAt-1) | AskState(node)<<askNodeAt }
+
+// WaitsFor reports whether the ask of that correlation waits, wherever it went.
+func (s AskState) WaitsFor(corr uint64) bool { return s.SentTo(0) == Waiting(corr) }
 
 // Settled returns the state of a waiter that waited, once somebody answers it.
 func (s AskState) Settled() AskState { return s&^(1<<askPhaseBits-1) | askSettled }
@@ -37,7 +50,7 @@ const (
 // guess the number.
 func (s AskState) Judge(corr uint64, asked bool) Verdict {
 	switch {
-	case s != Waiting(corr):
+	case !s.WaitsFor(corr):
 		return Late
 	case !asked:
 		return Foreign

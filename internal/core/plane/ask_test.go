@@ -3,6 +3,7 @@
 package plane
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -26,6 +27,9 @@ func TestJudge(t *testing.T) {
 		{Waiting(corr + 1<<32), true, Late},
 		{Waiting(corr + 1<<32), false, Late},
 		{Waiting(corr - 1<<32), true, Late},
+		{Waiting(corr).SentTo(MaxAskNode), true, Due},
+		{Waiting(corr).SentTo(5).SentTo(6), false, Foreign},
+		{Waiting(corr).SentTo(5).Settled(), true, Late},
 	} {
 		require.Equal(t, c.want, c.state.Judge(corr, c.asked), "%x", uint64(c.state))
 	}
@@ -34,6 +38,10 @@ func TestJudge(t *testing.T) {
 	require.False(t, AskState(0).Waits())
 	require.Equal(t, Late, AskState(0).Judge(0, true), "a tell asks nothing")
 	require.Equal(t, uint32(2), AskIndex(corr))
+	const last = math.MaxUint32<<32 | 3 // generations touch no number of a node
+	require.Equal(t, Waiting(last), Waiting(last).SentTo(MaxAskNode).SentTo(0))
+	require.NotEqual(t, Waiting(last), Waiting(last).SentTo(1))
+	require.True(t, Waiting(last).SentTo(7).WaitsFor(last))
 }
 
 // However waiters are taken and given back: each is used by one ask at a time, no correlation comes twice, and an ask

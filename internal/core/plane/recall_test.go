@@ -40,54 +40,55 @@ func marking(t *testing.T, flags uint8, park int, pool flow.Budget) (*flow.Slot,
 
 var theMarker = wire.Marker{Type: 1, Shard: 2, Term: 3, Seq: 4}
 
-// What waits for the shard waits in its slot from then on, in order, and the marker goes at once (SHD-9).
+// What waits for the shard waits in its slot from then on, in order, and the marker goes at once, however full the slot
+// and the budget are (SHD-9).
 func TestMarkOvertakesTheBacklog(t *testing.T) {
-	s, l := marking(t, 0, 1<<16, nil)
-	asks, _, err := Mark(s, l, 0, theMarker)
-	require.NoError(t, err)
-	require.NotEmpty(t, asks)
-	b := l.Take()
-	require.Equal(t, wire.KindMarker, wire.KindOf(b))
-	require.Len(t, b, flow.MarkerSize)
-	frames, _, _ := l.Waiting(1, 2)
-	require.Zero(t, frames)
-	frames, _, _ = l.Waiting(1, 9)
-	require.NotZero(t, frames, "of the other shard nothing is touched")
-	require.True(t, s.Resolve(true, peer.ID{}, route.MakeFence(9, 3, 4)))
-	var got []byte
-	Drain(s, func(e *wire.Envelope, _ []byte) Step {
-		got = append(got, e.Payload[0])
-		return Sent
-	})
-	require.Len(t, got, len(asks)+1)
-	require.IsIncreasing(t, got)
-	for i, corr := range asks {
-		require.EqualValues(t, got[i], corr)
-	}
-	require.EqualValues(t, 100, got[len(got)-1])
-}
-
-// Without room to wait, and behind a large message, the marker stands behind what waits.
-func TestMarkBehindWhatCannotWait(t *testing.T) {
+	size := wire.SizeEnvelope(1, 1) + flow.ParkOverhead
 	for name, c := range map[string]struct {
-		flags uint8
-		park  int
-		pool  flow.Budget
+		park int
+		pool flow.Budget
 	}{
-		"large":     {wire.FlagBulk, 1 << 16, nil},
-		"no room":   {0, 100, nil},
-		"no budget": {0, 1 << 16, &flow.Pool{Limit: 100}},
+		"room":             {1 << 16, nil},
+		"the slot is full": {size, nil},
+		"no budget":        {1 << 16, &flow.Pool{Limit: size}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, l := marking(t, c.flags, c.park, c.pool)
-			before, _, _ := l.Waiting(1, 2)
-			asks, next, err := Mark(s, l, 0, theMarker)
+			s, l := marking(t, 0, c.park, c.pool)
+			asks, _, err := Mark(s, l, 0, theMarker)
 			require.NoError(t, err)
-			require.Empty(t, asks)
-			require.Equal(t, Rest, next)
-			after, _, _ := l.Waiting(1, 2)
-			require.Equal(t, before, after)
-			require.Nil(t, l.Take())
+			require.NotEmpty(t, asks)
+			b := l.Take()
+			require.Equal(t, wire.KindMarker, wire.KindOf(b))
+			require.Len(t, b, flow.MarkerSize)
+			frames, _, _ := l.Waiting(1, 2)
+			require.Zero(t, frames)
+			frames, _, _ = l.Waiting(1, 9)
+			require.NotZero(t, frames, "of the other shard nothing is touched")
+			require.True(t, s.Resolve(true, peer.ID{}, route.MakeFence(9, 3, 4)))
+			var got []byte
+			Drain(s, func(e *wire.Envelope, _ []byte) Step {
+				got = append(got, e.Payload[0])
+				return Sent
+			})
+			require.Len(t, got, len(asks)+1)
+			require.IsIncreasing(t, got)
+			for i, corr := range asks {
+				require.EqualValues(t, got[i], corr)
+			}
+			require.EqualValues(t, 100, got[len(got)-1])
 		})
 	}
+}
+
+// Behind a large message the marker stands behind what waits.
+func TestMarkBehindWhatCannotWait(t *testing.T) {
+	s, l := marking(t, wire.FlagBulk, 1<<16, nil)
+	before, _, _ := l.Waiting(1, 2)
+	asks, next, err := Mark(s, l, 0, theMarker)
+	require.NoError(t, err)
+	require.Empty(t, asks)
+	require.Equal(t, Rest, next)
+	after, _, _ := l.Waiting(1, 2)
+	require.Equal(t, before, after)
+	require.Nil(t, l.Take())
 }

@@ -3,6 +3,7 @@
 package replica
 
 import (
+	"fmt"
 	"maps"
 	"math/bits"
 	"slices"
@@ -48,6 +49,45 @@ func TestConvergesAfterAPartition(t *testing.T) {
 		w.drops = nil
 		w.run(time.Duration(3+2*bits.Len(uint(n-1))) * Round)
 		require.True(t, w.equal(uint64(n), all(n)...), "%d nodes", n)
+	}
+}
+
+// What two nodes lack of each other after a partition is sent in parts within a budget, and all are equal within
+// 3 + 2 log2(n) rounds all the same. Many nodes of one half have changed each key, so that what is held of all keys is
+// far more than that, and one node of the other half (REP-1).
+func TestConvergesWithinItsBudget(t *testing.T) {
+	t.Parallel()
+	const keys, entry = 120, 2 << 10 // no entry of a frame is longer
+	for _, n := range []int{3, 9, 33, 100} {
+		w := newNet(t, n)
+		writers := min(n/2, 20)
+		for k := range keys {
+			for i := range n {
+				w.do(i, OpenCommand{fmt.Sprint(k), tallies})
+			}
+		}
+		w.drops = func(from, to int, _ wire.Kind) bool { return from%2 != to%2 }
+		for k := range keys {
+			for i := range writers {
+				w.do(2*i, UpdateCommand{fmt.Sprint(k), plus(2 * i), Local, 0})
+			}
+			w.do(1, UpdateCommand{fmt.Sprint(k), plus(1), Local, 0})
+		}
+		unlike := func(i int) bool {
+			for k := range keys {
+				if v, _ := w.m[i].Value(fmt.Sprint(k)); v.(tally).sum() != uint64(writers+1) {
+					return true
+				}
+			}
+			return false
+		}
+		w.run(6 * time.Second)
+		require.True(t, unlike(0))
+		w.drops, w.most = nil, 0
+		w.run(time.Duration(3+2*bits.Len(uint(n-1))) * Round)
+		require.False(t, slices.ContainsFunc(all(n), unlike), "%d nodes", n)
+		require.LessOrEqual(t, w.most, 2*(maxFrame+entry), "of %d nodes one sends more at a time", n)
+		t.Logf("%d nodes: at most %d bytes at a time", n, w.most)
 	}
 }
 

@@ -73,6 +73,7 @@ type net struct {
 	mail  []letter
 	drops func(from, to int, kind wire.Kind) bool
 	bytes map[wire.Kind]int
+	most  int // bytes that a machine has sent to another one in one go
 }
 
 type letter struct {
@@ -138,9 +139,12 @@ func (w *net) drain(i int) {
 	for _, n := range e.Done {
 		w.done[i][n] = true
 	}
+	sent := map[peer.ID]int{}
 	for _, m := range e.Mail {
 		m.Body = slices.Clone(m.Body)
 		w.mail = append(w.mail, letter{i, m})
+		sent[m.To] += len(m.Body)
+		w.most = max(w.most, sent[m.To])
 	}
 }
 

@@ -67,6 +67,18 @@ func (m *Machine) compare(with peer.ID, theirs *[buckets]uint64) {
 // sizeOf is how many bytes an entry of a held frame takes at most.
 func sizeOf(e *entry) int { return len(e.name) + 4 + len(e.held)*(minMark+24) }
 
+// add says what is held of one more key, of which size bytes are said already. It reports whether there was room: the
+// first one is always said.
+func (f *heldFrame) add(e *entry, size *int) bool {
+	more := sizeOf(e)
+	if *size > 0 && *size+more > maxFrame {
+		return false
+	}
+	*size += more
+	f.list = append(f.list, keyHeld{e.name, e.held})
+	return true
+}
+
 func (m *Machine) sendHeld(to peer.ID, f *heldFrame) {
 	m.send(to, wire.KindReplicaHeld, appendHeldFrame(nil, f))
 }
@@ -102,7 +114,7 @@ func (m *Machine) told(from peer.ID, f *heldFrame) {
 	if f.mode&isAnswer == 0 {
 		answer.nonce, answer.mode = f.nonce, wantMissing|isAnswer
 	}
-	o := offer{m: m, to: from}
+	o, said := offer{m: m, to: from}, 0
 	for _, k := range f.list {
 		e := m.keys[k.name]
 		if e == nil {
@@ -113,8 +125,9 @@ func (m *Machine) told(from peer.ID, f *heldFrame) {
 		if f.mode&wantMissing != 0 && !k.held.covers(e.held) {
 			o.add(e, k.held, m.waitsFor(f, e))
 		}
-		if f.mode&wantTold != 0 || f.mode&wantCompare != 0 && !e.held.covers(k.held) {
-			answer.list = append(answer.list, keyHeld{e.name, e.held})
+		tells := f.mode&wantTold != 0 || f.mode&wantCompare != 0 && !e.held.covers(k.held)
+		if tells && !answer.add(e, &said) {
+			m.soon(from) // what is held here may be far more than what the other one holds
 		}
 	}
 	o.flush()
@@ -163,6 +176,7 @@ func (o *offer) flush() {
 // deltas merges what another member sent. Behind a gap nothing is taken, and what is missing is asked for.
 func (m *Machine) deltas(from peer.ID, nonce uint64, list []keyDeltas) error {
 	answer := heldFrame{nonce: nonce, mode: wantMissing | isAnswer}
+	said := 0
 	var bad error
 	for i := range list {
 		k := &list[i]
@@ -178,8 +192,8 @@ func (m *Machine) deltas(from peer.ID, nonce uint64, list []keyDeltas) error {
 		if err != nil {
 			bad = err
 		}
-		if gap || nonce != 0 {
-			answer.list = append(answer.list, keyHeld{e.name, e.held})
+		if (gap || nonce != 0) && !answer.add(e, &said) {
+			m.soon(from)
 		}
 	}
 	if len(answer.list) > 0 {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -21,15 +20,17 @@ import (
 
 // Server is an etcd server of a test's or a command's own. Its methods are called one at a time.
 type Server struct {
+	Process
 	// Dir is the server's folder. It is temporary.
 	Dir string
+	// Program is the etcd that the next Start runs, Env what it has in its environment beside what this process has.
+	Program string
+	Env     []string
 
 	client, peer string
 	settings     []string
 	log          io.Writer
 	release      []func()
-	cmd          *exec.Cmd
-	ended        chan struct{}
 }
 
 // New makes the folder of a server that writes its log to a writer and has settings as flags of etcd. It fails where
@@ -38,7 +39,7 @@ func New(log io.Writer, settings ...string) (s *Server, err error) {
 	if _, err := exec.LookPath("etcd"); err != nil {
 		return nil, err
 	}
-	s = &Server{settings: settings, log: log}
+	s = &Server{Program: "etcd", settings: settings, log: log}
 	for _, to := range []*string{&s.client, &s.peer} {
 		at, release, err := port.Hold()
 		if err != nil {
@@ -68,51 +69,17 @@ func (s *Server) URL() string { return "http://" + s.client }
 const startTime = 2 * time.Minute
 
 // Start starts it if it does not run, and returns when it answers, with its data of before.
-func (s *Server) Start() error {
-	if !s.Running() {
-		if err := s.launch(); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTime)
-	defer cancel()
-	for s.Running() {
-		if s.healthy(ctx) {
-			return nil
-		}
-		if ctx.Err() != nil {
-			s.Stop(syscall.SIGKILL)
-			return errors.New("etcd does not answer: see its log")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return errors.New("etcd ends when it is started: see its log")
-}
+func (s *Server) Start() error { return s.Process.Start("etcd", startTime, s.launch, s.healthy) }
 
 // launch starts the process.
 func (s *Server) launch() error {
 	peer := "http://" + s.peer
-	cmd, ended := exec.Command("etcd", append([]string{"--name=one", "--data-dir=" + s.Data(),
+	cmd := exec.Command(s.Program, append([]string{"--name=one", "--data-dir=" + s.Data(),
 		"--listen-client-urls=" + s.URL(), "--advertise-client-urls=" + s.URL(), "--listen-peer-urls=" + peer,
-		"--initial-advertise-peer-urls=" + peer, "--initial-cluster=one=" + peer}, s.settings...)...), make(chan struct{})
+		"--initial-advertise-peer-urls=" + peer, "--initial-cluster=one=" + peer}, s.settings...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Dir, s.log, s.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	cmd.Env = append(os.Environ(), "ETCD_UNSUPPORTED_ARCH=arm64")
-	started := make(chan error)
-	go func() { // Pdeathsig comes with the end of the thread that started it: one that is kept until then
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		if started <- err; err == nil {
-			_ = cmd.Wait() // the log says why
-			close(ended)
-		}
-	}()
-	if err := <-started; err != nil {
-		return err
-	}
-	s.cmd, s.ended = cmd, ended
-	return nil
+	cmd.Env = append(append(os.Environ(), "ETCD_UNSUPPORTED_ARCH=arm64"), s.Env...)
+	return s.Launch(cmd)
 }
 
 // healthy reports whether it serves reads and writes.
@@ -129,34 +96,6 @@ func (s *Server) healthy(ctx context.Context) bool {
 	}
 	_ = answer.Body.Close()
 	return answer.StatusCode == http.StatusOK
-}
-
-// Running reports whether its process runs.
-func (s *Server) Running() bool {
-	if s.ended == nil {
-		return false
-	}
-	select {
-	case <-s.ended:
-		return false
-	default:
-		return true
-	}
-}
-
-// Signal sends its process a signal: SIGSTOP has it stand still until SIGCONT.
-func (s *Server) Signal(how syscall.Signal) error {
-	if s.cmd == nil {
-		return os.ErrProcessDone
-	}
-	return s.cmd.Process.Signal(how)
-}
-
-// Stop ends it, if it runs, and waits: SIGTERM in order, SIGKILL as a crash does.
-func (s *Server) Stop(how syscall.Signal) {
-	if s.Signal(how) == nil || s.ended != nil {
-		<-s.ended
-	}
 }
 
 // Remove ends it, if it runs, and removes its folder.

@@ -58,6 +58,7 @@ type stage interface {
 	Quiet() bool
 	Violate(p *world.Process, rule, format string, args ...any)
 	MovedByHand(typ string, n route.ShardID, to peer.ID)
+	Drains(p *world.Process, on bool) error
 }
 
 // cast is the instances of a storm.
@@ -285,6 +286,7 @@ func (h *host) sends(o *open, slot int, ask bool) {
 		nth := h.writes(o, slot, false, state.InForce)
 		err := o.p.TellAt(slot, payloadOf(nth))
 		c.sent[nth].accepted = err == nil
+		c.watch.fails(c.sent[nth].to, err)
 		return
 	}
 	h.Begin(func() {

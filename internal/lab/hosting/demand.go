@@ -6,11 +6,14 @@ package hosting
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/sim/storm"
+	"github.com/kith-io/kith/internal/sim/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/partition"
 	"github.com/kith-io/kith/peer"
@@ -18,13 +21,14 @@ import (
 )
 
 const (
-	settleBound = time.Minute             // beyond the takeover time: instances live where the table has them
-	movesEach   = 3                       // planned moves of a hand-off
-	movesEvery  = 20 * time.Millisecond   // how often a node sends meanwhile, of few
-	fewSend     = 4                       // of more nodes each sends less often
-	tailTime    = 1500 * time.Millisecond // how long it sends after the last of them
-	pathMoved   = "market/prices"
-	drawnWays   = 2 // hand-offs that a storm tries
+	settleBound  = time.Minute             // beyond the takeover time: instances live where the table has them
+	movesEach    = 3                       // planned moves of a hand-off
+	drainsBehind = 500 * time.Millisecond  // a node drains at most so long after a hand-off to it was asked for
+	movesEvery   = 20 * time.Millisecond   // how often a node sends meanwhile, of few
+	fewSend      = 4                       // of more nodes each sends less often
+	tailTime     = 1500 * time.Millisecond // how long it sends after the last of them
+	pathMoved    = "market/prices"
+	drawnWays    = 2 // hand-offs that a storm tries
 )
 
 var (
@@ -209,6 +213,13 @@ func (t *trial) handles(a *actor, m *message) {
 	t.count[a.at] = a.count
 }
 
+// fails notes that a message was not accepted, where there must be a way to each instance.
+func (t *trial) fails(to place, err error) {
+	if t != nil && to.path == pathMoved && errors.Is(err, partition.ErrUnreachable) {
+		t.fault = fmt.Sprintf("no way to %v: %v", to, err)
+	}
+}
+
 func (t *trial) takesUp(a *actor) {
 	if t == nil || a.at.path != pathMoved {
 		return
@@ -258,6 +269,7 @@ func (c *cast) moves(way cluster.Handoff) {
 	for range movesEach {
 		done += c.moveOne(way)
 	}
+	done += c.drainOne(way)
 	c.w.Advance(tailTime)
 	sending = false
 	c.judge(done)
@@ -309,6 +321,45 @@ func (c *cast) moveOne(way cluster.Handoff) int {
 		c.stage.Violate(by, "instances", "slot %d has not moved by %v after %v", slot, way, settleBound)
 		return 0
 	}
+	return 1
+}
+
+// drainOne has a node drain that has an instance, or to which one is on its way, until nothing of that lives there, and
+// returns how many did. What is sent meanwhile finds its instance as in any other move.
+func (c *cast) drainOne(way cluster.Handoff) int {
+	hosts := c.w.Running()
+	s := tableOf(hosts[0].View, pathMoved)
+	at := slices.IndexFunc(hosts, func(p *world.Process) bool { return s.SlotOf(p.ID) < 0 })
+	slot := c.rng.IntN(len(s.Instances))
+	if at < 0 || s.Instances[slot].IsZero() {
+		return 0
+	}
+	p := hosts[at]
+	if c.rng.IntN(2) == 0 {
+		move := membership.MoveInstanceCommand{Path: pathMoved, Slot: slot, To: p.ID}
+		_ = hosts[0].Command(move) // if it is refused one drains that has nothing
+		c.w.Advance(c.between(0, drainsBehind))
+	} else {
+		p = hosts[slices.IndexFunc(hosts, func(p *world.Process) bool { return p.ID == s.Instances[slot] })]
+	}
+	if c.stage.Drains(p, true) != nil {
+		return 0 // somebody has to take what it has
+	}
+	gone := func() bool {
+		for _, h := range c.w.Running() {
+			if s := tableOf(h.View, pathMoved); len(s.Changes) > 0 || s.SlotOf(p.ID) >= 0 {
+				return false
+			}
+			if _, known := c.of[h].ears().ShardAt(p.ID); known {
+				return false
+			}
+		}
+		return true
+	}
+	if !c.w.Until(settleBound, gone) {
+		c.stage.Violate(p, "instances", "it drains, and has not given all away by %v after %v", way, settleBound)
+	}
+	_ = c.stage.Drains(p, false)
 	return 1
 }
 

@@ -135,6 +135,9 @@ type lane struct {
 	name string
 }
 
+// ears is the lane of what listens for instances.
+func (h *host) ears() *lane { return &lane{h, earType} }
+
 func (l *lane) region() (*world.Region, error) { return virtual.RegionOf(l.h.p, l.name) }
 
 // Tell implements footing.Lane.
@@ -205,6 +208,11 @@ func (l *lane) Move(ctx context.Context, n route.ShardID, to peer.ID) error {
 	err := l.h.command(ctx, cmd)
 	l.h.Wait(ctx, answerTime, nil)
 	return err
+}
+
+// Linger implements footing.Lane.
+func (l *lane) Linger(ctx context.Context, on bool) error {
+	return l.h.command(ctx, shard.LingerCommand{Type: route.TypeOf(l.name), On: on})
 }
 
 // Refused implements footing.Lane.

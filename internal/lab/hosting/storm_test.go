@@ -62,6 +62,7 @@ func (n *noted) Violate(_ *world.Process, rule, format string, args ...any) {
 	n.rules = append(n.rules, rule+": "+fmt.Sprintf(format, args...))
 }
 func (*noted) MovedByHand(string, route.ShardID, peer.ID) {}
+func (*noted) Drains(*world.Process, bool) error          { return nil }
 
 // TestCastCriesOut: each rule is noticed when it is broken.
 func TestCastCriesOut(t *testing.T) {

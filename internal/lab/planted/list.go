@@ -6,7 +6,7 @@ import "slices"
 
 // bugs is the list that `make planted` repeats: for each rule one mistake that a person could make in good faith. What
 // is planted is one short line, so that few changes of the source have to touch this list.
-var bugs = slices.Concat(nodeBugs, moveBugs, lapseBugs)
+var bugs = slices.Concat(nodeBugs, moveBugs, lapseBugs, lockBugs)
 
 // nodeBugs break what the checkers watch over.
 var nodeBugs = []bug{

@@ -1,8 +1,10 @@
-// The part of the list that is about what a node must hold to handle messages: a session lease, or a tenure.
+// The part of the list that is about what a node must hold to handle messages, a session lease or a tenure, and about
+// when its disk may go.
 
 package main
 
-// lapseBugs break the rules of docs/contributing/session.md and docs/contributing/tenure.md.
+// lapseBugs break the rules of docs/contributing/session.md, docs/contributing/tenure.md and
+// docs/contributing/quorum.md.
 var lapseBugs = []bug{
 	{
 		Name: "session-counts-from-its-answer", Rules: "session",
@@ -64,5 +66,35 @@ var lapseBugs = []bug{
 		Name: "electorate-founded-beside-the-living", Rules: "tenure",
 		Package: "./internal/core/tenure", Run: "TestFoundedWhenAllHaveEnded",
 		In: "internal/core/tenure.Seats.Next", Old: "ok = ended && p.held()", New: "ok = p.held()",
+	},
+	{
+		Name: "over-is-said-before-it-is-down", Rules: "tenure",
+		Package: "./internal/core/tenure", Run: "TestDownFirst",
+		In: "internal/core/tenure.Machine.speaks", Without: "!m.isLost(q.target)",
+	},
+	{
+		Name: "order-without-the-proofs-it-rests-on", Rules: "tenure",
+		Package: "./internal/core/node", Run: "TestOrdersCarryTheirProofs",
+		In: "internal/core/node.ends.carries", Old: "e.before+len(e.list)", New: "e.before",
+	},
+	{
+		Name: "seeker-keeps-the-proof-to-itself", Rules: "tenure",
+		Package: "./internal/core/node", Run: "TestSeekerMarks",
+		In: "membership.Machine.prove", Drop: "d.ProveDead",
+	},
+	{
+		Name: "seat-is-filled-where-it-is-emptied", Rules: "tenure",
+		Package: "./internal/core/tenure", Run: "TestEmptiedFirst",
+		In: "internal/core/tenure.Seats.Next", Old: "!ok && ended {", New: "ok || ended {",
+	},
+	{
+		Name: "list-that-not-all-have-seen-changes", Rules: "tenure",
+		Package: "./membership", Run: "TestSeatsWaitForAll",
+		In: "membership.leading.reseat", Without: "!l.st.SeenByAll(l.exited)",
+	},
+	{
+		Name: "disk-goes-by-entries-that-are-not-decided", Rules: "leave-is-decided",
+		Package: "./internal/core/quorum/records", Run: "TestLeaveIsDecided",
+		In: "internal/core/quorum/records.carer.hears", Without: "follows",
 	},
 }

@@ -38,10 +38,16 @@ var moveBugs = []bug{
 	{
 		Name: "marker-overtakes-what-cannot-wait", Rules: "markers-behind-large",
 		Package: "./internal/core/plane", Run: "TestMarkBehindWhatCannotWait",
-		In: "internal/core/plane.Mark",
-
-		Old: "!s.Fits(frames, bytes): return nil, Rest, l.AppendMarker(m)",
-		New: "!s.Fits(frames, bytes): return nil, Rest, l.ExpressMarker(m)",
+		In:  "internal/core/plane.Mark",
+		Old: "large || s == nil: return nil, Rest, l.AppendMarker(m)",
+		New: "large || s == nil: return nil, Rest, l.ExpressMarker(m)",
+	},
+	{
+		Name: "marker-waits-for-room-in-a-full-slot", Rules: "liveness",
+		Package: "./internal/core/plane", Run: "TestMarkOvertakesTheBacklog",
+		In:  "internal/core/flow.Slot.PutFirst",
+		Old: "if s.state.Open() {",
+		New: "if _, b := s.Parked(); s.state.Open() || bytes > s.park.bytes-b {",
 	},
 	{
 		Name: "slot-stays-open-beside-a-large-message", Rules: "large-holds", Seeds: 60,

@@ -70,7 +70,7 @@ func TestListFaults(t *testing.T) {
 		list       []bug
 	}{
 		{"empty list", "list of planted bugs is empty", nil},
-		{"too many", "93 planted bugs, at most 92", make([]bug, mostBugs+1)},
+		{"too many", "109 planted bugs, at most 108", make([]bug, mostBugs+1)},
 		{"no rule", "names no rule", []bug{with(always, func(b *bug) { b.Rules = "" })}},
 		{"two lines", "more than one short line", []bug{with(always, func(b *bug) { b.Old = "return a +\nb" })}},
 		{"a long line", "more than one short line", []bug{with(always, func(b *bug) { b.Old = strings.Repeat("a", 101) })}},
@@ -130,7 +130,7 @@ const (
 	dataTests  = "no bug is listed yet: tests of package replica and TestReplicatedMajoritySurvives hold it"
 	tableTests = "no bug is listed yet: TestMergeLaws, TestPlanLaws and TestPlanMovesLittle of package partition hold it"
 	endTests   = "no bug is listed yet: tests of package watch and of the ends in package entity hold it"
-	bound      = "no bug is listed, the list is full: TestTenureBound has no proof"
+	bound      = "no bug is listed yet: TestTenureBound has no proof"
 	modelOnly  = "lab model switches it off; in the code it is no short line"
 )
 
@@ -146,10 +146,15 @@ var unplanted = map[string]string{
 	"drop-at-ack": modelOnly, "told-proxies": modelOnly, "proxies-follow": modelOnly, "states-come-last": modelOnly,
 }
 
-// TestEveryRuleIsPlanted holds that each rule of the checkers and of docs/contributing/model.md has a planted bug or a
-// reason why not, and that the list names no other rules.
+// outside are rules that neither a checker nor the model knows: the lock by which a process proves the one before it
+// dead is the kernel's, and the simulator has none (docs/sharding.md, "Proof of death"). Of the rules of records on
+// disks (docs/contributing/quorum.md) it is one: TestMistakesAreFound of package records plants the others.
+var outside = []string{"lock", "leave-is-decided"}
+
+// TestEveryRuleIsPlanted holds that each rule of the checkers and of docs/contributing/model.md, and those outside, has
+// a planted bug or a reason why not, and that the list names no other rules.
 func TestEveryRuleIsPlanted(t *testing.T) {
-	rules := append(checked(t), model.Rules()...)
+	rules := slices.Concat(checked(t), model.Rules(), outside)
 	require.Greater(t, len(rules), 100)
 	planted := map[string]bool{}
 	for _, b := range bugs {

@@ -75,7 +75,7 @@ var logRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (info|warning|error) \\|
 
 // logging are the packages with records that operators of a node see.
 const logging = "internal/runtime/driver internal/runtime/exec internal/runtime/transport " +
-	"internal/runtime/trust internal/runtime/loop internal/base/logs " +
+	"internal/runtime/trust internal/runtime/loop internal/base/logs internal/base/descriptors " +
 	"internal/base/callback internal/cli/command admin bootstrap partition durable delivery service"
 
 // TestPageOfLogLines: every warning and error that a node logs is on the page, with its level, and the page names no

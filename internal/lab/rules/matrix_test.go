@@ -29,6 +29,8 @@ var matrix = map[string]string{
 	"internal/base/ground":        "", // goroutines and clocks, or the simulator's
 	"internal/base/life":          "", // a lock that tells whether a process is dead
 	"internal/base/signals":       "", // what the system signals to a process
+	"internal/base/descriptors":   "", // files in reserve, for connections of peers
+	"internal/base/memlimit":      "", // how much memory it leaves to a process
 	// clients that break the rules; it speaks of the counters of a node
 	"internal/lab/hostile":  "root courier route peer wire internal/base/pki",
 	"internal/base/pki":     "internal/base/files", // certificates for commands, throw-away clusters and tests
@@ -93,7 +95,7 @@ var matrix = map[string]string{
 	"hello":                   "route peer wire",
 	"trust":                   "hello route internal/base/files internal/base/callback",
 	"loop":                    "route wire", // gnet's, as transport is
-	"transport": "flow route peer stats wire ringbuf hello loop trust internal/base/names " +
+	"transport": "flow route peer stats wire ringbuf hello loop trust internal/base/names internal/base/descriptors " +
 		"internal/base/latch",
 	"cluster": "peer",
 	// the partition table as a value
@@ -153,7 +155,7 @@ var matrix = map[string]string{
 	"latency":  root,
 	// a program with a node, from its start to its exit code
 	"service": "root admin bootstrap metrics latency internal/base/files internal/base/pki internal/base/logs " +
-		"internal/base/signals",
+		"internal/base/signals internal/base/memlimit",
 	"metrics": "root stats",
 	"bootstrap": "root discovery bootstrap/formation peer wire internal/base/localname " +
 		"internal/base/logs internal/base/refuse internal/base/names internal/base/door internal/base/callback",
@@ -177,9 +179,11 @@ var matrix = map[string]string{
 
 	"internal/cli/env/envtest": "internal/cli internal/cli/env", // what tests of a program of commands share
 
-	"internal/cli/operate":    "admin internal/cli internal/base/files", // the verbs that ask a running node
-	"internal/base/localname": "",                                       // names that a listener on loopback answers to
-	"internal/base/refuse":    "",                                       // requests over HTTP that no route is asked about
+	// the verbs that ask a running node
+	"internal/cli/operate": "admin internal/cli internal/base/files internal/core/flight",
+
+	"internal/base/localname": "", // names that a listener on loopback answers to
+	"internal/base/refuse":    "", // requests over HTTP that no route is asked about
 	// clients that come in at a port with HTTP, and what they cost
 	"internal/base/door":    "",
 	"internal/base/files":   "",                    // files that somebody gave a node
@@ -216,6 +220,8 @@ var matrix = map[string]string{
 	"internal/lab/pgserver":   "",                        // PostgreSQL servers for tests and commands
 	"internal/lab/etcdserver": "internal/base/port",      // etcd servers for the same
 	"internal/lab/leasestore": "internal/lab/etcdserver", // stores of leases that can be broken
+	// API servers of Kubernetes for tests
+	"internal/lab/kubeserver": "internal/lab/etcdserver internal/base/pki internal/base/port",
 	// what durable entities and queues cost beside an engine
 	"internal/lab/storebench": "root durable delivery route store",
 	// queues of package delivery over an engine, judged
@@ -236,9 +242,10 @@ var layers = []string{
 		"internal/base/enum internal/lab/rules " +
 		"internal/lab/planted " +
 		"internal/base/port internal/base/spent internal/base/pki internal/lab/api internal/lab/cuts internal/base/feed " +
-		"internal/lab/pgserver internal/lab/etcdserver internal/lab/leasestore " +
+		"internal/lab/pgserver internal/lab/etcdserver internal/lab/leasestore internal/lab/kubeserver " +
 		"internal/base/localname internal/base/refuse " +
-		"internal/base/latch internal/base/life internal/base/ground internal/base/signals " +
+		"internal/base/latch internal/base/life internal/base/memlimit internal/base/descriptors " +
+		"internal/base/ground internal/base/signals " +
 		"internal/base/incall internal/base/logs internal/base/long internal/base/names internal/base/fileid " +
 		"internal/base/door " +
 		"internal/base/files internal/base/callback internal/base/dues internal/base/logs/logstest " +

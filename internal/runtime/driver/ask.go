@@ -62,9 +62,10 @@ type askTable struct {
 
 type askStripe struct {
 	mu     sync.Mutex
-	asks   plane.Asks
-	limit  int
 	timed  exec.Sampler
+	asks   plane.Asks
+	_      [64]byte // what follows is read where answers come, on other cores than the askers, which write the above
+	limit  int
 	chunks []atomic.Pointer[[askChunk]askWaiter]
 	_      [64]byte // stripes are taken by different threads
 }
@@ -172,7 +173,14 @@ func (t *askTable) conclude(corr uint64, reason route.Reason, payload []byte) bo
 
 // answered is conclude for the reply of another node, which must be the one that was asked: numbers can be guessed.
 // That of a node to which the shard may have moved, unheard of here, is kept until a route changes.
-func (t *askTable) answered(corr uint64, from peer.ID, reason route.Reason, payload []byte) bool {
+func (t *askTable) answered(corr uint64, n *peerNode, reason route.Reason, payload []byte) bool {
+	// Nearly all: the waiter's line comes from the asker's core once, to be written, where a look at it before would
+	// bring it twice.
+	if w := t.find(corr); w != nil && n.number != 0 && w.claimAs(plane.Waiting(corr).SentTo(n.number)) {
+		t.finish(w, reason, payload, false)
+		return true
+	}
+	from := n.id
 	w, asked, what := t.claimFrom(corr, from)
 	switch {
 	case w != nil:
@@ -304,15 +312,39 @@ func (t *askTable) concludeWith(corr uint64, from peer.ID, reply []byte) bool {
 // waits reports whether somebody waits for the answer to an ask.
 func (t *askTable) waits(corr uint64) bool {
 	w := t.find(corr)
-	return w != nil && plane.AskState(w.state.Load()) == plane.Waiting(corr)
+	return w != nil && plane.AskState(w.state.Load()).WaitsFor(corr)
 }
 
 // claim moves w from waiting for the answer to an ask to settled; only one caller succeeds.
-func (w *askWaiter) claim(corr uint64) bool { return w.claimAs(plane.Waiting(corr)) }
+func (w *askWaiter) claim(corr uint64) bool {
+	for {
+		state := plane.AskState(w.state.Load())
+		if !state.WaitsFor(corr) {
+			return false
+		}
+		if w.claimAs(state) { // else it was settled, or has gone to another node
+			return true
+		}
+	}
+}
 
 // claimAs is claim by the state of a waiter that waits.
 func (w *askWaiter) claimAs(state plane.AskState) bool {
 	return w.state.CompareAndSwap(uint64(state), uint64(state.Settled()))
+}
+
+// claimIf is claim for the ask that waits, if there is one and so says. It reads the state before it asks: an ask that
+// begins in between has another generation, and is asked about again.
+func (w *askWaiter) claimIf(so func() bool) bool {
+	for {
+		state := plane.AskState(w.state.Load())
+		if !state.Waits() || !so() {
+			return false
+		}
+		if w.claimAs(state) {
+			return true
+		}
+	}
 }
 
 // finish hands an answer to the asker. own: it is no answer but a failure that was found here, by the control goroutine
@@ -389,11 +421,32 @@ func (t *askTable) free(w *askWaiter) {
 // not be sent, because an asker that gives up and finds that it went nowhere says that it was not executed.
 func (w *askWaiter) goes(corr uint64, e *routeEntry) bool {
 	w.dest.Store(e)
-	return plane.AskState(w.state.Load()) == plane.Waiting(corr)
+	node := uint32(0)
+	if e.remote != nil {
+		node = e.remote.number
+	}
+	for {
+		state := plane.AskState(w.state.Load())
+		if !state.WaitsFor(corr) {
+			return false
+		}
+		if sent := state.SentTo(node); sent == state || w.state.CompareAndSwap(uint64(state), uint64(sent)) {
+			return true
+		}
+	}
 }
 
 // stays notes that an ask of one's own goes nowhere yet.
-func (w *askWaiter) stays() { w.dest.Store(nil) }
+func (w *askWaiter) stays() {
+	w.dest.Store(nil)
+	for {
+		state := plane.AskState(w.state.Load())
+		if nowhere := state.SentTo(0); nowhere == state || !state.Waits() ||
+			w.state.CompareAndSwap(uint64(state), uint64(nowhere)) {
+			return
+		}
+	}
+}
 
 // stays notes that an ask which waited in a link goes nowhere yet.
 func (t *askTable) stays(corr uint64) {
@@ -482,9 +535,7 @@ func (t *askTable) fail(r *peerConn, reason route.Reason) {
 			}
 			for k := range chunk {
 				w := &chunk[k]
-				// The state first: an ask that begins between the two loads has another generation, and is not claimed.
-				state := plane.AskState(w.state.Load())
-				if state.Waits() && (r == nil || w.dest.Load().over(r)) && w.claimAs(state) {
+				if w.claimIf(func() bool { return r == nil || w.dest.Load().over(r) }) {
 					t.finish(w, reason, nil, true)
 				}
 			}

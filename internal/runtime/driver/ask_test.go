@@ -21,30 +21,122 @@ import (
 // A reply counts only if it comes from the node that was asked: others may guess its number. The ask goes on waiting,
 // also where it is asked again of another (SEC-5).
 func TestRepliesOfOthersAreNotBelieved(t *testing.T) {
+	t.Run("numbered", func(t *testing.T) { repliesOfOthers(t, 1) })
+	t.Run("numbers have run out", func(t *testing.T) { repliesOfOthers(t, 0) })
+}
+
+func repliesOfOthers(t *testing.T, numbers uint32) {
 	table := newAskTable(8, 0)
 	at := func(inc uint64) *peerConn {
-		return &peerConn{peerNode: &peerNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}}}
+		id := peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}
+		return &peerConn{peerNode: &peerNode{id: id, number: numbers * uint32(inc)}}
 	}
 	asked, next, other := at(1), at(2), at(3)
 	w, corr, err := begun(table.begin(time.Second, &Region{}, 0, nil, nil))
 	require.NoError(t, err)
-	require.False(t, table.answered(corr, asked.id, route.OK, []byte("too early")), "it waits for a home")
+	require.False(t, table.answered(corr, asked.peerNode, route.OK, []byte("too early")), "it waits for a home")
 	w.goes(corr, &routeEntry{remote: asked})
-	require.False(t, table.answered(corr, other.id, route.OK, []byte("forged")))
+	require.False(t, table.answered(corr, other.peerNode, route.OK, []byte("forged")))
 	require.False(t, table.concludeWith(corr, other.id, []byte("forged")))
 	table.goes(corr, &routeEntry{remote: next})
-	require.False(t, table.answered(corr, asked.id, route.OK, []byte("no more")))
+	require.False(t, table.answered(corr, asked.peerNode, route.OK, []byte("no more")))
 	require.Nil(t, table.awaiting(corr, asked.id))
 	require.EqualValues(t, 5, table.foreign.Load())
-	require.True(t, table.answered(corr, at(2).id, route.OK, []byte("true")), "the node counts, not the connection")
+	require.True(t, table.answered(corr, at(2).peerNode, route.OK, []byte("true")), "the node counts, not the connection")
 	<-w.wake
 	require.Equal(t, "true", string(w.reply))
-	require.False(t, table.answered(corr, next.id, route.OK, []byte("again")))
+	require.False(t, table.answered(corr, next.peerNode, route.OK, []byte("again")))
 	table.free(w)
 	require.False(t, table.concludeWith(corr, next.id, []byte("late")))
 	require.EqualValues(t, 2, table.late.Load())
 	require.EqualValues(t, 5, table.foreign.Load())
 	require.Zero(t, table.underway())
+}
+
+// An ask that is taken back goes nowhere: an answer of the node that it was meant for is not believed until it has gone
+// there (SEC-5).
+func TestTakenBackAskIsAnsweredByNobody(t *testing.T) {
+	table := newAskTable(8, 0)
+	to := &peerConn{peerNode: &peerNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: 1}, number: 1}}
+	w, corr, err := begun(table.begin(time.Second, &Region{}, 0, nil, nil))
+	require.NoError(t, err)
+	require.True(t, w.goes(corr, &routeEntry{remote: to}))
+	table.stays(corr)
+	require.False(t, table.answered(corr, to.peerNode, route.OK, nil))
+	require.True(t, table.goes(corr, &routeEntry{remote: to}))
+	require.True(t, table.answered(corr, to.peerNode, route.OK, nil))
+	<-w.wake
+	table.free(w)
+}
+
+// An ask that goes on to another node while all are being failed is failed as well (REL-1).
+func TestAskThatGoesOnIsNotMissed(t *testing.T) {
+	table := newAskTable(8, 0)
+	w, corr, err := begun(table.begin(time.Second, &Region{}, 0, nil, nil))
+	require.NoError(t, err)
+	to := &routeEntry{remote: &peerConn{peerNode: &peerNode{number: 1}}}
+	looks := 0
+	require.True(t, w.claimIf(func() bool {
+		if looks++; looks == 1 {
+			require.True(t, w.goes(corr, to))
+		}
+		return true
+	}))
+	require.Equal(t, 2, looks)
+	require.False(t, w.claimIf(func() bool { t.Error("it waits no more"); return true }))
+	table.free(w)
+}
+
+// However an ask goes from node to node while its table fails all, its asker gives up and a node answers: it is settled
+// once, and by none that it never went to (REL-1, SEC-5).
+func TestAskThatGoesOnIsSettledOnce(t *testing.T) {
+	table := newAskTable(8, 0)
+	at := func(n uint32) *peerConn {
+		return &peerConn{peerNode: &peerNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: uint64(n)}, number: n}}
+	}
+	a, b, stranger := at(1), at(2), at(3)
+	for i := range 2_000 {
+		w, corr, err := begun(table.begin(time.Second, &Region{}, 0, nil, nil))
+		require.NoError(t, err)
+		var settled atomic.Int32
+		var all sync.WaitGroup
+		all.Go(func() {
+			for n := range 20 {
+				w.goes(corr, &routeEntry{remote: []*peerConn{a, b}[n%2]})
+				if n%5 == 4 {
+					w.stays()
+				}
+			}
+		})
+		all.Go(func() {
+			if table.answered(corr, stranger.peerNode, route.OK, nil) {
+				t.Error("a stranger was believed")
+			}
+			for range i % 7 {
+				if table.answered(corr, b.peerNode, route.OK, nil) {
+					settled.Add(1)
+				}
+			}
+		})
+		all.Go(func() {
+			runtime.Gosched()
+			if i%3 == 0 {
+				if w.claim(corr) {
+					settled.Add(1)
+					w.wake <- struct{}{}
+				}
+				return
+			}
+			table.fail(nil, route.Stopped) // whatever it goes to meanwhile
+			require.False(t, table.waits(corr))
+		})
+		all.Wait()
+		require.False(t, w.claim(corr), "round %d", i)
+		require.LessOrEqual(t, settled.Load(), int32(1))
+		<-w.wake
+		require.Empty(t, w.wake)
+		table.free(w)
+	}
 }
 
 // An ask that was handed over is answered by the node that its shard has moved to since, which this node knows; by no
@@ -67,17 +159,17 @@ func TestAnswerOfTheNextOwner(t *testing.T) {
 	}
 	r.heirs.add(0, fence(4), stranger.id) // it moved to that one, and on to the owner that was asked
 	w, corr := ask()
-	require.False(t, table.answered(corr, at(8).id, route.OK, nil))
+	require.False(t, table.answered(corr, at(8).peerNode, route.OK, nil))
 	r.heirs.add(0, fence(5), next.id)
 	r.heirs.add(0, fence(6), last.id)
-	require.False(t, table.answered(corr, stranger.id, route.OK, nil))
-	require.True(t, table.answered(corr, last.id, route.OK, []byte("true")))
+	require.False(t, table.answered(corr, stranger.peerNode, route.OK, nil))
+	require.True(t, table.answered(corr, last.peerNode, route.OK, []byte("true")))
 	<-w.wake
 	table.free(w)
 
 	w, corr = ask() // the answer is here before the news of a move that a new coordinator began
-	require.False(t, table.answered(corr, stranger.id, route.OK, []byte("no")))
-	require.False(t, table.answered(corr, at(9).id, route.OK, []byte("ninth")))
+	require.False(t, table.answered(corr, stranger.peerNode, route.OK, []byte("no")))
+	require.False(t, table.answered(corr, at(9).peerNode, route.OK, []byte("ninth")))
 	ref := slotRef{r, 0}
 	ref.slot().slot.Resolve(false, at(9).id, fence(9))
 	table.lookAgain()
@@ -103,7 +195,7 @@ func TestAnswerOfTheNextOwner(t *testing.T) {
 	<-w.wake
 	require.ErrorIs(t, w.err, route.ErrPeerLost)
 	table.free(w)
-	require.False(t, table.answered(corr, next.id, route.OK, nil))
+	require.False(t, table.answered(corr, next.peerNode, route.OK, nil))
 }
 
 func TestLateReplyFailsGeneration(t *testing.T) {

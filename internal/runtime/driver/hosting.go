@@ -376,8 +376,7 @@ func (t *askTable) letGo(by *exec.Host) {
 			}
 			for k := range chunk {
 				w := &chunk[k]
-				state := plane.AskState(w.state.Load()) // first, as in fail
-				if state.Waits() && w.by.Load() == by && w.claimAs(state) {
+				if w.claimIf(func() bool { return w.by.Load() == by }) {
 					t.finish(w, route.ShardStopping, []byte(plane.LetGo), true)
 				}
 			}

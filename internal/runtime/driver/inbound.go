@@ -112,16 +112,16 @@ func (d *Driver) refused(t *exec.Type, source *exec.Source, env *wire.Envelope, 
 }
 
 // reply takes an answer to an ask of this node.
-func (d *Driver) reply(from peer.ID, f []byte) {
+func (d *Driver) reply(source *exec.Source, f []byte) {
 	status, corr, payload, err := wire.ParseReply(f)
 	if err == nil && !route.Reason(status).Known() {
 		err = fmt.Errorf("%w: status %d", wire.ErrBadValue, status)
 	}
 	if err != nil {
-		d.nonsense.note(from, wire.KindReply, err)
+		d.nonsense.note(source.ID, wire.KindReply, err)
 		return
 	}
-	d.asks.answered(corr, from, route.Reason(status), payload)
+	d.asks.answered(corr, remoteOf(source).peerNode, route.Reason(status), payload)
 }
 
 // openBeside makes what runs beside the control goroutine: surveys, replicated values and parcels. It returns the seed.

@@ -30,6 +30,7 @@ const (
 	recordFormat = 1
 	recordMost   = 1 << 20         // bytes of a file that is read; the largest record is a third of it
 	recordWait   = 5 * time.Second // how long the end of the node waits for the last one
+	recordSaid   = time.Minute     // how often the log says that it is not written
 )
 
 // ErrRecord is wrapped by errors of Start about Config.Directory: what it holds is damaged or of another cluster, or it
@@ -74,6 +75,8 @@ type recordKeeper struct {
 	last                  chan func(membership.Record, *membership.View) membership.Record
 	over                  chan struct{}
 	final                 membership.Record // what the end of the node made of it, without a directory
+	failed                int               // writes in a row
+	said                  time.Time         // when the log had it last
 }
 
 // legacy is what a node leaves to the one that follows it in this process.
@@ -131,6 +134,12 @@ func readRecord(path, name string) (rec membership.Record, was keptBy, err error
 	b, err := files.ReadOwn(path, recordMost)
 	if errors.Is(err, os.ErrNotExist) {
 		return rec, was, nil
+	}
+	if err != nil && !errors.Is(err, files.ErrTooLarge) { // it may be whole: no word of removing it
+		if p := (*os.PathError)(nil); errors.As(err, &p) {
+			err = p.Err
+		}
+		return rec, was, fmt.Errorf("%w: %s cannot be read: %w", ErrRecord, path, err)
 	}
 	var f recordFile
 	if err == nil {
@@ -295,14 +304,23 @@ func (r *recordKeeper) run() {
 	}
 }
 
-// write replaces the file as a whole, so that a process that dies leaves the old one or the new one.
+// write replaces the file as a whole, so that a process that dies leaves the old one or the new one. It is tried again
+// each second while it fails, and the log has that once a minute.
 func (r *recordKeeper) write(rec membership.Record) bool {
 	err := r.replace(rec)
-	if err != nil {
-		r.log.Error("the record of the membership is not written: after a restart this node may not know its cluster",
-			"file", r.path(), "error", err)
+	if err == nil {
+		if r.failed > 0 {
+			r.log.Info("the record of the membership is written again", "file", r.path(), "failed", r.failed)
+		}
+		r.failed = 0
+		return true
 	}
-	return err == nil
+	if r.failed++; r.failed == 1 || time.Since(r.said) >= recordSaid {
+		r.said = time.Now()
+		r.log.Error("the record of the membership is not written: after a restart this node may not know its cluster",
+			"file", r.path(), "error", err, "failed", r.failed)
+	}
+	return false
 }
 
 func (r *recordKeeper) replace(rec membership.Record) error {

@@ -184,6 +184,30 @@ func TestBadRecords(t *testing.T) {
 	r.release()
 }
 
+// A file that cannot be opened may be a good record: the error says why, and not that it should be removed (JOIN-1).
+func TestRecordThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	keepAll(t, dir, seen(3), &shutdown.EndedError{Kind: shutdown.EndClosed}, nil)
+	path := filepath.Join(dir, recordName)
+	for at, why := range map[string]string{filepath.Join(path, recordName): "not a directory", path: "permission denied"} {
+		if at == path {
+			require.NoError(t, os.Chmod(path, 0))
+			if os.Geteuid() == 0 {
+				continue // root may read all
+			}
+		}
+		_, _, err := readRecord(at, "market")
+		require.ErrorIs(t, err, ErrRecord)
+		require.EqualError(t, err, "kith: record of the membership: "+at+" cannot be read: "+why)
+	}
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Mkdir(path, 0o700))
+	err := Config{Name: "market", Directory: dir}.CheckFiles()
+	require.ErrorIs(t, err, ErrRecord)
+	require.ErrorContains(t, err, "cannot be read")
+	require.NotContains(t, err.Error(), "remove")
+}
+
 func TestDirectoryOfOneNode(t *testing.T) {
 	dir := t.TempDir()
 	r, err := openRecord(recordConfig(dir), legacy{})
@@ -297,4 +321,21 @@ func TestRecordInATrap(t *testing.T) {
 	rec, _, err := readRecord(filepath.Join(dir, recordName), "market")
 	require.NoError(t, err)
 	require.True(t, rec.Known())
+}
+
+// TestRecordThatCannotBeWritten: the log has that once, however often it is tried, and that it works again (OPS-2).
+func TestRecordThatCannotBeWritten(t *testing.T) {
+	var said bytes.Buffer
+	r := &recordKeeper{dir: filepath.Join(t.TempDir(), "gone"), name: "x", log: slog.New(slog.NewTextHandler(&said, nil))}
+	rec := membership.Record{ClusterID: 1, Birth: 2}
+	require.True(t, rec.Known())
+	for range 3 {
+		require.False(t, r.write(rec))
+	}
+	require.Equal(t, 1, strings.Count(said.String(), "is not written"), said.String())
+	require.NoError(t, os.Mkdir(r.dir, 0o700))
+	require.True(t, r.write(rec))
+	require.True(t, r.write(rec))
+	require.Equal(t, 1, strings.Count(said.String(), "is written again"))
+	require.Contains(t, said.String(), "failed=3")
 }

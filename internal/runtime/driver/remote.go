@@ -32,6 +32,7 @@ var errStranger = errors.New("driver: from a node that is no member")
 type peerNode struct {
 	d        *peerTable
 	id       peer.ID
+	number   uint32      // of this entry among all that there were, for plane.AskState; zero: they have run out
 	conns    []*peerConn // by number of the connection
 	refusals refusals
 	listed   atomic.Bool  // stands in links.telling
@@ -193,11 +194,17 @@ func (t *peerTable) sendParcel(to peer.ID, frame []byte) (again bool, err error)
 	return false, nil
 }
 
+// peerNodes are the entries of a peerTable, under its lock.
+type peerNodes struct {
+	byID  map[peer.ID]*peerNode
+	given uint32 // the last number that one got
+}
+
 // peerTable holds the other nodes by identity, and takes what the transport tells of connections to them. There are as
 // many as members, and those removed a moment ago. Methods are safe for concurrent use.
 type peerTable struct {
-	mu      sync.Mutex
-	byID    map[peer.ID]*peerNode
+	mu sync.Mutex
+	peerNodes
 	telling []*peerNode  // those with refusals to report
 	last    lastWords    // of peers, when this node ends
 	ending  *atomic.Bool // it does
@@ -247,6 +254,10 @@ func (t *peerTable) peerNode(id peer.ID) *peerNode {
 		return n
 	}
 	n := &peerNode{d: t, id: id}
+	if t.given < plane.MaxAskNode {
+		t.given++
+		n.number = t.given
+	}
 	for _, l := range t.wires.Links(id) {
 		r := &peerConn{peerNode: n, link: l}
 		r.source = exec.Source{ID: id, Origin: r}

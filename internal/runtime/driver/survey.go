@@ -165,6 +165,14 @@ func SetReady(ctx context.Context, r *Region, ready bool) error {
 	return nil
 }
 
+// Linger has the shards of a type stay while this node drains, or go: see shard.LingerCommand.
+func Linger(ctx context.Context, r *Region, on bool) error {
+	if err := r.d.call(ctx, shard.LingerCommand{Type: r.id, On: on}); err != nil {
+		return fmt.Errorf("kith: shards of type %q in a drain: %w", r.typ.Name, err)
+	}
+	return nil
+}
+
 // SetHomes updates the wishes of a type that goes by strategy.External.
 func SetHomes(ctx context.Context, r *Region, version uint64, wishes []strategy.Wish) error {
 	cmd := shard.WishesCommand{Type: r.id, Version: version, Wishes: slices.Clone(wishes)}

@@ -45,7 +45,7 @@ type Needs struct {
 	// Source returns the way back to the sender on a connection; it is remembered for the connection.
 	Source func(c *transport.InConn) *Source
 	// Reply takes an answer to an ask of this node: a whole frame, valid during the call.
-	Reply func(from peer.ID, f []byte)
+	Reply func(from *Source, f []byte)
 	// InvalidFrames counts a frame that a peer sent and that made no sense.
 	InvalidFrames func(from peer.ID, kind wire.Kind, err error)
 	// Marked takes the marker of a move, which no message of its sender to that shard stands behind: all that came before

@@ -261,7 +261,7 @@ func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
 			case wire.KindParcel:
 				p.x.needs.Parcel(c, wire.Body(f))
 			default:
-				p.x.needs.Reply(c.From(), f)
+				p.x.needs.Reply(from, f)
 			}
 		case plane.Unknown:
 			p.x.needs.InvalidFrames(c.From(), kind, errNotExpected)

@@ -204,7 +204,7 @@ func (p *pass) frame(now time.Duration, c *transport.InConn, from *Source, x *pr
 	e := p.x
 	switch {
 	case x.kind == wire.KindReply:
-		e.needs.Reply(c.From(), x.frame)
+		e.needs.Reply(from, x.frame)
 	case x.kind == wire.KindCancel:
 		p.cancelled(c.From(), x.frame)
 	case x.kind == wire.KindParcel:

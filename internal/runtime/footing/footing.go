@@ -62,6 +62,9 @@ type Lane interface {
 	// returns nil when that has begun.
 	SetHomes(ctx context.Context, version uint64, wishes []strategy.Wish) error
 	Move(ctx context.Context, n route.ShardID, to peer.ID) error
+	// Linger has the shards of this node stay while it drains, in all drains from now on; off, they go in the one under
+	// way.
+	Linger(ctx context.Context, on bool) error
 	// Refused returns why the cluster does not have the type on this node.
 	Refused() error
 }

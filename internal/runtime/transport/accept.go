@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/internal/base/descriptors"
 	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/internal/core/hello"
 	"github.com/kith-io/kith/internal/runtime/trust"
@@ -44,6 +45,9 @@ func (t *Transport) acceptLoop() {
 			if errors.Is(err, net.ErrClosed) || t.ctx.Err() != nil || t.acceptor().Closing {
 				return
 			}
+			if makeRoom(err, t) {
+				continue
+			}
 			t.faults.warn("accept", "error", err)
 			select {
 			case <-time.After(acceptPause):
@@ -64,6 +68,28 @@ func (t *Transport) acceptLoop() {
 	}
 }
 
+// makeRoom frees a descriptor for a connection that comes, after an accept that met err: one of the reserve, of which
+// half stays for what this node dials, or else that of the stranger that has proven nothing for the longest time.
+func makeRoom(err error, t *Transport) bool {
+	if !descriptors.None(err) {
+		return false
+	}
+	if t.reserve.ForComer() {
+		return true
+	}
+	t.mu.Lock()
+	goes := t.admission.yield(t.cfg.Now())
+	t.mu.Unlock()
+	if goes == nil {
+		return false
+	}
+	_ = goes.nc.Close()
+	t.count.putOut.Add(1)
+	t.fault("a connection without a hello, while no file descriptor is left", &t.count.tooMany, "remote",
+		goes.nc.RemoteAddr())
+	return true
+}
+
 // admit takes nc in among the connections that have not said hello, if need be in the place of another one, which it
 // closes; nil: there is no room.
 func (t *Transport) admit(nc net.Conn) *pendingConn {
@@ -71,7 +97,7 @@ func (t *Transport) admit(nc net.Conn) *pendingConn {
 	var g, goes *pendingConn
 	var why pressure
 	t.mu.Lock()
-	closing, often := t.closing, !t.visits.come(now, from)
+	closing, often := t.life.closing, !t.visits.come(now, from)
 	if !closing && !often {
 		g, goes, why = t.admission.come(now, nc, from)
 	}
@@ -136,6 +162,7 @@ func (t *Transport) Expect(ids []peer.ID) {
 
 // handshake reads the hello of an accepted connection, judges it, answers, and enrols the connection.
 func (t *Transport) handshake(g *pendingConn) {
+	defer t.reserve.Refill()
 	defer t.dismiss(g)
 	t.limit(g.nc, t.cfg.FirstByteTimeout)
 	nc, err := t.accepted(g)
@@ -388,13 +415,13 @@ func (t *Transport) restore(c, old *InConn) {
 // enrol hands the connection to its loop, unless a successor has taken its place meanwhile.
 func (t *Transport) enrol(nc net.Conn, c *InConn) error {
 	t.mu.Lock()
-	current := c.from.in[inKey{c.lane, c.number}] == c && !c.from.forgotten && !t.closing
+	current := c.from.in[inKey{c.lane, c.number}] == c && !c.from.forgotten && !t.life.closing
 	t.mu.Unlock()
 	if !current {
 		return context.Canceled
 	}
 	nc, c.secure = trust.Bare(nc)
-	if err := c.loop.Enrol(nc, (*inSocket)(c)); err != nil {
+	if err := t.reserve.Lend(func() error { return c.loop.Enrol(nc, (*inSocket)(c)) }); err != nil {
 		return err
 	}
 	if !c.wasOpened.Load() {

@@ -130,6 +130,16 @@ func oldest(now time.Duration, q *list.List) *pendingConn {
 	return nil
 }
 
+// yield takes the stranger out that has proven nothing for the longest time; nil: there is none that has had its grace.
+func (d *admission) yield(now time.Duration) *pendingConn {
+	goes := oldest(now, &d.strangers)
+	if goes != nil {
+		goes.out.Store(true)
+		d.leave(goes)
+	}
+	return goes
+}
+
 func (d *admission) line(g *pendingConn) *list.List {
 	if g.member {
 		return &d.fromMembers

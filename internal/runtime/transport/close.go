@@ -18,7 +18,7 @@ func (t *Transport) Close() { t.CloseBut(nil) }
 func (t *Transport) CloseBut(last <-chan struct{}) {
 	t.closeOnce.Do(func() {
 		t.mu.Lock()
-		t.closing = true
+		t.life.closing = true
 		for nc := range t.admission.pending {
 			_ = nc.SetDeadline(time.Unix(1, 0))
 		}
@@ -27,12 +27,13 @@ func (t *Transport) CloseBut(last <-chan struct{}) {
 		flushCredit(t)
 		t.flushAll(time.Now().Add(t.cfg.CloseTimeout))
 		t.mu.Lock()
-		t.ended = true
+		t.life.ended = true
 		t.mu.Unlock()
 		t.cancel()
 		await(t.cfg.CloseTimeout, t.tasks.Wait)
 		t.killAll()
 		stopLoops(t)
+		t.reserve.GiveAll()
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/kith-io/kith/internal/base/descriptors"
 	"github.com/kith-io/kith/internal/core/flow"
 	"github.com/kith-io/kith/internal/core/hello"
 	"github.com/kith-io/kith/internal/runtime/loop"
@@ -251,6 +252,29 @@ func (c Config) largestFrame() int { return max(c.MaxFrame, wire.MaxControlFrame
 func (c Config) trust() trust.Config {
 	return trust.Config{TLS: c.TLS, Cluster: c.Name, Now: c.wall, Every: c.filesEvery, HandshakeBytes: c.HandshakeBytes,
 		Handshakes: c.Handshakes}
+}
+
+// What a node may have use for, in descriptors, beside its reserve and those of strangers.
+const (
+	descriptorsAdmin = 640 // two servers of package admin: 64 streams and 256 other connections each
+	descriptorsLoop  = 8   // of each event loop
+	descriptorsOther = 32  // files of the node, the log, the port
+	descriptorsPeers = 100 // peers that are counted on: most clusters have fewer
+)
+
+// descriptors is how many this node may have use for. A peer has a control, a bulk and its data connections each way,
+// and each of them one descriptor more once its socket was full; the bulk ones have not.
+func (c Config) descriptors() uint64 {
+	each := 2*2*(1+c.DataConnections) + 2
+	return uint64(c.MaxPending + descriptors.Most + descriptorsAdmin + descriptorsLoop*(c.DataLoops+1) +
+		descriptorsOther + each*min(c.MaxPeers, descriptorsPeers))
+}
+
+// warnOfDescriptors says that the process may have fewer descriptors than this node may have use for.
+func (c Config) warnOfDescriptors() {
+	if limit, needs := descriptors.Limit(), c.descriptors(); limit > 0 && limit < needs {
+		c.Logger.Warn("the limit of file descriptors is low", "limit", limit, "needs", needs)
+	}
 }
 
 // bounds are those of every link.

@@ -79,7 +79,7 @@ func newBulkWorld(t *testing.T, b []byte) *bulkWorld {
 	w.world = newWorld(t, func(c *Config) {
 		c.Bulk, c.MaxBulk, c.BulkRoom, c.BulkWindow, c.BulkChunk = w, worldBulk, worldBulkRoom, 4096, 1024
 	})
-	w.tr.ended = false
+	w.tr.life.ended = false
 	w.s = &stream{w: w, piece: memRead, wrote: make(chan struct{})}
 	return w
 }

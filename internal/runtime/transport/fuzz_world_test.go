@@ -89,7 +89,7 @@ func newWorld(t testing.TB, change func(*Config)) *world {
 		return l
 	}
 	tr.ctl, tr.loops = play(wire.LaneControl), []*loop.Loop{play(wire.LaneData)}
-	tr.ended = true // no goroutine: nothing is dialled but by the program
+	tr.life.ended = true // no goroutine: nothing is dialled but by the program
 	w.tr = tr
 	return w
 }

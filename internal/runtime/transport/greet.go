@@ -51,7 +51,7 @@ func (u *uplink) adopt(oc *outConn, carrier net.Conn, a hello.Ack) error {
 	}
 	nc, secure := trust.Bare(carrier)
 	oc.secure = secure
-	if err := u.loop.Enrol(nc, oc); err != nil {
+	if err := u.t.reserve.Lend(func() error { return u.loop.Enrol(nc, oc) }); err != nil {
 		return fmt.Errorf("enrol connection to %s: %w", u.to, err)
 	}
 	if !oc.wasOpened.Load() {
@@ -88,6 +88,7 @@ func (t *Transport) open(ctx context.Context, u opening) (net.Conn, hello.Ack, e
 	}
 	if err != nil {
 		_ = nc.Close()
+		t.reserve.Refill()
 		return nil, hello.Ack{}, t.tlsFailed(carrier, u.to.Addr, err)
 	}
 	stop()
@@ -110,7 +111,7 @@ func dialTwice(ctx context.Context, t *Transport, to peer.Addr, lane wire.Lane) 
 	results := make(chan result, 2)
 	dial := func() {
 		d := net.Dialer{Control: smallPackets(lane)}
-		nc, err := t.names.DialBy(ctx, d.DialContext, to.String())
+		nc, err := t.names.DialBy(ctx, t.reserve.Dial(d.DialContext), to.String())
 		results <- result{nc, err}
 	}
 	go dial()

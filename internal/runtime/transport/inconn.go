@@ -108,7 +108,7 @@ func (c *InConn) Run(*loop.Loop) {
 }
 
 func (c *InConn) opened(conn gnet.Conn) gnet.Action {
-	c.of, c.c = c, conn
+	c.of, c.reserve, c.c = c, &c.t.reserve, conn
 	c.mu.Lock()
 	c.stands = true
 	c.mu.Unlock()

@@ -36,7 +36,7 @@ type outConn struct {
 
 func (oc *outConn) Opened(c gnet.Conn) gnet.Action {
 	u := oc.u
-	oc.of, oc.calls, oc.c = oc, &u.writes, c
+	oc.of, oc.reserve, oc.calls, oc.c = oc, &u.t.reserve, &u.writes, c
 	oc.wasOpened.Store(true)
 	u.mu.Lock()
 	u.dialing = false

@@ -79,7 +79,7 @@ func (t *Transport) lockedRemote(id peer.ID) (r *remote, err error) {
 			t.mu.Unlock()
 		}
 	}()
-	if t.closing {
+	if t.life.closing {
 		return nil, ErrClosed
 	}
 	if r := t.remotes[id]; r != nil {
@@ -373,6 +373,7 @@ func (t *Transport) sweep(found *sweeping, thorough bool) {
 	if thorough {
 		t.buffers.trim()
 		t.partials.look(t.cfg.Now())
+		t.reserve.Look()
 	}
 	remotes, _ := t.snapshot(found.remotes[:0])
 	found.remotes = remotes

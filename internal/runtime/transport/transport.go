@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kith-io/kith/internal/base/descriptors"
 	"github.com/kith-io/kith/internal/base/names"
 	"github.com/kith-io/kith/internal/core/hello"
 	"github.com/kith-io/kith/internal/runtime/loop"
@@ -48,15 +49,14 @@ type Transport struct {
 	bulk     bulk
 	partials partials
 	names    names.Here
+	reserve  descriptors.Reserve
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
 	mu        sync.Mutex // never held while an uplink's lock is taken
-	closing   bool       // nothing new is taken; what is queued is flushed
-	ended     bool       // no goroutine is started any more
-	started   bool
+	life      life
 	admission admission
 	visits    visits
 	remotes   map[peer.ID]*remote
@@ -64,6 +64,13 @@ type Transport struct {
 	gone      departed
 
 	closeOnce sync.Once
+}
+
+// life is how far a transport has come.
+type life struct {
+	started bool
+	closing bool // nothing new is taken; what is queued is flushed
+	ended   bool // no goroutine is started any more
 }
 
 // New binds the listener and starts the event loops. Nothing is accepted before Start; mail and links may be used at
@@ -98,7 +105,9 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 	t.bulk.room.Limit, t.visits.rate, t.partials.limit = cfg.BulkRoom, cfg.MaxVisits, cfg.PartialBudget
 	t.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	t.names.Init(names.New(t.ctx, nil), ln.Addr())
+	cfg.warnOfDescriptors()
+	t.reserve.Init(cfg.Logger)
+	t.names.Init(names.New(t.ctx, &t.reserve), ln.Addr())
 	t.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})
 	t.ctl = loop.New(loop.Config{Lane: wire.LaneControl, Logger: cfg.Logger})
 	for i := range cfg.DataLoops {
@@ -152,8 +161,8 @@ func candidates() []string {
 // Start begins to accept connections.
 func (t *Transport) Start() {
 	t.mu.Lock()
-	again := t.started
-	t.started = true
+	again := t.life.started
+	t.life.started = true
 	t.mu.Unlock()
 	if !again {
 		t.spawn(t.acceptLoop)
@@ -274,14 +283,14 @@ func (t *Transport) acceptor() hello.Acceptor {
 func (t *Transport) isClosing() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.closing
+	return t.life.closing
 }
 
 // spawn runs f in a goroutine that Close waits for; false when it no longer can.
 func (t *Transport) spawn(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended {
+	if t.life.ended {
 		return false
 	}
 	t.tasks.Add(1)

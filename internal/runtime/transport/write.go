@@ -10,6 +10,7 @@ import (
 
 	"github.com/panjf2000/gnet/v2"
 
+	"github.com/kith-io/kith/internal/base/descriptors"
 	"github.com/kith-io/kith/internal/runtime/loop"
 	"github.com/kith-io/kith/internal/runtime/trust"
 )
@@ -19,7 +20,8 @@ import (
 // and all that closing does has been done by then.
 type outlet struct {
 	of          writing
-	calls       *atomic.Uint64 // system calls, nil: they are not counted; what a blocked writer does never is
+	reserve     *descriptors.Reserve // for the copy that a full socket needs
+	calls       *atomic.Uint64       // system calls, nil: they are not counted; what a blocked writer does never is
 	c           gnet.Conn
 	secure      *trust.Conn    // nil without TLS
 	spareWriter *blockedWriter // made when the socket was full for the first time
@@ -129,7 +131,7 @@ func (o *outlet) push(on *loop.Loop, b []byte) bool {
 func (o *outlet) handOver(on *loop.Loop, b []byte) bool {
 	on.Stalled()
 	if o.spareWriter == nil {
-		file, err := loop.OwnFile(o.c.Fd())
+		file, err := descriptors.With(o.reserve, func() (*os.File, error) { return loop.OwnFile(o.c.Fd()) })
 		if err != nil {
 			o.breaks(err)
 			return false

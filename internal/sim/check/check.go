@@ -53,7 +53,7 @@ type Checker struct {
 	ups           map[upKey][]peer.ID // more than one where a strategy lets two sides live
 	upOf          map[memberKey]uint32
 	knows         map[memberKey][]*world.Process // processes that have shown that number
-	claimed       map[peer.ID]claim
+	gifts         gifts
 	numbers       []uint32                      // of the view that is being checked
 	shown         map[reportKey]uint32          // by process and member, the number that it has in the process's views
 	agreed        map[uint64]string             // what converged nodes with one hash agree on
@@ -89,7 +89,8 @@ func New(w *world.World) *Checker {
 	c := &Checker{
 		w: w, twinSince: -1, ups: map[upKey][]peer.ID{},
 		upOf: map[memberKey]uint32{}, knows: map[memberKey][]*world.Process{},
-		claimed: map[peer.ID]claim{}, shown: map[reportKey]uint32{}, agreed: map[uint64]string{},
+		gifts: gifts{map[peer.ID]claim{}, map[peer.ID][]gift{}}, shown: map[reportKey]uint32{},
+		agreed:  map[uint64]string{},
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
 		unsure: map[reportKey]bool{},
 		hosted: map[hostedKey]*world.Process{},
@@ -101,7 +102,8 @@ func New(w *world.World) *Checker {
 		pairs:    newPairs(),
 		buried:   map[reportKey]bool{}, streams: map[pairKey]*sentMessages{}, tells: refusals{},
 		Core: Core{fed: -1, still: map[peer.ID]time.Duration{}, waits: map[peer.ID]leaseWait{},
-			rows: map[peer.ID]time.Duration{}, back: map[membership.Accusation]bool{}},
+			rows: map[peer.ID]time.Duration{}, back: map[membership.Accusation]bool{},
+			setbacks: setbacks{older: map[peer.ID]bool{}}},
 	}
 	if w.Config.Records {
 		w.After(twinLook, c.twins)
@@ -223,6 +225,10 @@ func (c *Checker) compare(p *world.Process, v *membership.View, removed map[peer
 			removed[old.ID] = true
 			c.pairs.loses(p, old.ID, c.w.Now)
 			c.loses(p, old.ID, lost)
+			if ofTheOver(before, c.w) {
+				c.excused[old.ID], c.changed[changeKey{old.ID, membership.Removed}] = true, true
+				continue
+			}
 			// A member that the holder of a seat has revoked may go in the step in which it is Down: no view shows that.
 			if !c.excused[old.ID] && !c.w.Leases.ProvenEnded(old.ID) && !c.w.Leases.Tenures.Revoked(old.ID) {
 				c.excused[old.ID] = true
@@ -335,6 +341,9 @@ func (c *Checker) agree(p *world.Process, v *membership.View) {
 // Event checks that events follow the views.
 func (c *Checker) Event(p *world.Process, e *membership.Event) {
 	c.quarantined(p, e)
+	if e.Kind == membership.MemberQuarantined && e.By == p.ID {
+		c.Core.tired = c.w.Now // from now on the resolver decides about it, as about any unreachable member [FD-4]
+	}
 	if !e.Kind.OfView() {
 		return
 	}

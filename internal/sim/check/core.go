@@ -40,6 +40,9 @@ const Steady = 4 * time.Second
 // removed from its views.
 const ProgressBound = 10 * time.Second
 
+// changeBound is how long a change, as of a tombstone that is forgotten, may be on its way through a core at rest.
+const changeBound = 5 * time.Second
+
 // askedAgain is within what time a suspended process asks a silent coordinator anew.
 const askedAgain = 3 * time.Second
 
@@ -50,7 +53,8 @@ const askedAgain = 3 * time.Second
 // of healthy twins may be suspected. If the strategy obliges it to live, whichever of the others count, all of it has
 // to live.
 //
-// One thing excuses: a picture that goes on changing until one of them has to end all for instability.
+// One thing excuses: a picture that goes on changing until one of them has to end all for instability, or of which one
+// of them cannot know any more what others have made.
 type Core struct {
 	c     *Checker
 	on    bool // the storm reports its faults: see watch
@@ -72,8 +76,8 @@ type Core struct {
 	waits map[peer.ID]leaseWait          // by process, how what it decided last waits for the lease
 	// Steadfast says that nobody goes for instability: all that changes is which of a minority stand still.
 	Steadfast bool
-	asked     questions     // since the last disturbance
-	fell      time.Duration // when one of an obliged core saw a member downed last
+	asked     questions // since the last disturbance
+	setbacks
 
 	Bases    int // how often a cluster was well
 	Tested   int // of these, in how many a group was obliged after others were lost for it
@@ -81,7 +85,18 @@ type Core struct {
 }
 
 // questions are those that a core was asked that was left alone.
-type questions struct{ rest, proofs, tested bool }
+type questions struct {
+	rest, proofs, tested bool
+	change               time.Duration // since when a change is on its way, when the core was asked; zero: none was
+}
+
+// setbacks are what a core that was left alone gets more time for, or may go for.
+type setbacks struct {
+	fell  time.Duration    // when one of an obliged core saw a member downed last
+	slept time.Duration    // when a process suspended itself last since it had slept through a decision
+	tired time.Duration    // when a process gave up last on a member that acknowledged no control message
+	older map[peer.ID]bool // by process: one that it hears was downed by a picture that is gone, see unsure
+}
 
 // electorate is the holders of the seats, and how many members were lost with ends that had to be proven in time.
 type electorate struct {
@@ -94,7 +109,7 @@ func (k *Core) Watch(c *Checker) { k.c, k.on = c, true }
 
 // stirs notes a disturbance of any kind.
 func (k *Core) stirs() {
-	k.moved, k.fed, k.asked.rest, k.asked.proofs, k.dirty = k.c.w.Now, -1, false, false, true
+	k.moved, k.fed, k.asked.rest, k.asked.proofs, k.asked.change, k.dirty = k.c.w.Now, -1, false, false, 0, true
 }
 
 // touch notes that a fault has met a process.
@@ -223,6 +238,7 @@ func (k *Core) take() {
 	k.dirty = false
 	clear(k.back)
 	clear(k.rows)
+	clear(k.older)
 	n := len(w.Hosts)
 	k.sound, k.naps, k.leave, k.twins = make([]bool, n), make([]bool, n), make([]bool, n), make([][]bool, n)
 	for i := range n {
@@ -418,7 +434,8 @@ func (k *Core) goes(p *world.Process, by peer.ID, cause membership.Cause, what s
 	}
 	k.set = false
 	own := slices.ContainsFunc(group, func(q *world.Process) bool { return q.ID == by })
-	if cause == membership.CauseUnstable && own && k.c.w.Now-k.still[by] < k.standsStill() && !k.Steadfast {
+	moves := k.c.w.Now-k.still[by] < k.standsStill() || k.older[by]
+	if cause == membership.CauseUnstable && own && moves && !k.Steadfast {
 		return
 	}
 	names := ""
@@ -436,13 +453,31 @@ func (k *Core) downed(p *world.Process, m *membership.Member) {
 		return
 	}
 	k.fell = k.c.w.Now
+	k.unsure(p, m)
 	if q := k.c.w.ProcessOf(m.ID); q != nil {
 		k.goes(q, m.By, m.Cause, "it is down for "+k.c.w.Name(p.ID))
 	}
 }
 
+// unsure notes that p has seen one downed, by its own word or that of another that is lost, which p hears again though
+// a fault had cut it off: it was decided by an older picture, in which p may have been on either side. When the picture
+// of p does not come to rest in time all go (resolver.md, "Unrest"); not for one that went for instability by itself.
+func (k *Core) unsure(p *world.Process, m *membership.Member) {
+	old, q := k.c.checked[p], k.c.w.ProcessOf(m.ID)
+	if old == nil || q == nil || m.Cause == membership.CauseUnstable && m.By == m.ID {
+		return
+	}
+	was, ok := old.Member(m.ID)
+	alive := q.Alive || q.Ended != nil
+	lost := !slices.ContainsFunc(k.Obliged(), func(x *world.Process) bool { return x.ID == m.By || x == q })
+	if ok && was.Status != membership.Down && alive && lost && open(k.c.w.Net, p.Index, q.Index) {
+		k.older[p.ID] = true
+	}
+}
+
 // decided gets every decision of a resolver.
 func (k *Core) decided(p *world.Process, d *node.Decision) {
+	defer delete(k.older, p.ID) // it begins anew
 	if k.on {
 		k.awaits(p, d)
 	}
@@ -469,6 +504,21 @@ func (k *Core) rests() {
 	held := func(p *world.Process) bool { return p.Held() }
 	if slices.ContainsFunc(group, held) && w.Now < k.fell+w.Takeover()+askedAgain {
 		return // a coordinator with a downed predecessor says nothing before the takeover time is over
+	}
+	if slices.ContainsFunc(group, held) && k.slept > k.moved && w.Now < k.slept+w.Takeover()+ProgressBound {
+		return // the patience of one that overslept a decision begins anew (storm 12100002317)
+	}
+	if k.tired > k.moved && w.Now < k.tired+w.Takeover()+ProgressBound {
+		return // two that are cut off from each other, and do not watch each other, nobody accuses before (storm 12300000952)
+	}
+	if !slices.ContainsFunc(group, func(p *world.Process) bool { return p.Held() || len(p.View.Unreachable) > 0 }) &&
+		slices.ContainsFunc(group, func(p *world.Process) bool { return !p.View.Converged }) {
+		if k.asked.change == 0 {
+			k.asked.change = w.Now
+		}
+		if w.Now < k.asked.change+changeBound {
+			return // it is asked again
+		}
 	}
 	k.asked.rest = true
 	for _, p := range group {

@@ -172,6 +172,26 @@ func blamed(w *world.World, a *world.Process, after time.Duration) {
 	a.Suspend(&node.Suspend{On: true, Why: "one does not hear it"})
 }
 
+// givenUp is the event of a member that a process has quarantined.
+func givenUp(by, lost *world.Process) *membership.Event {
+	return &membership.Event{Kind: membership.MemberQuarantined, Member: membership.Member{ID: lost.ID}, By: by.ID}
+}
+
+// givesUp makes a process report that it has given up on another. Found by storm 12300000952.
+func givesUp(w *world.World, by, lost *world.Process) { checks(w).Event(by, givenUp(by, lost)) }
+
+// wentBack makes a process go for instability, its picture old, after one that was lost, and may be back, was downed.
+// Found by storm 12800004175.
+func wentBack(w *world.World, a, lost, by *world.Process, back bool) {
+	if back {
+		w.Net.Cuts[a.Index][lost.Index], w.Net.Cuts[lost.Index][a.Index] = false, false
+	}
+	m := membership.Member{ID: lost.ID, Status: membership.Down, Cause: membership.CauseResolver, By: by.ID}
+	checks(w).Core.downed(a, &m)
+	checks(w).Core.still[a.ID] = w.Now - 6*time.Second
+	checks(w).Core.decided(a, &node.Decision{Cause: membership.CauseUnstable})
+}
+
 // TestAvailabilityCriesOut: a healthy majority that stops, goes or stands still breaks a rule, whatever brought it
 // there (MEM-10, AVL-1).
 func TestAvailabilityCriesOut(t *testing.T) {
@@ -247,10 +267,35 @@ func TestAvailabilityCriesOut(t *testing.T) {
 			checks(w).Core.still[a.ID] = w.Now - 6*time.Second
 			checks(w).Core.decided(a, stops(membership.CauseUnstable))
 		}},
+		"a picture that stands still behind the end of one who is back": {nil, func(w *world.World, a, lost *world.Process) {
+			wentBack(w, a, lost, lost, true)
+		}},
+		"behind the end of one who is cut off": {[]string{"obliged"}, func(w *world.World, a, lost *world.Process) {
+			wentBack(w, a, lost, lost, false)
+		}},
+		"behind the end of one who is back, by one of its own": {[]string{"obliged"},
+			func(w *world.World, a, lost *world.Process) { wentBack(w, a, lost, w.Hosts[0].Process, true) }},
 		"nobody decides": {[]string{"progress"}, func(w *world.World, _, _ *world.Process) {
 			w.Now += w.Takeover() + ProgressBound
 			checks(w).Core.Look()
 		}},
+		"nobody decides about one that was just given up": {nil, func(w *world.World, a, lost *world.Process) {
+			w.Now += w.Takeover() + ProgressBound
+			givesUp(w, a, lost)
+			w.Now += w.Takeover() + ProgressBound - 1
+			checks(w).Core.Look()
+		}},
+		"nobody decides about one that was given up": {[]string{"progress"}, func(w *world.World, a, lost *world.Process) {
+			givesUp(w, a, lost)
+			w.Now += w.Takeover() + ProgressBound
+			checks(w).Core.Look()
+		}},
+		"nobody decides about one that another gave up": {[]string{"progress"},
+			func(w *world.World, a, lost *world.Process) {
+				w.Now += w.Takeover() + ProgressBound
+				checks(w).Event(w.Hosts[0].Process, givenUp(a, lost))
+				checks(w).Core.Look()
+			}},
 		"it decides": {nil, func(w *world.World, _, _ *world.Process) {
 			w.Advance(w.Takeover() + ProgressBound)
 			checks(w).Core.Look()
@@ -274,6 +319,31 @@ func TestAvailabilityCriesOut(t *testing.T) {
 			require.Equal(t, k.want, rules, "%v", checks(w).Violations)
 		})
 	}
+}
+
+// TestChangeOnItsWay: a core at rest is asked again while a change has just begun to go through it, as that of a
+// tombstone that is forgotten. Found by storm seed 13100006133.
+func TestChangeOnItsWay(t *testing.T) {
+	w := watched(t, 5, setup.Config{})
+	severs(w, 4)
+	w.Advance(6 * time.Second)
+	w.Now += w.Takeover() + ProgressBound
+	for _, p := range w.Running() {
+		world.FeignDeaf(p)
+		world.FeignAwake(p)
+		v := *p.View
+		v.Unreachable, v.Converged = peer.Set{}, false
+		p.View = &v
+	}
+	checks(w).Core.Look()
+	require.Empty(t, checks(w).Violations)
+	w.Now += changeBound
+	for _, p := range w.Running() {
+		world.FeignAwake(p)
+	}
+	checks(w).Core.Look()
+	require.Len(t, checks(w).Violations, 1)
+	require.Equal(t, "progress", checks(w).Violations[0].Rule)
 }
 
 // TestNobodyAsksForTheLease: a process that waits for the lease may stop when the one that was to ask is gone, and when

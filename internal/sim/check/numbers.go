@@ -17,12 +17,6 @@ type upKey struct {
 	number  uint32
 }
 
-// claim is an up-number that one process has shown so far.
-type claim struct {
-	number uint32
-	by     peer.ID
-}
-
 // distinct: no view gives one number to two members, not even the view of one that is Down elsewhere. It may where each
 // was given it on a side of its own, by a strategy that lets both live: those that the two sides let in may meet.
 func (c *Checker) distinct(p *world.Process, v *membership.View) {
@@ -48,7 +42,8 @@ func bearAll(v *membership.View, number uint32, these []peer.ID) bool {
 }
 
 // number: up-numbers are unique over the whole history, and never change while any process lives that knows of them: a
-// number without a living witness may be given anew to its bearer, as another one.
+// number without a living witness may be given anew to its bearer, as another one. So may one that a leader gave while
+// another one, for which it is Down, gave the next: see atOnce.
 func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Member) {
 	if m.UpNumber == 0 {
 		if m.Status == membership.Up {
@@ -56,11 +51,14 @@ func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Mem
 		}
 		return
 	}
+	before := reportKey{p.ID, m.ID}
+	last := c.shown[before]
+	if last != m.UpNumber {
+		c.gifts.shows(p, v, m, last)
+	}
 	if _, gone := c.gone[p.ID]; gone {
 		return // what a leader that is Down elsewhere still gives, others have skipped; a process that hears of it is checked
 	}
-	before := reportKey{p.ID, m.ID}
-	again := c.shown[before] == m.UpNumber
 	c.shown[before] = m.UpNumber
 	own := memberKey{v.ClusterID, m.ID}
 	if old, ok := c.upOf[own]; ok && old == m.UpNumber {
@@ -68,11 +66,16 @@ func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Mem
 			c.knows[own] = append(c.knows[own], p)
 		}
 		return
-	} else if ok && again {
+	} else if ok && last == m.UpNumber {
 		return // it claims nothing new: it may be the rest of a side that has lost
 	} else if ok && c.saidByTheLost(p, m) {
 		c.unique(p, v, m) // it came with the state of one that has lost, and goes when it meets the others
 		return
+	} else if ok && last < m.UpNumber && c.gifts.atOnce(v, m, old) {
+		if m.UpNumber < old {
+			c.unique(p, v, m) // it has not heard of the higher one yet
+			return
+		}
 	} else if ok && slices.ContainsFunc(c.knows[own], func(q *world.Process) bool {
 		w, member := v.Member(q.ID) // the lost one may have known it: that is why it was skipped
 		return q.Alive && member && w.Status != membership.Down
@@ -81,8 +84,8 @@ func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Mem
 		return
 	}
 	// A number that only its giver knows, and that dies with it, was never given.
-	if p.ID != m.ID && (c.claimed[m.ID].number != m.UpNumber || c.claimed[m.ID].by == p.ID) {
-		c.claimed[m.ID] = claim{m.UpNumber, p.ID}
+	if p.ID != m.ID && (c.gifts.claimed[m.ID].number != m.UpNumber || c.gifts.claimed[m.ID].by == p.ID) {
+		c.gifts.claimed[m.ID] = claim{m.UpNumber, p.ID}
 		return
 	}
 	c.unique(p, v, m)
@@ -130,6 +133,16 @@ func overThere(v *membership.View, q *world.Process) bool {
 		return m.Status != membership.Down && q.World.Leases.Tenures.Over(m.ID)
 	}
 	return slices.ContainsFunc(v.Members, over) || slices.ContainsFunc(q.View.Members, over)
+}
+
+// ofTheOver reports whether a view is of a side that another one has proven over while it ran, as overThere says. The
+// members that it has let in since bear numbers that the others have passed: when both sides meet, these hold them for
+// removed and forgotten. They end, and begin anew (tenure.md).
+func ofTheOver(v *membership.View, w *world.World) bool {
+	return !w.Resolves() && slices.ContainsFunc(v.Members, func(m membership.Member) bool {
+		p := w.ProcessOf(m.ID)
+		return p != nil && (p.Alive || p.Ended != nil) && w.Leases.Tenures.Over(m.ID)
+	})
 }
 
 // saidByTheLost reports whether one that is lost for others, and holds p for a member, gives m the number that p shows:

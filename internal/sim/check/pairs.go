@@ -101,10 +101,23 @@ func (r *pairs) overslept(p, q *world.Process) bool {
 }
 
 // hasToStop reports whether something has to have stopped q, which is lost for the side of p, when a shard of its lives
-// there.
+// there. Where nobody remembers an owner with a session nobody ends that (session.md): then a resolver stops it, if
+// there is one (storm 12100009824).
 func (r *pairs) hasToStop(p, q *world.Process) bool {
 	w := p.World
-	return w.Config.SessionTTL > 0 || w.Config.TenureVoters > 0 || w.Resolves() || r.overslept(p, q)
+	switch {
+	case w.Config.TenureVoters > 0, w.Resolves(), r.overslept(p, q) && !r.accompanied(p, q):
+		return true
+	}
+	return w.Config.SessionTTL > 0 && !r.forgotten(p, q.ID)
+}
+
+// accompanied reports whether one that is lost for the side of p with q has q for a member: it confirms q when q has
+// slept, for it knows no better.
+func (r *pairs) accompanied(p, q *world.Process) bool {
+	return slices.ContainsFunc(p.World.Running(), func(by *world.Process) bool {
+		return by != q && by.View != nil && hasMember(by, q) && r.apart(p.ID, by.ID)
+	})
 }
 
 // forgotten reports whether nobody on the side of p has seen that q was lost: no process that runs there has ever shown

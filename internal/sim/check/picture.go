@@ -5,6 +5,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith/internal/core/node"
@@ -29,6 +30,9 @@ func (k *Core) sees(p *world.Process, v *membership.View) {
 	if moved {
 		k.still[p.ID] = k.c.w.Now
 	}
+	if !anyAccused(v) {
+		delete(k.older, p.ID)
+	}
 	if old != nil {
 		k.hears(p, v, old)
 		k.misses(p, v, old)
@@ -36,13 +40,18 @@ func (k *Core) sees(p *world.Process, v *membership.View) {
 }
 
 // hears notes when a process hears one again that others still accuse, and when it gets to know that one more does not
-// hear, or hears again, a process that was lost for others and may have confirmed what is said of it: a living one,
-// and, when the word is its own, any.
+// hear, or hears again, a process that was lost for others and may have confirmed what is said of it: a living one, one
+// that p heard until now, which it cannot know to have died, what follows such a word soon, and, when the word is its
+// own, any (storm 12100007052).
 func (k *Core) hears(p *world.Process, v, old *membership.View) {
 	changes := func(a membership.Accusation) {
-		x := k.c.w.ProcessOf(a.Subject)
-		if x != nil && x.Alive && v.Unreachable.Has(a.Subject) && old.Unreachable.Has(a.Subject) {
-			k.rows[p.ID] = k.c.w.Now
+		x, now := k.c.w.ProcessOf(a.Subject), k.c.w.Now
+		if x == nil || !v.Unreachable.Has(a.Subject) || !old.Unreachable.Has(a.Subject) {
+			return
+		}
+		heard := !slices.Contains(old.Accusations, membership.Accusation{Observer: p.ID, Subject: a.Subject})
+		if last, ok := k.rows[p.ID]; x.Alive || heard || ok && now < last+k.spread(p) {
+			k.rows[p.ID] = now
 		}
 	}
 	for _, a := range old.Accusations {
@@ -90,6 +99,9 @@ func (k *Core) standsStill() time.Duration { return k.c.w.Config.Membership.Sile
 // indirectly connected, when others wait for one that has slept, and when nobody asks for the lease, or nobody may in
 // time. That it goes on is for progress to say.
 func (k *Core) stops(p *world.Process, why string) {
+	if k.on && k.set && k.sound[p.Index] && strings.Contains(why, "overslept") {
+		k.slept = k.c.w.Now
+	}
 	if watched := k.on && k.set && !slices.Contains(k.naps, true); !watched {
 		return
 	}

@@ -60,8 +60,9 @@ func (s *storm) calm() {
 	}
 	s.replicas.demandAlike()
 	demandPartitions(partitionsBound, s)
-	if s.instances != nil { // what is demanded of them takes time, in which nothing may end a process
-		if !w.Until(doomedBound+calmBound, func() bool { return doomed && right() }) {
+	if s.instances != nil { // what is demanded of them takes time, in which nothing may end or start a process
+		still := func() bool { return doomed && right() && !lacksMembers(w, s.formed()) }
+		if !w.Until(doomedBound+calmBound, still) {
 			s.check.Violate(nil, "calm", "not converged behind the end of the doomed: %s", w.WhyNotConverged())
 		}
 		s.instances.Demand()

@@ -4,6 +4,7 @@ package storm
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -345,4 +346,35 @@ func TestNoPanicsInTheCalm(t *testing.T) {
 		}
 		require.Equal(t, c.panics, panics, "%+v", c)
 	}
+}
+
+// counted are instances of a storm that note how many processes run when something is demanded of them.
+type counted struct {
+	w       *world.World
+	running []int
+}
+
+func (*counted) Allows(membership.Command) bool { return true }
+
+func (c *counted) Demand() {
+	for range 20 {
+		c.running = append(c.running, len(c.w.Running()))
+		c.w.Advance(time.Second)
+	}
+}
+
+// TestNothingStartsWhileInstancesAreTried: two of four leave in the calm, where there have to be three members, so that
+// somebody starts successors. A process that starts defines the partitions of its program, so nothing is demanded of
+// instances before (PRT-4). Found by storm 12100002457.
+func TestNothingStartsWhileInstancesAreTried(t *testing.T) {
+	w := formed(t, 4, setup.Config{Resolver: node.Resolver{Strategy: node.ResolverKeepMajority},
+		Membership: membership.Config{MinMembers: 3}})
+	c := &counted{w: w}
+	s := &storm{w: w, check: checks(w), rng: rand.New(rand.NewPCG(1, 1)), draws: draws{instances: c}}
+	for _, i := range []int{0, 1} {
+		w.After(doomedBound-3*time.Second, func() { w.Leave(w.Hosts[i].Process) })
+	}
+	s.calm()
+	require.Empty(t, rulesBroken(w))
+	require.Equal(t, slices.Repeat([]int{4}, 20), c.running)
 }

@@ -168,8 +168,8 @@ func drawTenures(cfg *setup.Config, s *storm) {
 	case cfg.Resolver.Strategy != node.ResolverOff && rng.IntN(2) == 0:
 		cfg.TenureRefound = cluster.RefoundByTakeover
 	case cfg.Resolver.Strategy == node.ResolverOff:
-		// An operator's word covers members that are Down and those with tombstones. The shards of one that was removed
-		// without proof and forgotten wait for good (tenure.md), so here none is forgotten (storm 11300000267).
+		// Two sides may live, and an operator speaks for all members that are Down or have tombstones: a side that forgets
+		// knows less of those that the other one has removed (tenure.md). So here none is forgotten (storm 11300000267).
 		cfg.Membership.TombstoneRetention = 0
 	}
 }

@@ -7,12 +7,24 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/sim/world"
+	"github.com/kith-io/kith/sim/setup"
 )
 
 const (
-	bearable   = 4400 * time.Millisecond // a pause that no detector of a storm takes for a loss
+	mostPause  = 4400 * time.Millisecond // how long a process pauses beside a leave at most
 	leaveBound = 20 * time.Second        // how long a leave beside such a pause takes at most
 )
+
+// bearable is how long a process of a cluster of so many members may pause at most without being taken for lost: what
+// its preset bears, and as long as a resolver waits beyond that. With tenures and sessions an end is proven instead, as
+// soon as others miss the process (failover.md).
+func bearable(cfg *setup.Config, members int) time.Duration {
+	d := cfg.Membership.WithDefaults().AcceptablePause
+	if cfg.TenureVoters == 0 && cfg.SessionTTL == 0 {
+		d += cfg.Resolver.StableFor(members)
+	}
+	return min(d, mostPause)
+}
 
 // planLeaves decides whether the storm ends with leaves.
 func planLeaves(s *storm) {
@@ -41,13 +53,16 @@ func leaveBesidePauses(s *storm) {
 // leaveBeside makes a process leave while another one pauses, and demands that it leaves in time and that no state of
 // its entities stays behind for want of a member that could be given the shard.
 func leaveBeside(s *storm, p, bystander *world.Process) {
-	w, pause := s.w, between(s.partings, 200*time.Millisecond, bearable)
+	w, pause := s.w, between(s.partings, 200*time.Millisecond, bearable(&s.w.Config, len(s.up())))
 	first := between(s.partings, -20*time.Millisecond, time.Second) // below zero it pauses in the middle of the moves
 	s.note("n%d leaves, n%d pauses for %v, %v before", p.Index+1, bystander.Index+1, pause, first)
 	w.After(max(0, -first), func() { bystander.Pause(pause) })
 	w.After(max(0, first), func() { w.Leave(p) })
 	if !w.Until(leaveBound, func() bool { return !p.Alive }) {
 		s.check.Violate(p, "leave", "has not left %v after it was told to, beside a pause of %v", leaveBound, pause)
+	}
+	if s.check.Lost(bystander.ID) {
+		s.check.Violate(bystander, "leave", "is taken for lost in a pause of %v beside a leave", pause)
 	}
 	if n := s.states.stayed[p.ID]; n > 0 && successors(s, p) {
 		s.check.Violate(p, "state", "%d states stay behind with a node that leaves beside a pause of %v", n, pause)

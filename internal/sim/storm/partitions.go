@@ -14,6 +14,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 )
 
 // Paths are those of a storm's partitions; Handoffs all that mean something.
@@ -52,6 +53,19 @@ func (g *Stage) Violate(p *world.Process, rule, format string, args ...any) {
 // MovedByHand notes that a shard is about to be moved by hand.
 func (g *Stage) MovedByHand(typ string, n route.ShardID, to peer.ID) {
 	check.MovedByHand(g.s.check, world.ShardKey{Type: route.TypeOf(typ), Shard: n}, to)
+}
+
+// Drains has a process drain, or not any more, and returns what it says.
+func (g *Stage) Drains(p *world.Process, on bool) (err error) {
+	carryOut := func() error {
+		err = p.Command(shard.DrainCommand{On: on})
+		return err
+	}
+	if on {
+		check.Drains(g.s.check, p, carryOut)
+		return err
+	}
+	return carryOut()
 }
 
 // Lost reports whether a process is down for another one, whether it knows it or not.

@@ -111,9 +111,7 @@ const repairLook = 8 * time.Second
 // reform starts the first host anew while there is no cluster. Without a resolver nobody else comes back, and an
 // operator does that for those that run and may form none: all that were in one may have ended of themselves.
 func (s *storm) reform() {
-	helped := s.resolves() || s.w.Config.TenureVoters > 0
-	few := len(s.w.Running()) > 0 && len(s.w.Running()) < s.w.Config.Membership.MinMembers // none is Up, and none will be
-	if (helped && tooFew(s.w, s.formed()) || few) && s.pending == 0 && !s.leaving() {
+	if lacksMembers(s.w, s.formed()) && s.pending == 0 && !s.leaving() {
 		s.repairAll() // one that left in the meantime has a successor, else the others wait for ever
 	}
 	if !s.formed() && (s.resolves() || len(s.w.Running()) > 0) {
@@ -123,6 +121,16 @@ func (s *storm) reform() {
 		s.startHost(0)
 	}
 	s.w.After(repairLook, s.reform)
+}
+
+// lacksMembers reports whether those that run wait for others, and a host has no process: somebody starts one there
+// soon. A process that starts opens the paths of its instances, and so defines them again (partitions.md), also in the
+// middle of what is demanded of a hand-off (storm 12100002457).
+func lacksMembers(w *world.World, formed bool) bool {
+	helped := w.Config.Resolver.Strategy != node.ResolverOff || w.Config.TenureVoters > 0
+	few := len(w.Running()) > 0 && len(w.Running()) < w.Config.Membership.MinMembers // none is Up, and none will be
+	empty := func(h *world.Host) bool { return h.Process == nil || !h.Process.Alive }
+	return (helped && tooFew(w, formed) || few) && slices.ContainsFunc(w.Hosts, empty)
 }
 
 // tooFew reports whether those that run wait for others: for so many members, or that hold seats, or, to form a

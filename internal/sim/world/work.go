@@ -393,12 +393,11 @@ func mark(p *Process, list []shard.Mark) {
 	}
 }
 
-// MarkFits reports whether a process has room to take back what waits in its link for a shard at its owner: then its
-// marker waits for none of that.
+// MarkFits reports whether a process can take back what waits in its link for a shard at its owner: then its marker
+// waits for none of that.
 func MarkFits(p *Process, owner peer.ID, key ShardKey) bool {
-	r, l := p.Region(key.Type), p.linkOf(owner, uint32(key.Shard))
-	frames, bytes, large := l.flow.Waiting(uint32(key.Type), uint32(key.Shard))
-	return frames == 0 || !large && r.Slot(key.Shard).Fits(frames, bytes)
+	_, _, large := p.linkOf(owner, uint32(key.Shard)).flow.Waiting(uint32(key.Type), uint32(key.Shard))
+	return !large
 }
 
 // marked takes a marker off a data connection. What came before it stands in the queues of the workers by then, and the

@@ -31,6 +31,12 @@ type caring struct {
 	until   time.Duration
 }
 
+// lack is how long a shard is short of something, while its newest entry stays the same.
+type lack struct {
+	since time.Duration
+	stamp Stamp
+}
+
 // carer is what a node knows of shards that nobody may care for. An owner that serves changes the set of its shard
 // itself, in half of the time that a suspect waits for.
 type carer struct {
@@ -47,6 +53,7 @@ type carer struct {
 	since   time.Duration      // when this disk began to leave
 	lent    int                // shards of this disk that the last whole pass did not find elsewhere
 	lending int                // by this pass
+	thin    map[Shard]lack     // shards of this disk, which leaves, that are not whole elsewhere
 }
 
 // leaves reports whether this disk is about to go.
@@ -61,7 +68,7 @@ func (c *carer) begins(was peer.Set) {
 	c.sweepAt, c.cursor, c.open, c.lending, c.pass = c.now, "", false, 0, 0
 	c.clean = map[Shard]struct{}{}
 	if c.leaves() {
-		c.since, c.lent = c.now, max(c.own.shards, 1)
+		c.since, c.lent, c.thin = c.now, max(c.own.shards, 1), map[Shard]lack{}
 	}
 	for _, sh := range slices.SortedFunc(maps.Keys(c.unused), Shard.compare) {
 		if sets := (Sets{Now: c.core.found.setOf(sh)}); len(c.absent(sets.Now)) > 0 {
@@ -74,7 +81,7 @@ func (c *carer) begins(was peer.Set) {
 func (c *carer) again() {
 	if c.leaves() {
 		c.sweepAt, c.cursor, c.open, c.lending, c.lent = c.now, "", false, 0, max(c.own.shards, 1)
-		c.clean = map[Shard]struct{}{}
+		c.clean, c.thin = map[Shard]struct{}{}, map[Shard]lack{}
 		c.wake(c.now)
 	}
 }
@@ -133,6 +140,9 @@ func (c *carer) suspects(sh Shard, sets *Sets, after time.Duration) {
 // tick asks the replicas of suspects when their time has come, some at a time.
 func (c *carer) tick() {
 	c.sweeps()
+	for i := range c.under {
+		c.waited(&c.under[i])
+	}
 	c.under = slices.DeleteFunc(c.under, c.over)
 	for len(c.queue) > 0 && c.expired(c.queue[0].at) {
 		if len(c.under) >= c.cfg.MaxCopies || c.pending >= c.cfg.MaxRequests {
@@ -154,6 +164,33 @@ func (c *carer) tick() {
 		c.pending++
 		c.wake(r.deadline)
 		c.asksAnybody(r)
+	}
+}
+
+// overdue reports whether nothing has changed of a shard of this disk, which leaves and is not whole elsewhere, for the
+// time of a pass of others. An owner that writes, or feeds a newcomer behind a claim, needs no other one beside it.
+func (c *carer) overdue(sh Shard, newest Stamp) bool {
+	x, is := c.thin[sh]
+	if !is || x.stamp != newest {
+		x = lack{c.now, newest}
+		c.thin[sh] = x
+	}
+	return c.now-x.since >= 4*c.cfg.ReplaceAfter
+}
+
+// waited has this disk, which leaves, care for a shard of which others hold too little for too long, as all of them
+// say: the node that had cared for it is gone, or gave up a newcomer that was silent.
+func (c *carer) waited(x *caring) {
+	if x.claimed || !c.leaves() || !c.expired(x.until) || len(c.owners) >= c.cfg.MaxShards {
+		return
+	}
+	best, enough := x.ask.poll.newest()
+	silent := func(id peer.ID) bool { return !x.ask.poll.said(id) }
+	if !enough || slices.ContainsFunc(c.live(best.sets.Now), silent) || !c.overdue(x.shard, best.stamp) {
+		return
+	}
+	if i, there := c.find(x.shard, x.ask.poll.fence()); !there {
+		*x = c.proposes(i, x.ask)
 	}
 }
 
@@ -240,11 +277,15 @@ func (c *carer) sweep(sh Shard) {
 		c.suspects(sh, &sets, max(c.since+c.cfg.ReplaceAfter+8*c.cfg.Again-c.now, 0))
 		return
 	}
+	if !sets.members(h.stamp.Number).Has(c.ident.id) {
+		return // it has promised something, or was a replica once: those that are one now care
+	}
 	if !c.wants(sh, &sets, h.stamp.Number, c.absent(sets.Now)) {
 		return
 	}
 	c.open = true
-	if live := c.live(sets.Now); len(live) > 0 && live[c.pass%len(live)] == c.ident.id {
+	live, is := c.live(sets.Now), sets.Now.Has(c.ident.id) // one that was until the last change hears what came behind
+	if !is || len(live) > 0 && live[c.pass%len(live)] == c.ident.id {
 		c.suspects(sh, &sets, 2*c.cfg.ReplaceAfter)
 	}
 }
@@ -273,21 +314,29 @@ func (c *carer) hears(r *request, best *message) {
 	follows := r.poll.followed(&best.sets)
 	if follows && len(c.absent(best.sets.Now)) == 0 && (!c.leaves() || c.whole(r, &best.sets)) {
 		c.clean[r.shard] = struct{}{}
+		delete(c.thin, r.shard)
 	}
 	gone := c.missing(best.sets.Now, 2*c.cfg.ReplaceAfter)
 	fence := r.poll.fence()
 	i, there := c.find(r.shard, fence)
 	wants := !follows || !replaced(r.shard, best.sets.Now, gone, c.members).Equal(best.sets.Now)
-	if there || len(c.owners) >= c.cfg.MaxShards || !wants || c.leaves() && len(c.live(best.sets.Now)) > 0 {
+	if there || len(c.owners) >= c.cfg.MaxShards || !wants ||
+		c.leaves() && len(c.live(best.sets.Now)) > 0 && !c.overdue(r.shard, best.stamp) {
 		c.under = slices.Delete(c.under, at, at+1)
 		return
 	}
+	c.under[at] = c.proposes(i, r)
+}
+
+// proposes claims a shard under the highest fence that was promised, at that place among the owners.
+func (c *carer) proposes(at int, r *request) caring {
 	c.stats.Cared++
-	c.under[at] = caring{r.shard, nil, fence, true, c.now + 30*c.cfg.Timeout}
-	claim := &request{shard: r.shard, fence: fence, kind: claiming, deadline: c.now + c.cfg.Timeout}
+	fence, until := r.poll.fence(), c.now+30*c.cfg.Timeout
+	claim := &request{shard: r.shard, fence: fence, kind: claiming, deadline: until}
 	c.pending++
-	c.wake(claim.deadline)
+	c.wake(until)
 	o := &owner{shard: r.shard, fence: fence, attempt: r.poll.attempt(fence), waiting: []*request{claim}}
-	c.owners = slices.Insert(c.owners, i, o)
+	c.owners = slices.Insert(c.owners, at, o)
 	c.claims(o)
+	return caring{r.shard, nil, fence, true, until}
 }

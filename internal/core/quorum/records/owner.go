@@ -191,6 +191,13 @@ func (m *desk) refused(o *owner, by Ballot) {
 	for _, r := range o.reads {
 		r.id = 0
 	}
+	o.waiting = slices.DeleteFunc(o.waiting, func(r *request) bool { // it cares for a shard for which another one does
+		cares := r.kind == claiming && r.number == 0
+		if cares {
+			m.done(r, Outcome{Err: ErrTimeout})
+		}
+		return cares
+	})
 	o.phase, o.at = rests, never
 	if len(o.waiting)+len(o.reads) > 0 {
 		o.duels++

@@ -30,8 +30,8 @@ func (p *Placed) Target(slot int) uint8 {
 }
 
 // Judge says what node self does with a message for a slot that was sent by the table of a stamp, and to which node it
-// goes. over means that the change that is pending from here is over on this node.
-func (c *Config) Judge(p *Placed, self uint8, slot int, at Stamp, over bool) (Verdict, uint8) {
+// goes. over means that the change that is pending from here is over on this node, here that the instance lives here.
+func (c *Config) Judge(p *Placed, self uint8, slot int, at Stamp, over, here bool) (Verdict, uint8) {
 	ch, pending := p.pending(slot)
 	knows := at > p.At && c.keeps(believesLater) // the sender knows more: that the instance is here
 	switch {
@@ -55,7 +55,12 @@ func (c *Config) Judge(p *Placed, self uint8, slot int, at Stamp, over bool) (Ve
 			return Refuses, self
 		}
 		return Goes, ch.From
-	case pending && ch.To == self && c.keeps(takesEarly), p.Host[slot] == self, knows:
+	case p.Host[slot] == self, pending && ch.To == self && ch.Complete && c.keeps(takesEarly):
+		return Takes, self
+	case pending && ch.To == self && c.keeps(takesEarly), knows:
+		if p.Way.Old == cluster.OldDrops && !here && c.keeps(madeByRequest) {
+			return Refuses, self
+		}
 		return Takes, self
 	}
 	return c.late(p, p.Target(slot))
@@ -125,7 +130,7 @@ func (c *Config) Duties(p *Placed, self uint8, here, over, asked [slots]Stamp, w
 				list = append(list, Duty{Completes, slot, true})
 			}
 		case pending && ch.From == self:
-			list = append(list, c.handing(p, slot, ch, is, over[slot] == ch.At)...)
+			list = append(list, c.handing(p, slot, ch, here[slot], over[slot] == ch.At)...)
 		case pending && ch.To == self:
 		case p.Host[slot] == self && is && asked[slot] >= here[slot] && c.keeps(anewAfterwards):
 			list = append(list, Duty{Act: Ends, Slot: slot})
@@ -139,8 +144,8 @@ func (c *Config) Duties(p *Placed, self uint8, here, over, asked [slots]Stamp, w
 }
 
 // handing is what the old node does for an instance that goes to another one.
-func (c *Config) handing(p *Placed, slot int, ch Change, here, noted bool) (list []Duty) {
-	over := ch.Complete || noted
+func (c *Config) handing(p *Placed, slot int, ch Change, at Stamp, noted bool) (list []Duty) {
+	here, over := at != 0, ch.Complete || noted
 	drops := here && p.Way.Old == cluster.OldDrops
 	switch {
 	case !over && drops && c.keeps(endsFirst):
@@ -150,6 +155,7 @@ func (c *Config) handing(p *Placed, slot int, ch Change, here, noted bool) (list
 		list = append(list, Duty{Completes, slot, true})
 	}
 	switch {
+	case at > p.At && c.keeps(laterIsSpared):
 	case here && over, drops:
 		list = append(list, Duty{Ends, slot, true})
 	case !here && !over && p.Way.Old == cluster.OldKeeps && c.keeps(oldGoesOn):

@@ -95,9 +95,6 @@ func (c *compiled) way(s *state, to uint8) bool {
 	return !s.left.has(int(to)) && !s.on[to].doors
 }
 
-// hasLeft reports whether a node has left its shards to others for good.
-func (s *state) hasLeft(x uint8) bool { return s.left.has(int(x)) || s.on[x].goes == left }
-
 // row is the table by which x deals with what was sent by the table of a stamp: that of its membership, from then on,
 // where the partition here has not looked at it yet, and the sender has.
 func (c *compiled) row(t *state, x int, at Stamp) *Placed {
@@ -118,12 +115,8 @@ func (r *turn) comes(m, x int) {
 	at := d.at
 	row := c.row(t, x, at)
 	ch, _ := row.pending(0)
-	if x != int(d.to) && !s.hasLeft(d.to) && c.keeps(meantForIt) &&
-		(at > row.At || ch.At != 0 && int(ch.To) == x && !ch.Complete) {
-		return // it was meant for another node, and waits for a table that says where the instance is
-	}
 	over := ch.At != 0 && (o.over[0] == ch.At || ch.Complete)
-	what, to := c.Judge(row, uint8(x), 0, at, over)
+	what, to := c.Judge(row, uint8(x), 0, at, over, o.here[0].live)
 	early := ch.At != 0 && ch.From == uint8(x) && !over
 	if what == Goes && early && !c.mayAsk(t, x, 0, ch) {
 		what = Takes
@@ -139,6 +132,8 @@ func (r *turn) comes(m, x int) {
 		return
 	case what == Refuses:
 		r.refuses(t, m, x, "by its table")
+	case ch.At != 0 && ch.From == uint8(x) && d.at > row.At && d.hops > 0 && c.comesYet(s, d.at):
+		return // it is kept until the table has come
 	case d.hops == maxHops, int(to) == x:
 		r.refuses(t, m, x, "it was sent on too often")
 	case !c.way(s, to):
@@ -160,6 +155,16 @@ func (r *turn) comes(m, x int) {
 		return
 	}
 	r.take(t, note{"message %d comes to n%d, which refuses it", m + 1, x, 0, false})
+}
+
+// comesYet reports whether a node that lives has a table of that stamp, or a later one, and others wait for it.
+func (c *compiled) comesYet(s *state, at Stamp) bool {
+	for x := range nodes {
+		if s.alive.has(x) && s.view[x].At >= at && c.keeps(waitsForTable) {
+			return true
+		}
+	}
+	return false
 }
 
 // handles has the instance on x handle message m.
@@ -186,17 +191,19 @@ func (r *turn) refuses(t *state, m, x int, why string) {
 		t.sent[m] = message{where: reported}
 	}
 	may := c.Way.Old == cluster.OldDrops || c.Way.Late == cluster.LateDrops || t.ended
-	if !may && t.crashes == 0 && t.mistakes == 0 && !c.drained(t) {
+	if !may && t.crashes == 0 && t.mistakes == 0 && !c.gives(t) {
 		r.fault("REFUSED: message %d by n%d, %s, in a planned move", m+1, x, why)
 	}
 }
 
-// drained reports whether a node drains, or did: what is sent to its instances may be refused meanwhile.
-func (c *compiled) drained(t *state) bool {
+// gives reports whether what is sent in planned moves may be refused meanwhile: while two nodes drain, which may hand
+// an instance to each other, or one does and partitions look at the table late.
+func (c *compiled) gives(t *state) bool {
+	n := 0
 	for x := range nodes {
 		if t.on[x].drain {
-			return true
+			n++
 		}
 	}
-	return t.undrains > 0
+	return n > 1 || n > 0 && c.lags != 0
 }

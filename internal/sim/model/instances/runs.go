@@ -31,8 +31,11 @@ func lagging(c *Config)      { c.Lags = "012" }
 func calling(c *Config)      { c.Slow, c.Senders = true, "22" }
 func crashing(c *Config)     { c.Mortal, c.Crashes = "012", 2 }
 func leavingNode(c *Config)  { c.Moves, c.Leavers = 0, "0" }
-func leader(c *Config)       { c.Fickle = true }
-func twoLeaders(c *Config)   { c.Mistakes, c.Victims, c.Deciders = 1, "0", "1" }
+func nobodyTakes(c *Config) {
+	c.Slow, c.Senders, c.Mortal, c.Crashes = true, "1", "2", 1
+}
+func leader(c *Config)     { c.Fickle = true }
+func twoLeaders(c *Config) { c.Mistakes, c.Victims, c.Deciders = 1, "0", "1" }
 func twoSides(c *Config) {
 	c.Mistakes, c.Victims, c.Deciders, c.Mortal, c.Crashes = 2, "01", "01", "2", 1
 }
@@ -43,7 +46,10 @@ func draining(c *Config)  { c.Moves, c.Drainers = 0, "0" }
 func takerDrains(c *Config) {
 	c.Drainers, c.Undrains = "2", 1
 }
+func otherLeads(c *Config)   { c.One, c.Fickle, c.Drainers = true, true, "2" }
 func besideDrains(c *Config) { c.Moves, c.One, c.Drainers = 0, true, "1" }
+func bothDrain(c *Config)    { c.One, c.Takers, c.Drainers = true, "2", "02" }
+func takerLeaves(c *Config)  { c.Leavers, c.Senders = "2", "1" }
 func twoDrain(c *Config)     { c.One, c.Takers, c.Drainers = true, "1", "12" }
 
 // rules are the names of the rules, and the smallest runs that are known to need them.
@@ -54,19 +60,24 @@ var rules = explore.Rules[Rule, Config]{
 	explore.Need(endsFirst, "ends-first", drops),
 	explore.Need(callEndsFirst, "call-ends-first", forwards.with(calling)),
 	explore.Need(takesEarly, "takes-early", stateless),
-	explore.Need(notBeforeTheChange, "not-before-the-change", drops.with(forthAndBack)),
+	explore.Need(notBeforeTheChange, "not-before-the-change", forwards.with(forthAndBack, calling)),
+	explore.Need(madeByRequest, "made-by-request", drops.with(twoDrain)),
 	explore.Need(believesLater, "believes-later", stateless),
-	explore.Need(looksFirst, "looks-first", stateless.with(forthAndBack, lagging)),
 	explore.Need(laterStampGoesOn, "later-stamp-goes-on", stateless),
+	explore.Need(waitsForTable, "waits-for-the-table", stateless.with(otherLeads)),
 	explore.Need(sendsOnLate, "sends-on-late", stateless),
 	explore.Need(initIsCurrent, "init-is-current", drops.with(forthAndBack, asksTwice)),
+	explore.Need(requestsNameOne, "requests-name-one", drops.with(takerLeaves)),
 	explore.Need(ranksApart, "ranks-apart", stateless.with(forthAndBack, lagging, crashing, single)),
 	explore.Need(anewAfterwards, "anew-afterwards", stateless.with(crashing)),
-	explore.Need(settles, "settles", drops.with(leavingNode)),
+	explore.Need(laterIsSpared, "later-is-spared", drops.with(otherLeads)),
+	explore.Need(leaverMakesNone, "leaver-makes-none", stateless.with(leavingNode, nobodyTakes)),
 	explore.Need(knowsDrainers, "knows-drainers", stateless.with(takerDrains)),
 	explore.Need(drainersAgree, "drainers-agree", stateless.with(twoDrain)),
 	explore.Need(handlesWithoutAWay, "handles-without-a-way", forwards.with(takerDrains)),
-	explore.Need(meantForIt, "meant-for-it", drops.with(twoDrain)),
+	explore.Need(shardsLast, "shards-last", stateless.with(draining)),
+	explore.Need(turnsBack, "turns-back", drops.with(twoDrain)),
+	explore.Need(goesOn, "goes-on", forwards.with(otherLeads, calling)),
 	explore.Need(parks, "parks", ordered),
 	explore.Need(markers, "markers", ordered),
 	explore.Need(stateMoves, "state-moves", ordered),
@@ -76,12 +87,14 @@ var rules = explore.Rules[Rule, Config]{
 // fences are the names of the second fences, and the runs that were looked at without them.
 var fences = explore.Rules[Rule, Config]{
 	explore.Need(writerBreaksTies, "writer-breaks-ties", stateless.with(lagging, twoLeaders)),
+	explore.Need(looksFirst, "looks-first", stateless.with(forthAndBack, lagging)),
 	explore.Need(completeStays, "complete-stays", stateless.with(forthAndBack, lagging)),
 	explore.Need(namedStays, "named-stays", stateless.with(leavingNode)),
+	explore.Need(settles, "settles", drops.with(leavingNode)),
 	explore.Need(readyFirst, "ready-first", forwards.with(lagging)),
 	explore.Need(oldGoesOn, "old-goes-on", stateless.with(forthAndBack, lagging)),
 	explore.Need(endNamesOne, "end-names-one", stateless.with(forthAndBack, lagging)),
-	explore.Need(laterIsSpared, "later-is-spared", stateless.with(forthAndBack, lagging)),
+	explore.Need(endsBehindItsCall, "ends-behind-its-call", stateless.with(leavingNode, nobodyTakes)),
 }
 
 // Runs returns the configurations in which the rules have to hold: all of them, or those that take seconds.
@@ -109,9 +122,14 @@ func Runs(all bool) (runs []Config) {
 		add(w.name+"-two-leaders", w.way, lagging, twoLeaders)
 		add(w.name+"-one", w.way, forthAndBack, crashing, single)
 		add(w.name+"-leaves", w.way, leavingNode)
-		add(w.name+"-drains", w.way, lagging, draining)
+		add(w.name+"-leaves-in-a-call", w.way, leavingNode, nobodyTakes)
+		add(w.name+"-drains", w.way, draining)
+		add(w.name+"-drains-late", w.way, lagging, draining)
 		add(w.name+"-two-drain", w.way, twoDrain)
+		add(w.name+"-both-drain", w.way, bothDrain)
+		add(w.name+"-taker-leaves", w.way, takerLeaves)
 		add(w.name+"-taker-drains", w.way, takerDrains)
+		add(w.name+"-other-leads", w.way, otherLeads)
 		add(w.name+"-leaves-beside-drains", w.way, leavingNode, besideDrains)
 		add(w.name+"-crashes-beside-drains", w.way, crashing, besideDrains)
 		add(w.name+"-ends", w.way, ending)
@@ -119,6 +137,7 @@ func Runs(all bool) (runs []Config) {
 	}
 	if all {
 		add("stateless-two-sides", stateless, single, twoSides)
+		add("forwards-other-leads-calls", forwards, otherLeads, calling)
 	}
 	add("ordered", ordered)
 	if all {

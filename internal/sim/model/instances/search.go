@@ -78,7 +78,7 @@ func (c *compiled) fault(t *state) string {
 	for slot := range slots {
 		var at []int
 		for x := range nodes {
-			if o := &t.on[x]; o.here[slot].live && (most == 1 || o.ends[slot] == 0) && !(most == 1 && t.takenBack(x, slot)) {
+			if o := &t.on[x]; o.here[slot].live && (most == 1 || o.ends[slot] == 0) {
 				at = append(at, x)
 			}
 		}
@@ -87,17 +87,6 @@ func (c *compiled) fault(t *state) string {
 		}
 	}
 	return ""
-}
-
-// takenBack reports whether x, which drains or did, has an instance that the leader has taken back since: the old node
-// has begun its own anew by a table that x does not have yet, or by which it is about to end that one.
-func (s *state) takenBack(x, slot int) bool {
-	for y := range nodes {
-		if is := s.on[y].here[slot]; is.live && is.at > s.on[x].here[slot].at {
-			return (is.at > s.view[x].At || s.on[x].ends[slot] != 0) && (s.on[x].drain || s.undrains > 0)
-		}
-	}
-	return false
 }
 
 // rests reports whether nothing has to happen any more.
@@ -111,7 +100,8 @@ func (c *compiled) rests(s *state) bool {
 			v = &s.view[x]
 		}
 		if s.view[x] != *v || s.on[x].row != v.Placed || s.on[x].goes != stays ||
-			s.on[x].doors != s.on[x].drain || s.on[x].ends != [slots]Stamp{} {
+			s.on[x].doors != (s.on[x].drain && (c.bare(s, x) || c.hangs(s, x) || !c.keeps(shardsLast))) ||
+			s.on[x].ends != [slots]Stamp{} {
 			return false
 		}
 		t := *s
@@ -134,7 +124,7 @@ func (c *compiled) rests(s *state) bool {
 		}
 	}
 	for slot := range slots {
-		if v.Change[slot].At != 0 {
+		if ch := v.Change[slot]; ch.At != 0 && (ch.To == nobody || !c.hangs(s, int(ch.To))) {
 			return false
 		}
 		at := int(v.Host[slot])
@@ -157,6 +147,13 @@ func (c *compiled) rests(s *state) bool {
 		}
 	}
 	return s.ended || has == min(int(c.plans.wanted), bits.OnesCount8(uint8(may)))
+}
+
+// hangs reports whether a hand-off to x that goes on while x drains waits until it drains no more: no way is known.
+func (c *compiled) hangs(s *state, x int) bool {
+	v, o := &s.view[x], &s.on[x]
+	return c.Way.Old == cluster.OldForwards && o.drain && o.doors &&
+		(v.Change[0].At != 0 && v.Change[0].To == uint8(x) || v.Change[1].At != 0 && v.Change[1].To == uint8(x))
 }
 
 // late returns what is wrong with a state that rests.

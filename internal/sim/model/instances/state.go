@@ -47,7 +47,7 @@ type Config struct {
 }
 
 // Rule is a set of rules that are switched off.
-type Rule uint32
+type Rule uint64
 
 // The rules, in the order of docs/contributing/instances.md.
 const (
@@ -58,18 +58,23 @@ const (
 	callEndsFirst
 	takesEarly
 	notBeforeTheChange
+	madeByRequest
 	believesLater
-	looksFirst
 	laterStampGoesOn
+	waitsForTable
 	sendsOnLate
 	initIsCurrent
+	requestsNameOne
 	ranksApart
 	anewAfterwards
-	settles
+	laterIsSpared
+	leaverMakesNone
 	knowsDrainers
 	drainersAgree
 	handlesWithoutAWay
-	meantForIt
+	shardsLast
+	turnsBack
+	goesOn
 	parks
 	markers
 	stateMoves
@@ -80,12 +85,14 @@ const (
 // Second fences: rules that nothing was found without, for others cover them.
 const (
 	writerBreaksTies Rule = lastRule << iota
+	looksFirst
 	completeStays
 	namedStays
+	settles
 	readyFirst
 	oldGoesOn
 	endNamesOne
-	laterIsSpared
+	endsBehindItsCall
 	lastFence
 )
 

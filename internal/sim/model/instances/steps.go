@@ -153,7 +153,9 @@ func (r *turn) leads(x int) {
 		}
 	}
 	t := r.fork()
-	if t.view[x] = c.plans.plan(*v, x, c.keeps(namedStays), c.keeps(knowsDrainers)); t.view[x].At.epoch() > maxEpoch {
+	t.view[x] = c.plans.plan(*v, x, c.keeps(namedStays), c.keeps(knowsDrainers),
+		c.keeps(turnsBack) && c.keeps(goesOn))
+	if t.view[x].At.epoch() > maxEpoch {
 		return
 	}
 	r.take(t, note{"n%d, leader, writes epoch %d", x, int(t.view[x].At.epoch()), 0, false})
@@ -223,6 +225,9 @@ func (r *turn) look(t *state, x int, over bool) {
 		here[slot] = o.here[slot].at
 	}
 	for _, d := range c.Duties(&o.row, uint8(x), here, o.over, o.asked, !over) {
+		if d.Act == Begins && o.goes == left && c.keeps(leaverMakesNone) {
+			continue
+		}
 		r.carriesOut(t, x, d)
 	}
 }
@@ -284,13 +289,29 @@ func (r *turn) makes(t *state, x, slot int, at, rank Stamp) {
 	if slot != 0 {
 		return
 	}
+	if m := calledOn(t, x); m >= 0 {
+		r.fault("TWO: n%d makes an instance while its last one handles message %d", x, m+1)
+	}
 	bit := uint64(1) << rank
 	for y := range nodes {
 		if y != x && t.given[y]&bit != 0 {
 			r.fault("FENCE: n%d and n%d were both given %d.%d", x, y, int(rank.epoch()), int(rank&7))
 		}
 	}
+	if t.given[x]&bit != 0 {
+		r.fault("FENCE: n%d is given %d.%d twice", x, int(rank.epoch()), int(rank&7))
+	}
 	t.given[x] |= bit
+}
+
+// calledOn returns the message that an instance on node x handles, -1 for none.
+func calledOn(s *state, x int) int {
+	for m, d := range s.sent {
+		if d.where == calls && int(d.to) == x {
+			return m
+		}
+	}
+	return -1
 }
 
 // ends has a message end the instance of a slot.
@@ -354,21 +375,30 @@ func (r *turn) requests(slot int) {
 }
 
 // reaches reports whether what goes to a node may come to x: when the shard has moved by which it comes, another one
-// gets it.
+// gets it that is given shards, if there is one.
 func (r *turn) reaches(x int, to uint8) bool {
 	s := r.s
-	gone := !s.alive.has(int(to)) || s.on[to].doors && s.alive != only(int(to))
-	return s.alive.has(x) && (x == int(to)) != gone
+	given := set(0)
+	for y := range nodes {
+		if y != int(to) && s.alive.has(y) && !s.on[y].doors {
+			given |= only(y)
+		}
+	}
+	if given == 0 {
+		given = s.alive &^ only(int(to))
+	}
+	gone := !s.alive.has(int(to)) || s.on[to].doors && given != 0
+	return gone && given.has(x) || !gone && x == int(to)
 }
 
 // prepares makes the instance that the old node hands over, on node x, and reports whether it is ready.
 func (r *turn) prepares(t *state, q request, x, slot int) bool {
 	c := r.c
-	row := c.row(t, x, q.at)
-	ch := row.Change[slot]
-	if q.at > row.At && x != int(q.to) && !t.hasLeft(q.to) && c.keeps(meantForIt) {
+	if x != int(q.to) && c.keeps(requestsNameOne) {
 		return false
 	}
+	row := c.row(t, x, q.at)
+	ch := row.Change[slot]
 	if c.keeps(initIsCurrent) && q.at <= row.At && !(ch.At == q.at && int(ch.To) == x) {
 		return false
 	}
@@ -391,12 +421,19 @@ func (r *turn) leaves(x int) {
 		t := r.fork()
 		t.on[x].goes, t.on[x].doors = left, true
 		t.view[x].status[x] = leaving
-		t.on[x].here = [slots]instance{}
+		for slot := range slots {
+			if i := &t.on[x].here[slot]; i.busy != 0 && c.keeps(endsBehindItsCall) {
+				t.on[x].ends[slot] = i.at
+			} else {
+				*i = instance{}
+			}
+		}
 		r.take(t, note{"n%d leaves", x, 0, 0, false})
 	}
 }
 
-// drains has x drain, and take that back: it says so at once, and the way to it goes, or is there again, later.
+// drains has x drain, and take that back: it says so at once. The way to it goes when all have seen that it has no
+// instance, and is there again some time after it drains no more.
 func (r *turn) drains(x int) {
 	c, s := r.c, r.s
 	o := &s.on[x]
@@ -412,7 +449,7 @@ func (r *turn) drains(x int) {
 		t.undrains++
 		r.take(t, note{"n%d drains no more", x, 0, 0, true})
 	}
-	if o.doors != o.drain {
+	if o.doors != o.drain && (o.doors || c.bare(s, x) && c.settled(s, x) || !c.keeps(shardsLast)) {
 		t := r.fork()
 		t.on[x].doors = o.drain
 		r.take(t, note{"the way to n%d goes, or is there again", x, 0, 0, false})
@@ -437,6 +474,18 @@ func (c *compiled) empty(s *state, x int) bool {
 			continue
 		}
 		if ch, ok := v.pending(slot); ok && !ch.Complete && ch.To != nobody || !ok && c.fewest(s, x) != nobody {
+			return false
+		}
+	}
+	return true
+}
+
+// bare reports whether x has no instance, and none is to come or to go, by its table.
+func (c *compiled) bare(s *state, x int) bool {
+	v := &s.view[x]
+	for slot := range slots {
+		ch := v.Change[slot]
+		if s.on[x].here[slot].live || v.Host[slot] == uint8(x) || ch.At != 0 && (ch.From == uint8(x) || ch.To == uint8(x)) {
 			return false
 		}
 	}
@@ -480,7 +529,8 @@ func (r *turn) fails(x int) {
 		c.kills(t, x)
 		r.take(t, note{"n%d crashes", x, 0, 0, true})
 	}
-	if s.on[x].goes == left && s.view[x].status[x] == exiting && (!c.buffers || s.room.home != uint8(x)) {
+	if s.on[x].goes == left && s.view[x].status[x] == exiting && (!c.buffers || s.room.home != uint8(x)) &&
+		calledOn(s, x) < 0 { // the shard by which a call came goes behind it
 		t := r.fork()
 		t.left |= only(x)
 		c.kills(t, x)

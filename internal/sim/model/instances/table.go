@@ -98,12 +98,13 @@ type planned struct {
 }
 
 // plan returns a view after one pass of leader x over it: the table, and leavers that are done.
-func (m *plans) plan(v view, x int, keepsNamed, knows bool) view {
+func (m *plans) plan(v view, x int, keepsNamed, knows, turns bool) view {
 	key := planned{v, x}
 	if next, ok := m.made[key]; ok {
 		return next
 	}
 	next := v
+	gave := !turns && v.givesUp()
 	table := partition.Table{v.partitionOf(m.way, m.wanted)}
 	for i, status := range v.status {
 		if status == leaving && (!table.Names(ids[i]) || !keepsNamed) {
@@ -118,8 +119,22 @@ func (m *plans) plan(v view, x int, keepsNamed, knows bool) view {
 	}
 	table = table.Plan(next.membersOf(), uint32(x+1), nil, drain...)
 	next.Placed = placedOf(&table[0])
+	if gave && next.At == v.At {
+		next.At = StampOf(v.At.epoch()+1, uint8(x+1))
+	}
 	m.made[key] = next
 	return next
+}
+
+// givesUp takes hand-offs to members that drain out of the table, as if nobody could have begun them, and reports
+// whether there was one.
+func (v *view) givesUp() (gave bool) {
+	for slot, c := range v.Change {
+		if c.At != 0 && c.To != nobody && !c.Complete && v.who.has(int(c.To)) {
+			v.Change[slot], gave = Change{}, true
+		}
+	}
+	return gave
 }
 
 // announces has x write whether it drains, whenever its view has changed: another one that wrote at the same time may
