@@ -17,14 +17,28 @@ const ForgetAfter = 2 * time.Second
 type Removed struct{ list []removedPeer }
 
 type removedPeer struct {
-	id peer.ID
-	at time.Duration
+	id   peer.ID
+	at   time.Duration
+	lost bool
 }
 
-// Add notes a member that was removed. One that is here already is forgotten ForgetAfter this time.
-func (r *Removed) Add(now time.Duration, id peer.ID) {
+// Add notes a member that was removed, and whether it was lost: it did not leave in order. One that is here already is
+// forgotten ForgetAfter this time.
+func (r *Removed) Add(now time.Duration, id peer.ID, lost bool) {
 	r.list = slices.DeleteFunc(r.list, func(o removedPeer) bool { return o.id == id })
-	r.list = append(r.list, removedPeer{id, now + ForgetAfter})
+	r.list = append(r.list, removedPeer{id, now + ForgetAfter, lost})
+}
+
+// Lost hands over a member that was lost, even before its time. A node that ends calls it until there is none: what
+// it holds for the lost was lost with them, and is not abandoned with this node.
+func (r *Removed) Lost() (id peer.ID, ok bool) {
+	i := slices.IndexFunc(r.list, func(o removedPeer) bool { return o.lost })
+	if i < 0 {
+		return peer.ID{}, false
+	}
+	id = r.list[i].id
+	r.list = slices.Delete(r.list, i, i+1)
+	return id, true
 }
 
 // Has reports whether a member was removed a moment ago.

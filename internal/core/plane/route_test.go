@@ -247,9 +247,9 @@ func TestAgenda(t *testing.T) {
 // A removed member is known for a while, and handed over once, in the order of their ends.
 func TestRemoved(t *testing.T) {
 	var r Removed
-	r.Add(0, there)
-	r.Add(time.Second, other)
-	r.Add(time.Second, there)
+	r.Add(0, there, false)
+	r.Add(time.Second, other, false)
+	r.Add(time.Second, there, false)
 	require.True(t, r.Has(there))
 	require.False(t, r.Has(self))
 	_, ok := r.Due(time.Second + ForgetAfter - 1)
@@ -260,6 +260,14 @@ func TestRemoved(t *testing.T) {
 	}
 	require.Equal(t, []peer.ID{other, there}, ids)
 	require.False(t, slices.ContainsFunc(ids, r.Has))
+	r.Add(0, there, false)
+	r.Add(0, other, true)
+	id, ok := r.Lost()
+	require.True(t, ok)
+	require.Equal(t, other, id)
+	_, ok = r.Lost()
+	require.False(t, ok, "the other one left")
+	require.True(t, r.Has(there))
 }
 
 // A handler may ask its own shard while that lives here, also while what had parked goes first; not when it leaves.

@@ -76,8 +76,10 @@ func (c Config) Promise() time.Duration { return c.Grant + c.Grant/500 + c.Grant
 // Renew is how often an owner asks anew: five times in a grant.
 func (c Config) Renew() time.Duration { return c.Grant / 5 }
 
-// Heard is for how long after a renewal the holder of a seat does not miss the owner, whatever others say.
-func (c Config) Heard() time.Duration { return 2 * c.Renew() }
+// Heard is for how long after a renewal the holder of a seat does not miss the owner, whatever others say: one that
+// stands still as a cut heals has time to be heard. Two questions and their answers fit between Heard and Promise, so
+// that hardly an end is proven later (storm 14400006993).
+func (c Config) Heard() time.Duration { return c.Grant - c.Grant*3/50 }
 
 // Retry is the rest between two questions of a seeker.
 func (c Config) Retry() time.Duration { return c.Grant / 10 }

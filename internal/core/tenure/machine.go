@@ -763,7 +763,8 @@ func (m *Machine) answered(from peer.ID, p message) {
 			t.misses |= 1 << seat
 		}
 		if was := t.firm; !was && m.quorum(t.misses) {
-			t.firm, t.at = true, m.clock
+			t.firm, t.at = true, m.clock+(m.seek.rank+1)*m.cfg.Retry()
+			m.question(t)
 		}
 		return
 	}

@@ -347,7 +347,7 @@ func TestNothingIsDueWithoutASeat(t *testing.T) {
 }
 
 // TestHeardIsNotMissed: a holder that an owner has just asked for its tenure does not miss it, whatever others say;
-// after two renewals that did not come it does.
+// when its grant has all but run out it does.
 func TestHeardIsNotMissed(t *testing.T) {
 	r := newRig(t, 1, list(1, 1, 2, 3), 1, 2, 3, 4)
 	r.pass(three.Promise())
@@ -454,6 +454,21 @@ func seeking(t *testing.T, members ...int) *rig {
 }
 
 func (r *rig) says(from int, s Seats) { r.gets(from, message{verb: over, list: s, target: id(3)}) }
+
+// TestFirmAtOnce: a seeker asks softly until a quorum of the seats misses the target, and firmly in that step: Heard
+// leaves little time before the promise runs out.
+func TestFirmAtOnce(t *testing.T) {
+	r := seeking(t, 1, 2, 3, 4)
+	r.sent(ask)
+	r.gets(1, message{verb: missed, list: list(1, 1, 2, 3), target: id(3), yes: true})
+	require.Empty(t, r.sent(ask))
+	r.gets(2, message{verb: missed, list: list(1, 1, 2, 3), target: id(3), yes: true})
+	firm := r.sent(ask)
+	require.Len(t, firm, 2)
+	for _, p := range firm {
+		require.True(t, p.yes)
+	}
+}
 
 // TestQuorumOfWords: a quorum of the seats has to say "over", of one that is Down for all too (quorum-of-words,
 // words-of-the-down).

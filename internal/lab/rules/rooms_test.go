@@ -65,21 +65,21 @@ func TestNodeBinaryLinksNoTemplates(t *testing.T) {
 	require.NotContains(t, all, "html/template")
 }
 
-// mostOfBinary bounds bin/kith as `make build` makes it, in bytes. It came to 29.98 MB when the laboratory had left it;
-// half a megabyte more is for what a node has learnt to do since: the partition table, watches, the proof by the lock.
-// 0.3 MB more are for where an entity lives and what it answers (kith where, ask, tell; 79 kB), package service (48
-// kB), who is lost and when it is served again (80 kB), and presets and cancelled asks; 50 kB for what trying to break
-// these has mended; 96 kB for leases in files and in Kubernetes; 172 kB for messages that are values, loops that read
-// on, the page's words and pictures, verbs and completion; 140 kB for session leases, and for what waits for a killed
-// process; 120 kB for pieces of messages between services of nodes, figures of values, and sessions when a clock is
-// set; 210 kB for the machine and the seats of tenure in each node, fenced records and backups of stores, package
-// service's end, and statements of the page; 100 kB for tenure in real nodes, its flags, metrics and verb, and loads of
-// nodes; 210 kB for kith data and the routes that it asks, and for what an outage waits for; 170 kB for descriptors in
-// reserve, a container's memory limit, drains that hand instances over first, and a command line that tells a stranger's
-// answer from a node's. What grows beyond that wants a reason here. 3.1 MB more hang on two libraries together: kong
-// calls methods by names that it learns as it runs, and protobuf, which the Prometheus client links, asks for one
-// called Methods, which reflect.Type has since Go 1.26. Because of either the linker keeps every exported method of
-// each type that becomes an interface.
+// mostOfBinary bounds bin/kith as `make build` makes it, in bytes. It came to 29.98 MB when the laboratory had left
+// it; half a megabyte more is for what a node has learnt to do since: the partition table, watches, the proof by the
+// lock. 0.3 MB more are for where an entity lives and what it answers (kith where, ask, tell; 79 kB), package service
+// (48 kB), who is lost and when it is served again (80 kB), and presets and cancelled asks; 50 kB for what trying to
+// break these has mended; 96 kB for leases in files and in Kubernetes; 172 kB for messages that are values, loops
+// that read on, the page's words and pictures, verbs and completion; 140 kB for session leases, and for what waits
+// for a killed process; 120 kB for pieces of messages between services of nodes, figures of values, and sessions when
+// a clock is set; 210 kB for the machine and the seats of tenure in each node, fenced records and backups of stores,
+// package service's end, and statements of the page; 100 kB for tenure in real nodes, its flags, metrics and verb,
+// and loads of nodes; 210 kB for kith data and the routes that it asks, and for what an outage waits for; 170 kB for
+// descriptors in reserve, a container's memory limit, drains that hand instances over first, and a command line that
+// tells answers of strangers from those of nodes. What grows beyond that wants a reason here. 3.1 MB more hang on two
+// libraries together: kong calls methods by names that it learns as it runs, and protobuf, which the Prometheus
+// client links, asks for one called Methods, which reflect.Type has since Go 1.26. Because of either the linker keeps
+// every exported method of each type that becomes an interface.
 const mostOfBinary = 32_100_000
 
 // TestLongNodeBinaryIsSmall builds it, which takes a minute where the go command has not built it yet (CARD-2).

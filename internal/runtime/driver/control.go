@@ -263,8 +263,7 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 			d.wires.Leaving(e.Member.ID)
 		}
 		if e.Kind == membership.MemberRemoved && e.Member.ID != d.self {
-			d.peerTable.gone(e)
-			c.removed.Add(d.now(), e.Member.ID)
+			c.removed.Add(d.now(), e.Member.ID, d.peerTable.gone(e))
 		}
 	}
 	if len(events) > 0 {

@@ -41,6 +41,9 @@ func (d *Driver) shutdown() {
 	d.err.Store(why)
 	d.mark()
 	keepFlight(d, why)
+	for id, ok := d.control.removed.Lost(); ok; id, ok = d.control.removed.Lost() {
+		d.forget(id) // what links hold for it was lost with it, and is not abandoned with this node
+	}
 	dropHandedOver(d)
 	d.exec.Abandon()
 	d.stopping.Store(true)

@@ -86,28 +86,40 @@ func TestWaitingForALostPeer(t *testing.T) {
 	require.Nil(t, p.a.peerTable.get(gone))
 }
 
-// What waits for a peer when this node ends is reported as abandoned.
+// What waits for a peer when this node ends is reported as abandoned; what waits for one that was lost a moment ago, as
+// lost with it: this node's end changes nothing about it.
 func TestWaitingWhenTheNodeEnds(t *testing.T) {
-	p := newPair(t)
-	r := p.at[entity.Inline]
-	_, err := r.AskWithin(patience, "a", nil, nil)
-	require.NoError(t, err)
-	right := opened(t, r, r.Shard("a"))
-	gone := nowhere(t, 5)
-	onControl(p.a, func() {
-		to := p.a.remote(gone, 0)
-		e := &routeEntry{remote: to, link: to.link, term: right.term, epoch: right.epoch}
-		fence := route.MakeFence(1, right.term, right.epoch)
-		p.a.moveRoute(slotRef{r, r.Shard("a")}, e, plane.Home{At: gone, Fence: fence})
-	})
-	for range 10 {
-		require.NoError(t, r.Tell("a", []byte("held")))
+	for name, lost := range map[string]bool{"a member": false, "a lost one": true} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			r := p.at[entity.Inline]
+			_, err := r.AskWithin(patience, "a", nil, nil)
+			require.NoError(t, err)
+			right := opened(t, r, r.Shard("a"))
+			gone := nowhere(t, 5)
+			onControl(p.a, func() {
+				to := p.a.remote(gone, 0)
+				e := &routeEntry{remote: to, link: to.link, term: right.term, epoch: right.epoch}
+				fence := route.MakeFence(1, right.term, right.epoch)
+				p.a.moveRoute(slotRef{r, r.Shard("a")}, e, plane.Home{At: gone, Fence: fence})
+			})
+			for range 10 {
+				require.NoError(t, r.Tell("a", []byte("held")))
+			}
+			reason := route.Abandoned
+			if lost {
+				reason = route.PeerLost
+				onControl(p.a, func() { p.a.control.removed.Add(p.a.now(), gone, true) })
+				require.NoError(t, p.a.Close())
+			} else {
+				all := &route.AbandonedError{}
+				require.ErrorAs(t, p.a.Close(), &all)
+				require.Equal(t, []route.AbandonedType{{Type: r.typ.Name, Tells: 10}}, all.Types)
+			}
+			count, _ := p.undelivered(r.typ.Name, r.Shard("a"))
+			require.Equal(t, map[route.Reason]uint64{reason: 10}, count)
+		})
 	}
-	all := &route.AbandonedError{}
-	require.ErrorAs(t, p.a.Close(), &all)
-	require.Equal(t, []route.AbandonedType{{Type: r.typ.Name, Tells: 10}}, all.Types)
-	count, _ := p.undelivered(r.typ.Name, r.Shard("a"))
-	require.Equal(t, map[route.Reason]uint64{route.Abandoned: 10}, count)
 }
 
 // Late news of a home on a member removed long ago opens no route: the home is asked for again, and what is parked goes

@@ -224,21 +224,6 @@ func (s *storm) buryAs(shift int, belongs func(q *world.Process) bool, right fun
 	}
 }
 
-// vouched reports whether all others that run, and there are some, hold a process for a member: nobody took the order
-// to down it while it stood still (storm 1142047665).
-func vouched(p *world.Process) (some bool) {
-	for _, q := range p.World.Running() {
-		if q == p || q.View == nil {
-			continue
-		}
-		if m, ok := q.View.Member(p.ID); !ok || m.Status == membership.Down {
-			return false
-		}
-		some = true
-	}
-	return some
-}
-
 // idIn returns an entity id of a shard. It tries as many ids as a type has shards, for each home that is probed: when
 // each of them was allocated, that was a sixth of a storm.
 func idIn(r *world.Region, n route.ShardID) string {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/sim/world"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/sim/setup"
 )
 
@@ -69,6 +70,21 @@ func leaveBeside(s *storm, p, bystander *world.Process) {
 		s.check.Violate(p, "state", "%d states stay behind with a node that leaves beside a pause of %v", n, pause)
 	}
 	w.Until(time.Minute, w.Converged)
+}
+
+// vouched reports whether all others that run, and there are some, hold a process for a member: nobody took the order
+// to down it while it stood still (storm 1142047665).
+func vouched(p *world.Process) (some bool) {
+	for _, q := range p.World.Running() {
+		if q == p || q.View == nil {
+			continue
+		}
+		if m, ok := q.View.Member(p.ID); !ok || m.Status == membership.Down {
+			return false
+		}
+		some = true
+	}
+	return some
 }
 
 // successors reports whether another process may be given the shards of each type that lives on a process.

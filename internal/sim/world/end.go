@@ -21,6 +21,9 @@ import (
 // workers and loop, in slots and links; and tells what it has refused of others. What its gate keeps of others it
 // leaves as it is: it does not count as taken, and they know it as lost, unless their connection is over.
 func (p *Process) abandon() {
+	for id, ok := p.removed.Lost(); ok; id, ok = p.removed.Lost() {
+		p.forgetPeer(id)
+	}
 	failTo := func(to peer.ID, frame []byte) { p.failed(to, frame, plane.WhyUnsent(true), "its node ended") }
 	fail := func(frame []byte) { failTo(peer.ID{}, frame) }
 	var e node.Effects

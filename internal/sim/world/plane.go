@@ -540,10 +540,11 @@ func (p *Process) viewChanged(old *membership.View) {
 		if _, ok := p.View.Member(id); ok || id == p.ID {
 			continue
 		}
-		if !node.LeftGracefully(old.Members[i].Status, old.Members[i].Cause) {
+		lost := !node.LeftGracefully(old.Members[i].Status, old.Members[i].Cause)
+		if lost {
 			p.lostPeer(id)
 		}
-		p.removed.Add(p.clock(), id)
+		p.removed.Add(p.clock(), id, lost)
 		p.attend()
 	}
 }
