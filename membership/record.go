@@ -107,16 +107,23 @@ func (r Record) Left(last *cluster.View, role string) Record {
 	return next
 }
 
-// went returns the record of a node that is Down, or no member any more, in its last view: the members that count there
-// carry the cluster on without it, however few they are, for members that are indirectly connected count as reachable
-// and then go. A member that is Down beside it stands by: it may not have heard of it yet. Where nobody with the role
-// lives on by that view, r stays as it was, and so where the view does not have this node gone.
+// went returns the record of a node that is Down, or no member any more, in its last view: the members that count
+// there carry the cluster on without it, however few they are, for members that are indirectly connected count as
+// reachable and then go. A member that is Down beside it stands by: it may not have heard of it yet. Where all with
+// the role go so, those without it live on (storm 15000006802). Where nobody lives on by that view, r stays as it
+// was, and so where the view does not have this node gone.
 func (r Record) went(last *cluster.View, role string) Record {
 	self, in := last.SelfMember()
 	if last.ClusterID == 0 || last.ClusterID != r.ClusterID || in && self.Status != cluster.Down {
 		return r
 	}
 	next := Record{ClusterID: r.ClusterID, Birth: r.Birth, Highest: r.Highest}
+	decides := func(m cluster.Member) bool {
+		return m.Status.Counts() && m.HasRole(role) && m.ID.Addr != last.Self.Addr
+	}
+	if !slices.ContainsFunc(last.Members, decides) {
+		role = ""
+	}
 	lost := cluster.Orphaned(last.Members)
 	for i := range last.Members {
 		m := &last.Members[i]

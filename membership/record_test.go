@@ -480,7 +480,7 @@ func TestEveryEndKeepsTheHighestBirth(t *testing.T) {
 
 // JOIN-1: a node that goes remembers the members that live on by its last view, however few they are: none of them may
 // be missing on account of those that went with it. These may not have heard of it, so they stand by until they have
-// stopped.
+// stopped. Where none of these has the role, the others are remembered: all with the role were indirectly connected.
 func TestRecordOfWhoWent(t *testing.T) {
 	up, down := cluster.Up, cluster.Down
 	view := func(own cluster.Status, others ...cluster.Status) *cluster.View {
@@ -506,7 +506,7 @@ func TestRecordOfWhoWent(t *testing.T) {
 		"two live on":                {view(down, up, down, up, cluster.Exiting), record(addrs(2, 4), addrs(3))},
 		"with one who comes":         {view(down, up, cluster.Joining), Record{Others: addrs(2, 3), Newcomers: 1}},
 		"one without the role":       {helper, record(addrs(4), addrs(2, 3))},
-		"only one without the role":  {onlyHelper, was},
+		"only one without the role":  {onlyHelper, record(addrs(2), addrs(3))},
 		"nobody lives on":            {view(down, down, down, down, down), was},
 		"only one who comes":         {view(down, down, cluster.Joining), was},
 		"it has not gone":            {view(up, down, up), was},
