@@ -41,10 +41,13 @@ func (m *Machine) decide() {
 			return
 		}
 		// More than one may take itself for the leader: they decide the same, and downing twice is harmless. So when nobody
-		// has carried it out by the time at which it would be decided again, everybody does.
+		// has carried it out by the time at which it would be decided again, everybody does. A leader that is
+		// indirectly connected does not: it does not hear the member that it accuses, so it cannot know whether that one has
+		// been cut off meanwhile and lives over there. It leaves the others to those above suspicion.
 		n := len(m.log)
 		again := n > 0 && d.Lives && m.log[n-1].Lives && slices.Equal(m.log[n-1].Down, d.Down)
-		m.act(d, d.first == m.self || d.next == m.self || m.view.Leader == m.self || again)
+		leads := m.view.Leader == m.self && !d.Indirect.Has(m.self)
+		m.act(d, d.first == m.self || d.next == m.self || leads || again)
 		return
 	}
 	if d.Indirect.Has(m.self) || d.Lost.Has(m.self) {

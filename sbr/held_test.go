@@ -325,6 +325,35 @@ func TestAnotherCarriesItOut(t *testing.T) {
 	require.Equal(t, "E", find(0, r.run(3*time.Second)).down)
 }
 
+// TestSuspectDownsNoOther: a node that is to go itself because it is indirectly connected leaves the others to those
+// above suspicion, also when it is the leader of its view: it accuses one that is in contact and does not hear it,
+// so it cannot know whether that one is still on its side. In storm 15000002994 each of the two that had come Up had
+// a leader beside it that was weakly up and accused the other one, a cut later, and both lived (MEM-10).
+func TestSuspectDownsNoOther(t *testing.T) {
+	for name, k := range map[string]struct {
+		self                          byte
+		members, accusations, contact string
+		down                          string
+	}{
+		"a leader that is weakly up":      {'B', "A Bw C Dw", "A>D B>C B>D D>A", "AC", "B"},
+		"a leader that is Up":             {'A', "A B C", "A>B B>A", "B", "A"},
+		"another one that goes":           {'B', "A B C", "A>B B>A", "A", "B"},
+		"one that is above it":            {'C', "A B C", "A>B B>A", "AB", "AB"},
+		"a leader that is above it":       {'A', "A B C", "B>C C>B", "BC", "BC"},
+		"a leader of the side that goes":  {'B', "A B C D E", "B>A B>C B>D", "", "BE"},
+		"nobody is above it on that side": {'A', "A B", "A>B B>A", "B", "A"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, k.self, seven)
+			r.see(k.members, "", true, "")
+			r.see(k.members, k.accusations, false, k.contact)
+			eff := r.run(40 * time.Second)
+			require.Positive(t, decided(eff))
+			require.Equal(t, k.down, find(0, eff).down)
+		})
+	}
+}
+
 // TestBound: a node that would not live without members that have not answered for the longest silence and the longest
 // patience together stops, accused or not, and goes on when they answer.
 func TestBound(t *testing.T) {
