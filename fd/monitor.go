@@ -9,7 +9,8 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// leaveNotices is how often a peer hears that no further probe will come: the mail may be lost.
+// leaveNotices is how often a peer hears at least that no further probe will come: the mail may be lost, or be behind a
+// probe that it has overtaken.
 const leaveNotices = 3
 
 // Monitor holds the peers between which and this node probes travel, by identity: a new incarnation starts afresh. Make
@@ -48,7 +49,8 @@ type watch struct {
 	due         time.Duration // when an unanswered peer counts as heard once
 	waiting     bool          // due is set
 	answered    bool          // it has answered since it is a target
-	leaveNotice int           // last probes still to be sent
+	leaveNotice int           // last probes still to be sent at least
+	untold      bool          // none of the last probes was answered yet: more of them follow
 	broken      evidence
 }
 
@@ -97,7 +99,7 @@ func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, absent
 		if w.wanted = wanted.Has(w.id); !w.wanted && w.target && w.answering(now) {
 			w.release()
 		}
-		if w.target || w.wanted || w.probes.heard() || w.leaveNotice > 0 {
+		if w.target || w.wanted || w.probes.heard() || w.owesNotice() {
 			kept = append(kept, w)
 		}
 	}
@@ -106,7 +108,7 @@ func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, absent
 	m.strangers = slices.DeleteFunc(m.strangers, func(l loss) bool { return !members.Has(l.id) })
 	for _, id := range wanted {
 		w := m.make(id)
-		w.target, w.wanted, w.leaveNotice = true, true, 0
+		w.target, w.wanted, w.leaveNotice, w.untold = true, true, 0, false
 	}
 }
 
@@ -116,8 +118,12 @@ func (w *watch) answering(now time.Duration) bool { return w.answers.available(n
 // release ends the probing of a peer, which will hear of that.
 func (w *watch) release() {
 	w.target, w.wanted, w.waiting, w.answered, w.answers, w.broken = false, false, false, false, line{}, evidence{}
-	w.leaveNotice = leaveNotices
+	w.leaveNotice, w.untold = leaveNotices, true
 }
+
+// owesNotice reports whether the peer is to hear again that no further probe will come. One that has not heard it, as a
+// cut may outlast any number of notices, would expect probes for good, and accuse this node as soon as gossip is rare.
+func (w *watch) owesNotice() bool { return w.leaveNotice > 0 || w.untold }
 
 // Targets appends every peer that gets a heartbeat, sorted, to into.
 func (m *Monitor) Targets(into []peer.ID) []peer.ID {
@@ -213,15 +219,22 @@ func (m *Monitor) Unanswered(now time.Duration, into []peer.ID) []peer.ID {
 }
 
 // LeaveNotices appends the peers that are to hear now, by a last probe, that no more will come, sorted, to into. Each
-// is named a few times in all.
+// is named a few times, and on until Noticed or until it is no member.
 func (m *Monitor) LeaveNotices(into []peer.ID) []peer.ID {
 	for i := range m.watched {
-		if w := &m.watched[i]; w.leaveNotice > 0 {
-			w.leaveNotice--
+		if w := &m.watched[i]; w.owesNotice() {
+			w.leaveNotice = max(w.leaveNotice-1, 0)
 			into = append(into, w.id)
 		}
 	}
 	return into
+}
+
+// Noticed records that id has answered a last probe: it knows that no more will come.
+func (m *Monitor) Noticed(id peer.ID) {
+	if w := m.get(id); w != nil {
+		w.untold = false
+	}
 }
 
 // Sent notes that every target was probed at now.

@@ -157,7 +157,8 @@ func TestForgiven(t *testing.T) {
 	require.Equal(t, 9*time.Second, due)
 }
 
-// A former neighbour is notified, a few times; an accuser of this node is probed until it is none.
+// A former neighbour is notified, a few times, and on until it answers; an accuser of this node is probed until it is
+// none.
 func TestLeaveNoticesAndAccusers(t *testing.T) {
 	m := monitor(1)
 	all := set("aa", "bb", "cc", "dd")
@@ -170,9 +171,15 @@ func TestLeaveNoticesAndAccusers(t *testing.T) {
 	require.Equal(t, []peer.ID{id("dd")}, m.LeaveNotices(nil))
 	joined := set("aa", "ab", "bb", "cc", "dd")
 	setRing(m, 4*time.Second, joined, nil, nil)
+	m.Noticed(id("dd"))
+	require.Equal(t, []peer.ID{id("bb"), id("dd")}, m.LeaveNotices(nil), "two more, though it has answered the first")
 	require.Equal(t, []peer.ID{id("bb"), id("dd")}, m.LeaveNotices(nil))
-	require.Equal(t, []peer.ID{id("bb"), id("dd")}, m.LeaveNotices(nil))
-	require.Equal(t, []peer.ID{id("bb")}, m.LeaveNotices(nil))
+	for range 20 {
+		require.Equal(t, []peer.ID{id("bb")}, m.LeaveNotices(nil), "it has answered none")
+		setRing(m, 4*time.Second, joined, nil, nil)
+	}
+	m.Noticed(id("bb"))
+	m.Noticed(id("zz"))
 	require.Empty(t, m.LeaveNotices(nil))
 	require.NotEmpty(t, m.watched)
 	setRing(m, 4*time.Second, joined, nil, nil)
@@ -184,6 +191,12 @@ func TestLeaveNoticesAndAccusers(t *testing.T) {
 	setRing(m, 5*time.Second, joined, nil, set("dd"))
 	require.Empty(t, m.LeaveNotices(nil))
 	require.True(t, m.watching(id("dd")))
+
+	// One that is removed is owed nothing.
+	setRing(m, 6*time.Second, joined, nil, nil)
+	require.Equal(t, []peer.ID{id("dd")}, m.LeaveNotices(nil))
+	setRing(m, 6*time.Second, set("aa", "ab"), nil, nil)
+	require.Empty(t, m.LeaveNotices(nil))
 }
 
 // A link that was reset and then refused is silence at once, when no other link was lost with it.

@@ -103,6 +103,9 @@ func (w *watch) onHeartbeatAck(arrived time.Duration, from peer.ID, body []byte)
 		w.stats.LateAnswers++
 		return nil
 	}
+	if a.Seq == lastProbe {
+		w.monitor.Noticed(from)
+	}
 	w.monitor.Heard(from, arrived)
 	if w.monitor.Undecided() {
 		w.judge()

@@ -111,3 +111,40 @@ func TestListensToWhomOthersJudge(t *testing.T) {
 	}
 	require.Empty(t, late())
 }
+
+// TestLastProbesThatAreLost: a prober with a ring that has moved on is cut off from its former target while it sends
+// its first last probes. It repeats them until one was answered, so that the target does not wait for probes that
+// nobody sends, and accuses nobody, however seldom gossip comes later (FD-2).
+func TestLastProbesThatAreLost(t *testing.T) {
+	w := newWorld(t, 1)
+	w.cfg.MonitoredBy, w.cfg.GossipInterval, w.cfg.PushFanout = 2, 3*time.Second, 1
+	all := w.cluster(4)
+	w.run(10 * time.Second)
+	targets := func(a *actor) []peer.ID { return a.m.watch.monitor.Targets(nil) }
+	before := map[*actor][]peer.ID{}
+	for _, a := range all {
+		before[a] = targets(a)
+	}
+	var from *actor
+	var to peer.ID
+	w.join(w.start(5), 1)
+	w.until(20*time.Second, "a ring moves", func() bool {
+		for _, a := range all {
+			for _, id := range before[a] {
+				if !slices.Contains(targets(a), id) {
+					from, to = a, id
+				}
+			}
+		}
+		return from != nil
+	})
+	w.cut = func(a, b peer.ID) bool { return a == from.id && b == to || a == to && b == from.id }
+	rounds := from.m.watch.probes
+	w.until(5*time.Second, "three rounds", func() bool { return from.m.watch.probes == rounds+3 })
+	w.cut = nil
+	w.run(5 * time.Minute)
+	require.True(t, w.settled())
+	for _, a := range w.actors {
+		require.NotContains(t, kindsOf(a.events), UnreachableMember, "%v", a.id)
+	}
+}

@@ -3,7 +3,8 @@
 package wire
 
 // Heartbeat is a probe: the sender's sequence number and its own clock, both echoed untouched. Numbers count from one;
-// zero is the last probe, after which the sender is not expected to probe this peer any more.
+// zero is the last probe, after which the sender is not expected to probe this peer any more. It is repeated until it
+// was answered.
 type Heartbeat struct {
 	Seq  uint64
 	Sent uint64 // sender's monotonic nanoseconds
