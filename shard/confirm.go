@@ -53,6 +53,7 @@ type confirmation struct {
 	heard  peer.Set // members that answered
 	firm   bool     // one of them is not suspended
 	owners []answered
+	lapsed bool // LapseCommand: of that it needs nobody's word to go on
 }
 
 // answered is what a coordinator has said of shards of one type, rising by type and first shard.
@@ -67,12 +68,12 @@ type answered struct {
 // hold begins or ends the suspension. Beginning again starts anew: earlier answers no longer count.
 func (m *Machine) hold(on bool) {
 	if !on {
-		m.confirm = confirmation{}
+		m.confirm = confirmation{lapsed: m.confirm.lapsed}
 		reviewHands(m)
 		m.reviewAll()
 		return
 	}
-	m.confirm = confirmation{held: true, nonce: m.rng.Uint64() | 1}
+	m.confirm = confirmation{held: true, nonce: m.rng.Uint64() | 1, lapsed: m.confirm.lapsed}
 	if m.view == nil || m.over {
 		return
 	}

@@ -31,9 +31,9 @@ type Settings struct {
 func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
 
 // Command is an input from the node itself: one of ViewCommand, RegisterCommand, WantCommand, StoppedCommand,
-// EagerCommand, RefusedCommand, LeaveCommand, DrainCommand, SuspendCommand, DeathCommand, MoveCommand, AskMoveCommand,
-// ReadyCommand, LingerCommand, WishesCommand, LoadsCommand, MarkedCommand, MarkAgainCommand, HandOverCommand,
-// EndCommand.
+// EagerCommand, RefusedCommand, LeaveCommand, DrainCommand, SuspendCommand, LapseCommand, DeathCommand, MoveCommand,
+// AskMoveCommand, ReadyCommand, LingerCommand, WishesCommand, LoadsCommand, MarkedCommand, MarkAgainCommand,
+// HandOverCommand, EndCommand.
 type Command interface{ command() }
 
 // ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one. It says of
@@ -112,6 +112,10 @@ type LingerCommand struct {
 // starts here, nothing is allocated, and other members are asked whether this node still owns what lives here, until
 // Effects.Confirmed. Repeating it with On starts the question anew.
 type SuspendCommand struct{ On bool }
+
+// LapseCommand says that this node handles nothing for want of a session lease or a tenure, or (On false) has one
+// again. Meanwhile it begins no moves for balance: its own shards do not stop, and the others may stand still like it.
+type LapseCommand struct{ On bool }
 
 // DeathCommand says that the process of ID is gone for certain: whatever it owned is free at once, as after a leave
 // notice, without the takeover time, and it no longer coordinates anything, whatever the view says of it. The caller
@@ -219,6 +223,7 @@ func (LeaveCommand) command()     {}
 func (DrainCommand) command()     {}
 func (DeathCommand) command()     {}
 func (SuspendCommand) command()   {}
+func (LapseCommand) command()     {}
 
 // RouteState is what a region knows of a shard's home.
 type RouteState uint8

@@ -297,7 +297,7 @@ func (mv *moves) settle(v *strategy.View, s route.ShardID) {
 // view is what a strategy is shown to allocate.
 func (mv *moves) view() *strategy.View {
 	v := mv.placing.regions()
-	if mv.c.m.confirm.held || mv.c.early() {
+	if mv.c.m.confirm.held || mv.c.m.confirm.lapsed || mv.c.early() {
 		v.Hold |= strategy.Unstable
 	}
 	for _, n := range mv.under { // counts only: the order does not show
@@ -339,7 +339,7 @@ func (mv *moves) give(s route.ShardID, p *client) {
 // review looks again at what may move: what could not before may now.
 func (mv *moves) review() {
 	mv.onward()
-	mv.rounds.watch(mv.c, mv.placing.hold() != 0)
+	mv.rounds.watch(mv.c, mv.placing.hold() != 0 || mv.c.m.confirm.lapsed)
 }
 
 // onward moves on what waited for other moves to end.

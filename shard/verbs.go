@@ -84,6 +84,9 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		reviewHands(m)
 	case SuspendCommand:
 		m.hold(c.On)
+	case LapseCommand:
+		m.confirm.lapsed = c.On
+		m.reviewAll()
 	case MoveCommand:
 		err = beginMove(m, c)
 	case AskMoveCommand:

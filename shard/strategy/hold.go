@@ -16,7 +16,7 @@ type Hold uint32
 const (
 	Paused   Hold = 1 << iota // an operator has said so
 	Shutdown                  // the whole cluster stops
-	Unstable                  // a member joins, leaves, is down or unreachable
+	Unstable                  // a member joins, leaves, is down or unreachable; or the coordinator is suspended
 	Updating                  // regions run different versions of the application: a rolling update
 )
 

@@ -33,7 +33,9 @@ func (l *lapse) follow(m licence, n *Node) {
 	x := &n.suspension
 	l.joined = l.joined || x.member // a node that has ended is no member, and must not go on
 	lapsed, was := l.joined && !m.Held(), x.lapsed
-	x.lapsed = lapsed
+	if x.lapsed = lapsed; lapsed != was {
+		_ = n.shards.Do(n.now, shard.LapseCommand{On: lapsed}) // never refused
+	}
 	_, early := m.First()
 	switch why := "its " + l.what + " has run out: " + m.Why(); {
 	case lapsed && !was:

@@ -3,14 +3,19 @@
 package storm
 
 import (
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/base/long"
 	"github.com/kith-io/kith/internal/sim/world"
+	"github.com/kith-io/kith/route"
 )
 
 // TestStormsHoldSessions: seeds in which nodes hold session leases, and the store is away at times: sessions run out,
@@ -100,3 +105,52 @@ func tenureSeeds(from uint64, n int) (seeds []uint64) {
 	}
 	return seeds
 }
+
+// A cluster that has lost a quorum of its seats handles nothing until it is founded anew. A newcomer has its share
+// seconds after that: its coordinator, which is suspended, begins no moves for balance meanwhile. They would come to
+// nothing, and each round that does puts the next one off for longer. Found by storm 15000007326 (SHD-6, MEM-10).
+func TestBalanceSoonAfterTheTenureIsBack(t *testing.T) {
+	const shards = 40
+	typ := &world.EntityType{Type: entity.Type{Name: "t", Shards: shards, Mode: entity.Inline,
+		New: func(string, route.Fence) entity.Handler { return still{} }}}
+	cfg := alone
+	cfg.TenureVoters, cfg.TenureGrant, cfg.TenureRefound = 3, 2*time.Second, cluster.RefoundByTakeover
+	w := formed(t, 5, cfg, typ)
+	s := &storm{w: w, check: checks(w), rng: rand.New(rand.NewPCG(1, 1))}
+	first, region := w.Hosts[0].Process, func(i int) *world.Region { return w.Hosts[i].Process.Region(route.TypeOf("t")) }
+	hosts := func(i int) (n int) {
+		for s := range route.ShardID(shards) {
+			if region(i).Lives(s) != nil {
+				n++
+			}
+		}
+		return n
+	}
+	ends := func(i int) {
+		p := w.Hosts[i].Process
+		p.Crash(true)
+		s.down(first, p.ID)
+	}
+	w.Advance(5 * time.Second) // the seats have holders
+	ends(4)
+	w.Advance(time.Second)
+	for i := range 10 * shards {
+		_, err := region(0).Send(strconv.Itoa(i), []byte("m"), 0)
+		require.NoError(t, err)
+	}
+	w.Advance(5 * time.Second)
+	ends(1)
+	ends(2)
+	require.True(t, w.Until(time.Minute, first.Held))
+	w.Start(4, w.Seeds([]int{0}))
+	require.True(t, w.Until(time.Minute, func() bool { return !first.Held() }))
+	w.Advance(3 * time.Second)
+	require.Equal(t, []int{7, 7, 6}, []int{hosts(0), hosts(3), hosts(4)}, "what the lost had is wanted by nobody")
+	require.Empty(t, rulesBroken(w))
+}
+
+// still handles nothing.
+type still struct{}
+
+func (still) Receive(*entity.Context, []byte) error { return nil }
+func (still) Stop(*entity.Context)                  {}
