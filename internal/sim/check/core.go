@@ -142,10 +142,12 @@ func (k *Core) resumes(p *world.Process) {
 	}
 }
 
-// ends gets every process with a membership that is over.
+// ends gets every process with a membership that is over. One that nobody obliged to live is none of the healthy ones
+// any more: with a lease they may be obliged again when its owner has given it back (storm 17000002608).
 func (k *Core) ends(p *world.Process, e *membership.Ended) {
 	if e.Kind != membership.EndLeft {
 		k.goes(p, e.By, 0, "it has ended, "+world.EndName(e.Kind))
+		k.touch(p)
 	}
 }
 

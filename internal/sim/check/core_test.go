@@ -321,6 +321,22 @@ func TestAvailabilityCriesOut(t *testing.T) {
 	}
 }
 
+// TestEndedIsNotObliged: a process that goes because another one has the lease is not asked whether it lives when that
+// one has given it back. Found by storm seed 17000002608.
+func TestEndedIsNotObliged(t *testing.T) {
+	w := watched(t, 3, setup.Config{Resolver: node.Resolver{Strategy: node.ResolverLeaseMajority}})
+	p, owner := w.Hosts[0].Process, w.Hosts[1].Process
+	w.Lease.Owner = owner.ID
+	w.Hosts[2].Process.Crash(true)
+	require.Empty(t, checks(w).Core.Obliged(), "another one would have to ask")
+	p.Ended = &membership.Ended{Kind: membership.EndDowned, By: p.ID}
+	p.Alive = false
+	checks(w).Ends(p, p.Ended)
+	w.Lease.Owner = peer.ID{}
+	require.NotContains(t, checks(w).Core.Obliged(), p)
+	require.Empty(t, checks(w).Violations)
+}
+
 // TestChangeOnItsWay: a core at rest is asked again while a change has just begun to go through it, as that of a
 // tombstone that is forgotten. Found by storm seed 13100006133.
 func TestChangeOnItsWay(t *testing.T) {
