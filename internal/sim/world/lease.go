@@ -414,7 +414,7 @@ func outlivesEnd(op *node.SessionOp, ok bool, w *World) {
 // outlives: a process that handles messages has a session that nobody has ended, and a tenure that nobody has proven
 // over.
 func (g *gate) outlives(p *Process) {
-	if p.World.Leases.Tenures.Over(p.ID) && !p.Held() {
+	if p.World.Leases.Tenures.overFor(p.ID, p) && !p.Held() {
 		p.World.Watcher.Violate(p, "tenure", "it handles messages, and its tenure is proven over")
 	}
 	if p.World.Leases.Sessions.Ended(p.ID) && !p.Held() {
@@ -425,9 +425,22 @@ func (g *gate) outlives(p *Process) {
 // TenureBook is what processes have reported of tenures.
 type TenureBook struct {
 	over    peer.Set // processes with an end that a member has proven, or that is taken for one
+	where   map[overIn]bool
 	revoked peer.Set // processes that the holder of a seat vouches for no more
 
 	RanOut, Backs, Proven, Assumed int // as processes have seen it
+}
+
+// overIn is the end of a process in one cluster. A process that was let in and has not heard of it may come to another
+// cluster later, and the holders of seats there vouch for it anew (storm 19000004243).
+type overIn struct {
+	cluster uint64
+	id      peer.ID
+}
+
+// overFor reports whether a member of the cluster that p is in has said that the tenure of a process is over.
+func (b *TenureBook) overFor(id peer.ID, p *Process) bool {
+	return p.View != nil && b.where[overIn{p.View.ClusterID, id}]
 }
 
 // Over reports whether a member has proven that the tenure of a process is over, or an end of it was said or assumed.
@@ -453,22 +466,27 @@ func (b *TenureBook) note(ev *node.TenureEvent, p *Process) {
 	case node.TenureProven:
 		b.Proven++
 		p.World.tell(p, "proved that the tenure of %s is over", p.World.Name(ev.Of))
-		b.ends(ev.Of, "proven over", p.World)
+		b.ends(ev.Of, "proven over", p)
 	case node.TenureAssumed:
 		for _, id := range ev.All {
 			b.Assumed++
 			p.World.tell(p, "takes the tenure of %s for over", p.World.Name(id))
-			b.ends(id, "taken for over", p.World)
+			b.ends(id, "taken for over", p)
 		}
 	}
 }
 
 // ends notes that a process is to handle nothing any more. Nobody says or assumes so of one that may go on: an operator
 // looks whether it is dead, and in the takeover time the resolver of a side that has lost has stopped it.
-func (b *TenureBook) ends(id peer.ID, how string, w *World) {
+func (b *TenureBook) ends(id peer.ID, how string, by *Process) {
+	w := by.World
 	b.over.Add(id)
+	if b.where == nil {
+		b.where = map[overIn]bool{}
+	}
+	b.where[overIn{by.View.ClusterID, id}] = true
 	q := w.ProcessOf(id)
-	if q == nil || !q.Alive {
+	if q == nil || !q.Alive || !b.overFor(id, q) {
 		return
 	}
 	if _, until := node.Tenure(q.Node.Node); until != node.NoLease && !q.Paused() && !q.Held() {
