@@ -25,12 +25,26 @@ const (
 type density struct {
 	runs  int           // in a row that were short and came at once
 	ended time.Duration // the last one
+	bulk  time.Duration // the last write of streamSize or more, 0 for none
+}
+
+// streams reports whether a write of n bytes is a small one of a stream.
+func (d *density) streams(now time.Duration, n int) bool {
+	if n >= streamSize {
+		d.bulk = now
+		return false
+	}
+	return d.bulk != 0 && now-d.bulk < streamGap
 }
 
 // waits reports whether a run that finds n bytes at a time should wait for more frames first.
 func (d *density) waits(now time.Duration, n int) bool {
 	switch {
-	case n == 0 || n > denseSize:
+	case n == 0:
+		return false
+	case d.streams(now, n):
+		return true
+	case n > denseSize:
 		return false
 	case now-d.ended > denseGap:
 		d.runs = 0
@@ -52,6 +66,29 @@ func (l *Link) waits(on *loop.Loop) bool {
 	ready := l.lingers || l.urgent || l.conn == nil
 	l.lingers, l.urgent = false, false
 	if ready || !l.density.waits(l.t.cfg.Now(), l.queue.Pending()) {
+		return false
+	}
+	l.lingers = true
+	on.Await(l)
+	return true
+}
+
+// A loop that writes a link on another core than its senders' takes what has come every few microseconds: each time it
+// takes the lines of memory that the senders write to, and a system call moves little. So in a stream, that is within
+// streamGap of a write of streamSize or more, it waits for more frames behind each smaller write.
+const (
+	streamSize = 64 << 10
+	streamGap  = time.Millisecond
+)
+
+// gathers decides whether the link waits for more frames behind a write of n bytes.
+func gathers(l *Link, on *loop.Loop, n int) bool {
+	if !l.density.streams(l.t.cfg.Now(), n) || !on.MayRest() {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.urgent || l.conn == nil || l.renewing || l.queue.Pending() == 0 {
 		return false
 	}
 	l.lingers = true

@@ -36,19 +36,36 @@ func TestDensity(t *testing.T) {
 	}
 }
 
-// A link with frames that come one upon the other waits for more frames, one with pauses does not, nor does one with
-// frames that a caller waits for; every frame arrives, in order (CARD-3).
+// A smaller write soon behind a large one waits for more frames.
+func TestStream(t *testing.T) {
+	var d density
+	require.False(t, d.waits(time.Second, streamSize-1))
+	require.False(t, d.waits(time.Second, streamSize), "a large one goes at once")
+	require.True(t, d.waits(time.Second+streamGap-1, streamSize-1))
+	require.True(t, d.waits(time.Second+streamGap-1, 1))
+	require.False(t, d.waits(time.Second+streamGap-1, 0), "nothing to write")
+	require.False(t, d.waits(time.Second+streamGap, streamSize-1), "the stream is over")
+	require.False(t, d.streams(2*time.Second, streamSize))
+	require.True(t, d.streams(2*time.Second, 1))
+}
+
+// A link with frames that come one upon the other waits for more frames, as does one in a stream; one with pauses does
+// not, nor does one with frames that a caller waits for; every frame arrives, in order (CARD-3).
 func TestCoalescing(t *testing.T) {
 	const frames = 200
 	for _, c := range []struct {
 		name  string
 		tick  time.Duration // what the clock goes on by, whenever somebody looks at it
 		now   bool          // somebody waits for the frames
+		most  int           // in bytes, of the first write
 		rests bool
 	}{
-		{"dense", 0, false, true},
-		{"pauses", time.Millisecond, false, false},
-		{"urgent", 0, true, false},
+		{"dense", 0, false, 0, true},
+		{"pauses", time.Millisecond, false, 0, false},
+		{"urgent", 0, true, 0, false},
+		{"short pauses", 2 * denseGap, false, streamSize / 2, false},
+		{"a stream with them", 2 * denseGap, false, 2 * streamSize, true},
+		{"an urgent stream with them", 2 * denseGap, true, 2 * streamSize, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := newRider(), newRider()
@@ -67,6 +84,19 @@ func TestCoalescing(t *testing.T) {
 				in.Consumed(len(fs))
 			}
 			link := ta.Link(tb.Self())
+			link.Lock()
+			seqs := uint32(0)
+			for ; int(seqs)*wire.SizeEnvelope(1, 16) < c.most; seqs++ {
+				appendOne(t, link, seqs, c.now)
+			}
+			wake := seqs > 0 && link.Commit()
+			link.Unlock()
+			if wake {
+				link.Wake(nil)
+			}
+			for seq := range seqs {
+				require.Equal(t, seq, want(t, got))
+			}
 			for seq := range uint32(frames) {
 				tellOne(t, link, seq, c.now)
 				require.Equal(t, seq, want(t, got)) // each on its own, as when loop and sender take turns on a core
@@ -86,16 +116,22 @@ func TestCoalescing(t *testing.T) {
 func tellOne(t *testing.T, link *Link, seq uint32, now bool) {
 	t.Helper()
 	link.Lock()
+	appendOne(t, link, seq, now)
+	wake := link.Commit()
+	link.Unlock()
+	if wake {
+		link.Wake(nil)
+	}
+}
+
+// appendOne is its part under the lock.
+func appendOne(t *testing.T, link *Link, seq uint32, now bool) {
+	t.Helper()
 	room, err := link.Reserve(wire.SizeEnvelope(1, 16))
 	require.NoError(t, err)
 	wire.PutEnvelope(room, &wire.Envelope{Epoch: seq, Payload: make([]byte, 16)}, "x")
 	if now {
 		link.Hurry()
-	}
-	wake := link.Commit()
-	link.Unlock()
-	if wake {
-		link.Wake(nil)
 	}
 }
 

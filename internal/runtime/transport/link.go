@@ -241,6 +241,9 @@ func (l *Link) flush(on *loop.Loop) {
 			on.Post(l)
 			return
 		}
+		if gathers(l, on, len(b)) {
+			return
+		}
 	}
 }
 
