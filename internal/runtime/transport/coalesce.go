@@ -34,7 +34,10 @@ func (d *density) streams(now time.Duration, n int) bool {
 		d.bulk = now
 		return false
 	}
-	return d.bulk != 0 && now-d.bulk < streamGap
+	if now-d.bulk >= streamGap {
+		d.bulk = 0
+	}
+	return d.bulk != 0
 }
 
 // waits reports whether a run that finds n bytes at a time should wait for more frames first.
@@ -56,23 +59,6 @@ func (d *density) waits(now time.Duration, n int) bool {
 	return true
 }
 
-// waits decides whether the link is written now or waits for more frames.
-func (l *Link) waits(on *loop.Loop) bool {
-	if !on.MayRest() {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ready := l.lingers || l.urgent || l.conn == nil
-	l.lingers, l.urgent = false, false
-	if ready || !l.density.waits(l.t.cfg.Now(), l.queue.Pending()) {
-		return false
-	}
-	l.lingers = true
-	on.Await(l)
-	return true
-}
-
 // A loop that writes a link on another core than its senders' takes what has come every few microseconds: each time it
 // takes the lines of memory that the senders write to, and a system call moves little. So in a stream, that is within
 // streamGap of a write of streamSize or more, it waits for more frames behind each smaller write.
@@ -81,14 +67,24 @@ const (
 	streamGap  = time.Millisecond
 )
 
-// gathers decides whether the link waits for more frames behind a write of n bytes.
-func gathers(l *Link, on *loop.Loop, n int) bool {
-	if !l.density.streams(l.t.cfg.Now(), n) || !on.MayRest() {
+// waits decides whether the link waits for more frames: as a run begins (wrote is 0), or behind a write of wrote bytes.
+func (l *Link) waits(on *loop.Loop, wrote int) bool {
+	begins := wrote == 0
+	if !on.MayRest() || !begins && wrote < streamSize && l.density.bulk == 0 {
+		return false // and most links need no look at the clock for it
+	}
+	now := l.t.cfg.Now()
+	if !begins && !l.density.streams(now, wrote) {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.urgent || l.conn == nil || l.renewing || l.queue.Pending() == 0 {
+	ready := l.urgent || l.conn == nil || l.renewing && !begins
+	if begins {
+		ready = ready || l.lingers
+		l.lingers, l.urgent = false, false
+	}
+	if n := l.queue.Pending(); ready || n == 0 || begins && !l.density.waits(now, n) {
 		return false
 	}
 	l.lingers = true

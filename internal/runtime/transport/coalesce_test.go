@@ -45,6 +45,7 @@ func TestStream(t *testing.T) {
 	require.True(t, d.waits(time.Second+streamGap-1, 1))
 	require.False(t, d.waits(time.Second+streamGap-1, 0), "nothing to write")
 	require.False(t, d.waits(time.Second+streamGap, streamSize-1), "the stream is over")
+	require.Zero(t, d.bulk)
 	require.False(t, d.streams(2*time.Second, streamSize))
 	require.True(t, d.streams(2*time.Second, 1))
 }

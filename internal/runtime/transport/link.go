@@ -198,7 +198,7 @@ const turnBytes = 1 << 20
 // Run writes out what has gathered, on the loop: as far as credit goes, at most turnBytes before other links have their
 // turn. Without a connection it has one made.
 func (l *Link) Run(on *loop.Loop) {
-	if l.waits(on) {
+	if l.waits(on, 0) {
 		return
 	}
 	l.flush(on)
@@ -241,7 +241,7 @@ func (l *Link) flush(on *loop.Loop) {
 			on.Post(l)
 			return
 		}
-		if gathers(l, on, len(b)) {
+		if l.waits(on, len(b)) {
 			return
 		}
 	}
