@@ -270,6 +270,18 @@ func (x *press) sentTo(id peer.ID, name string) (n int) {
 	return n
 }
 
+// unheard returns how many messages of those processes were sent to the reader's node that it has not heard of: those
+// behind the last one that it got. Where they were lost, only the next message of that process can say so.
+func (r *reader) unheard(hosts []*world.Process) (n int) {
+	for _, p := range hosts {
+		by := r.x.c.of[p]
+		if last, ok := r.last[by]; ok {
+			n += len(r.x.tried[way{by, r.h.p.ID, r.topic}]) - 1 - last
+		}
+	}
+	return n
+}
+
 // demand demands, when all is well, that all nodes find each other's subscribers, and that each subscriber gets each
 // message that is published then, or learns how many it did not.
 func (x *press) demand() {
@@ -299,7 +311,7 @@ func (x *press) demand() {
 	from, strays := len(x.issues), x.strays(hosts)
 	at := map[*reader]int{}
 	for _, r := range fast {
-		at[r] = r.got + int(r.missed)
+		at[r] = r.got + int(r.missed) + r.unheard(hosts)
 	}
 	for range newsPublic {
 		for _, p := range hosts {

@@ -113,3 +113,34 @@ func TestPressCriesOut(t *testing.T) {
 		require.Contains(t, strings.Join(n.rules, "; "), rule)
 	}
 }
+
+// TestLostBehindTheLast: what was lost behind the last message that a subscriber got is not news of what is published
+// later, though the next message tells of it (REP-2).
+func TestLostBehindTheLast(t *testing.T) {
+	n, w := &noted{}, &world.World{}
+	p := &world.Process{Alive: true, World: w, ID: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: 1}}
+	h := &host{p: p}
+	x := &press{c: &cast{stage: n, w: w, seen: newSeen(), of: map[*world.Process]*host{p: h}},
+		tried: map[way]map[int]int{}}
+	send := func() *topic.Message {
+		nth := len(x.issues)
+		x.issues = append(x.issues, issue{by: h, topic: "a", to: map[peer.ID]bool{}})
+		x.tries(way{h, p.ID, "a"}, nth)
+		return &topic.Message{From: p.ID, Payload: textOf(nth)}
+	}
+	r, hosts := x.newReader(h, "a", false), []*world.Process{p}
+	send()
+	require.Zero(t, r.unheard(hosts), "one that got nothing of a publisher")
+	first := send()
+	first.Missed = 1
+	r.gets(first)
+	require.Zero(t, r.unheard(hosts))
+	send()
+	send()
+	require.Equal(t, 2, r.unheard(hosts), "both were lost")
+	next := send()
+	next.Missed = 2
+	r.gets(next)
+	require.Zero(t, r.unheard(hosts), "the next message tells of both")
+	require.Empty(t, n.rules)
+}
