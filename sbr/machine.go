@@ -17,7 +17,7 @@ import (
 var ErrBadCommand = errors.New("sbr: unknown command")
 
 // Command is an input of a resolver: one of ViewCommand, SeatsCommand, SeenCommand, LateCommand, SleptCommand,
-// UnheardCommand, OlderCommand, LeaseResult.
+// UnconfirmedCommand, UnheardCommand, OlderCommand, LeaseResult.
 type Command interface{ command() }
 
 // ViewCommand gives the newest view.
@@ -33,6 +33,10 @@ type LateCommand struct{ IDs, Quiet []peer.ID }
 
 // SleptCommand says that this node did not run for longer than it ever waits: what it knows is as old as that.
 type SleptCommand struct{}
+
+// UnconfirmedCommand says that this node has slept for so long that it is suspended until others have confirmed that it
+// still is a member, or, with On false, that they have.
+type UnconfirmedCommand struct{ On bool }
 
 // UnheardCommand names the members that last answered this node longer ago than Bound.
 type UnheardCommand struct{ IDs []peer.ID }
@@ -50,13 +54,14 @@ type LeaseResult struct {
 	Stale bool
 }
 
-func (ViewCommand) command()    {}
-func (SeenCommand) command()    {}
-func (LateCommand) command()    {}
-func (SleptCommand) command()   {}
-func (UnheardCommand) command() {}
-func (OlderCommand) command()   {}
-func (LeaseResult) command()    {}
+func (ViewCommand) command()        {}
+func (SeenCommand) command()        {}
+func (LateCommand) command()        {}
+func (SleptCommand) command()       {}
+func (UnconfirmedCommand) command() {}
+func (UnheardCommand) command()     {}
+func (OlderCommand) command()       {}
+func (LeaseResult) command()        {}
 
 // Effects is what one or more verbs ask for. Drain fills it; slices are valid until the next verb.
 type Effects struct {
@@ -132,6 +137,7 @@ type Machine struct {
 	words
 	parting
 	stray   stray
+	dozed   bool // this node has slept, and others have not confirmed since then that it is a member
 	lease   lease
 	log     []Decision
 	out     Effects
@@ -228,6 +234,10 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		if m.Open() {
 			m.listen()
 		}
+	case UnconfirmedCommand:
+		if m.dozed = c.On; m.view != nil {
+			m.stray.look(m, nil, nil)
+		}
 	case UnheardCommand:
 		m.bind(c.IDs)
 	case OlderCommand:
@@ -288,8 +298,8 @@ func (m *Machine) goLost() {
 // has lost all that did.
 func (m *Machine) Open() bool { return m.open() || m.Stray(m.now) }
 
-// Stray reports whether this node never came Up and none of those that did is in reach: it goes when that lasts, and
-// speaks for no cluster until then.
+// Stray reports whether this node never came Up and none of those that did is in reach, or nobody ever did and it waits
+// in vain for others to confirm it: it goes when that lasts, and speaks for no cluster until then.
 func (m *Machine) Stray(now time.Duration) bool { return m.stray.is(now) }
 
 // open reports whether there is something to decide and this node has a say.

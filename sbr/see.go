@@ -257,9 +257,14 @@ func (m *Machine) warnQuorum(old, v *membership.View) {
 // stray is what a member that never came Up knows of those that did. Nobody counts it and it hosts nothing, so when it
 // has lost them all it goes alone, and harms no side. What others like it do must not keep it: each that ends is a
 // change of the picture, and takes with it what it said of lost members.
+//
+// Where nobody ever came Up, as while a cluster waits for its least number of members, it waits with the others, and
+// lets more of them in. But one that has slept lets nobody in before all others have confirmed it, and one of them that
+// is out of reach may never do so: a new process at its address cannot take its place, for nobody lets that in. So
+// while it waits for that, those out of reach are who is missing, and the others change nothing.
 type stray struct {
-	since   time.Duration // since when none of them is in reach
-	missing peer.Set      // they all, while none is; the accusers of some may have ended
+	since   time.Duration // since when none of them is in reach; where nobody came Up: one that joins is not
+	missing peer.Set      // they all, while none is, or these; the accusers of some may have ended
 	saidAt  time.Duration // when one of them was accused last, or an accuser took that back
 	until   time.Duration // until when members with ended accusers are missing; zero: all are accused
 	brief   bool          // some of these had not had the time to show that they hear this node
@@ -277,10 +282,12 @@ func (s *stray) look(m *Machine, old *membership.View, was peer.Set) {
 		*s = stray{}
 	}
 	var missing peer.Set
-	gone := false
+	gone, forms := false, m.dozed && !slices.ContainsFunc(m.view.Members, func(x membership.Member) bool {
+		return counts(x.Status)
+	})
 	for i := range m.view.Members {
 		x := &m.view.Members[i]
-		if !counts(x.Status) {
+		if x.ID == m.self || !counts(x.Status) && (!forms || !joins(x.Status)) {
 			continue
 		}
 		accused := m.accused.Has(x.ID)
@@ -296,6 +303,8 @@ func (s *stray) look(m *Machine, old *membership.View, was peer.Set) {
 			if s.until == 0 {
 				s.until = m.now + m.cfg.Silence + m.stable
 			}
+		case forms:
+			continue
 		default:
 			*s = stray{}
 			return

@@ -120,3 +120,58 @@ func TestStraySleeps(t *testing.T) {
 		require.Equal(t, settle, find(woke, r.run(time.Minute)).decided, self)
 	}
 }
+
+// TestSleptWhereNobodyCameUp: a member that joins, in a cluster in which nobody ever came Up, waits with the others.
+// When it has slept, nobody is let in before all others have confirmed it, and one that is out of reach may be gone for
+// good: it goes after the patience, whatever those in reach do. Found by storm 19000008989, in which four new processes
+// asked one that had slept, for ever.
+func TestSleptWhereNobodyCameUp(t *testing.T) {
+	forming := func(accusations string, slept bool) *rig {
+		r := newRig(t, 'A', seven)
+		r.see("Aj Bj Cj Dj", "", false, "")
+		r.see("Aj Bj Cj Dj", accusations, false, "")
+		r.run(time.Minute)
+		require.NoError(t, r.m.Do(r.now, UnconfirmedCommand{On: slept}))
+		return r
+	}
+	for what, c := range map[string]struct {
+		accusations string
+		slept, goes bool
+	}{
+		"it has not slept":   {"A>B A>C A>D", false, false},
+		"all are in reach":   {"", true, false},
+		"all are lost":       {"A>B A>C A>D", true, true},
+		"one is lost":        {"A>B", true, true},
+		"as others say":      {"C>B", true, true},
+		"it is accused, too": {"B>A A>B", true, true},
+	} {
+		r := forming(c.accusations, c.slept)
+		began := r.now
+		require.Equal(t, c.goes, r.m.Stray(r.now), what)
+		f := find(began, r.run(time.Minute))
+		if !c.goes {
+			require.Zero(t, f, what)
+			continue
+		}
+		require.Equal(t, found{7 * time.Second, "A", r.m.Decisions()[0].Cause}, f, what)
+	}
+	for what, ends := range map[string]func(r *rig){
+		"confirmed":   func(r *rig) { require.NoError(t, r.m.Do(r.now, UnconfirmedCommand{})) },
+		"heard again": func(r *rig) { r.see("Aj Bj Cj Dj", "", false, "") },
+		"in contact":  func(r *rig) { r.see("Aj Bj Cj Dj", "A>B", false, "B") },
+		"replaced":    func(r *rig) { r.see("Aj Bd Cj Dj", "A>B", false, "") },
+		"one is Up":   func(r *rig) { r.see("Aj Bj C Dj", "A>B", false, "") },
+	} {
+		r := forming("A>B", true)
+		require.Empty(t, r.run(6*time.Second), what)
+		ends(r)
+		require.False(t, r.m.Stray(r.now), what)
+		require.Empty(t, r.run(time.Minute), what)
+	}
+	r := forming("A>B", true) // it sleeps again, and listens first
+	r.run(6 * time.Second)
+	r.now += 30 * time.Second
+	woke := r.now
+	require.NoError(t, r.m.Do(r.now, SleptCommand{}))
+	require.Equal(t, settle, find(woke, r.run(time.Minute)).decided)
+}

@@ -61,8 +61,8 @@ func TestLayout(t *testing.T) {
 
 // Commands that machines give each other are no inputs of a node.
 var within = []string{"shard.ViewCommand", "sbr.ViewCommand", "sbr.SeenCommand", "sbr.LateCommand", "sbr.SleptCommand",
-	"sbr.UnheardCommand", "sbr.SeatsCommand", "membership.IsolatedCommand", "membership.DrainsCommand",
-	"shard.LapseCommand"}
+	"sbr.UnconfirmedCommand", "sbr.UnheardCommand", "sbr.SeatsCommand", "membership.IsolatedCommand",
+	"membership.DrainsCommand", "shard.LapseCommand"}
 
 // Every command of a machine that a runtime may give is kept: one that is forgotten here leaves a gap in each record.
 func TestAllCommandsAreKept(t *testing.T) {

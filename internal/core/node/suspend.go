@@ -59,22 +59,26 @@ func (n *Node) step(now time.Duration) {
 	if n.tenures.m != nil {
 		n.tenures.m.Tick(now)
 	}
-	if s.member && !s.alone && gap > s.nap {
-		n.napped()
-	}
-	if s.member && !s.alone && gap > s.limit {
-		s.sleeps(now, gap)
-		n.suspend(fmt.Sprintf("the control loop did not step for %v, at most %v may pass", gap.Round(time.Millisecond),
-			s.limit))
-	}
+	n.woke(gap, "the control loop did not step")
 }
 
-// sleeps notes a gap that has just ended.
-func (s *suspension) sleeps(now, gap time.Duration) {
-	if s.slept == 0 {
-		s.from = now - gap
+// woke judges a gap that has just ended.
+func (n *Node) woke(gap time.Duration, why string) {
+	s := &n.suspension
+	if !s.member || s.alone {
+		return
 	}
-	s.slept = max(s.slept, gap)
+	if gap > s.limit {
+		if s.slept == 0 {
+			s.from = n.now - gap
+		}
+		s.slept = max(s.slept, gap)
+		n.suspend(fmt.Sprintf("%s for %v, at most %v may pass", why, gap.Round(time.Millisecond), s.limit))
+		_ = n.resolver.Do(n.now, sbr.UnconfirmedCommand{On: true}) // never refused
+	}
+	if gap > s.nap { // last: that it waits for others may be what there is to decide
+		n.napped()
+	}
 }
 
 // outslept reports whether the lease says nothing to this node: it slept, and since its sleep began others may have got
@@ -87,21 +91,13 @@ type SleptCommand struct{ For time.Duration }
 
 // slept takes a SleptCommand.
 func (n *Node) slept(d time.Duration) {
-	s := &n.suspension
 	if n.sessions.m != nil {
 		_ = n.sessions.m.Do(n.now, session.SleptCommand{For: d}) // never refused
 	}
 	if n.tenures.m != nil {
 		_ = n.tenures.m.Do(n.now, tenure.SleptCommand{For: d}) // likewise
 	}
-	if s.member && !s.alone && d > s.nap {
-		n.napped()
-	}
-	if s.member && !s.alone && d > s.limit {
-		s.sleeps(n.now, d)
-		n.suspend(fmt.Sprintf("the wall clock says that the control loop did not step for %v, at most %v may pass",
-			d.Round(time.Millisecond), s.limit))
-	}
+	n.woke(d, "the wall clock says that the control loop did not step")
 }
 
 // napped asks others to confirm anew what they confirmed before this node slept, when a decision may come to rest on
@@ -185,7 +181,9 @@ func (n *Node) confirmed() {
 	if !s.lapsed {
 		goesOn(confirmedWhy, n)
 	}
+	// Neither is refused.
 	_ = n.shards.Do(n.now, shard.SuspendCommand{})
+	_ = n.resolver.Do(n.now, sbr.UnconfirmedCommand{})
 }
 
 // goesOn ends the suspension: no reason of it stands.

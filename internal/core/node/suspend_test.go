@@ -206,3 +206,40 @@ func TestNapConfirmsAnew(t *testing.T) {
 		require.Equal(t, c.anew, e.View != nil && e.View.Seq > seq, "%+v", c)
 	}
 }
+
+// TestSleeperInAClusterThatFormsGoes: nobody is Up, for there are too few members. One that has slept waits for the
+// others to confirm it. When these have gone it goes, too, after a silence and the patience: their new processes would
+// wait for it, which lets nobody join. When they answer it goes on waiting with them, and so does one that has not
+// slept (MEM-10, MEM-6).
+func TestSleeperInAClusterThatFormsGoes(t *testing.T) {
+	for what, c := range map[string]struct{ slept, alone, ends bool }{
+		"slept, and the other one is gone": {true, true, true},
+		"slept":                            {true, false, false},
+		"the other one is gone":            {false, true, false},
+	} {
+		w := &wires{t: t, now: time.Second}
+		for i, at := range []string{"10.0.0.1", "10.0.0.2"} {
+			w.nodes = append(w.nodes, &end{id: id(at), n: New(Config{Self: id(at), Seed: uint64(i + 1),
+				Membership: membership.Config{MinMembers: 3, WeaklyUpAfter: time.Minute}})})
+		}
+		for _, e := range w.nodes {
+			require.NoError(t, e.n.Do(w.now, membership.JoinCommand{Seeds: seedsOf(w), WallMillis: 1}))
+			w.drain(e)
+		}
+		first := w.nodes[0]
+		w.run(20*time.Second, func() bool { return first.view != nil && len(first.view.Members) == 2 })
+		w.run(3*time.Second, func() bool { return false })
+		w.nodes[1].asleep = c.alone
+		if c.slept {
+			require.NoError(t, first.n.Do(w.now, SleptCommand{For: 12 * time.Second}))
+			w.drain(first)
+			require.True(t, first.n.Suspended())
+		}
+		w.run(20*time.Second, func() bool { return Over(first.n) })
+		require.Equal(t, c.ends, Over(first.n), what)
+		require.Equal(t, c.ends, first.n.Suspended(), what)
+		if self, ok := first.view.SelfMember(); ok && !c.ends {
+			require.Equal(t, membership.Joining, self.Status, what)
+		}
+	}
+}
