@@ -137,7 +137,6 @@ type Machine struct {
 	words
 	parting
 	stray   stray
-	dozed   bool // this node has slept, and others have not confirmed since then that it is a member
 	lease   lease
 	log     []Decision
 	out     Effects
@@ -235,7 +234,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 			m.listen()
 		}
 	case UnconfirmedCommand:
-		if m.dozed = c.On; m.view != nil {
+		if m.stray.dozed = c.On; m.view != nil {
 			m.stray.look(m, nil, nil)
 		}
 	case UnheardCommand:

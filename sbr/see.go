@@ -261,13 +261,14 @@ func (m *Machine) warnQuorum(old, v *membership.View) {
 // Where nobody ever came Up, as while a cluster waits for its least number of members, it waits with the others, and
 // lets more of them in. But one that has slept lets nobody in before all others have confirmed it, and one of them that
 // is out of reach may never do so: a new process at its address cannot take its place, for nobody lets that in. So
-// while it waits for that, those out of reach are who is missing, and the others change nothing.
+// while it waits for that, those out of reach are the missing ones, and the others change nothing.
 type stray struct {
 	since   time.Duration // since when none of them is in reach; where nobody came Up: one that joins is not
 	missing peer.Set      // they all, while none is, or these; the accusers of some may have ended
 	saidAt  time.Duration // when one of them was accused last, or an accuser took that back
 	until   time.Duration // until when members with ended accusers are missing; zero: all are accused
 	brief   bool          // some of these had not had the time to show that they hear this node
+	dozed   bool          // this node has slept, and others have not confirmed since then that it is a member
 }
 
 // look finds the members in reach: after a new view, with old the one before it and was the accused there, or after one
@@ -275,14 +276,14 @@ type stray struct {
 func (s *stray) look(m *Machine, old *membership.View, was peer.Set) {
 	self, ok := m.view.SelfMember()
 	if !ok || !joins(self.Status) || m.cfg.Strategy == Off {
-		*s = stray{}
+		*s = stray{dozed: s.dozed}
 		return
 	}
 	if !s.is(m.now) {
-		*s = stray{}
+		*s = stray{dozed: s.dozed}
 	}
 	var missing peer.Set
-	gone, forms := false, m.dozed && !slices.ContainsFunc(m.view.Members, func(x membership.Member) bool {
+	gone, forms := false, s.dozed && !slices.ContainsFunc(m.view.Members, func(x membership.Member) bool {
 		return counts(x.Status)
 	})
 	for i := range m.view.Members {
@@ -306,7 +307,7 @@ func (s *stray) look(m *Machine, old *membership.View, was peer.Set) {
 		case forms:
 			continue
 		default:
-			*s = stray{}
+			*s = stray{dozed: s.dozed}
 			return
 		}
 		missing.Add(x.ID)

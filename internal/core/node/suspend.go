@@ -59,12 +59,11 @@ func (n *Node) step(now time.Duration) {
 	if n.tenures.m != nil {
 		n.tenures.m.Tick(now)
 	}
-	n.woke(gap, "the control loop did not step")
+	s.woke(n, gap, "the control loop did not step")
 }
 
 // woke judges a gap that has just ended.
-func (n *Node) woke(gap time.Duration, why string) {
-	s := &n.suspension
+func (s *suspension) woke(n *Node, gap time.Duration, why string) {
 	if !s.member || s.alone {
 		return
 	}
@@ -97,7 +96,7 @@ func (n *Node) slept(d time.Duration) {
 	if n.tenures.m != nil {
 		_ = n.tenures.m.Do(n.now, tenure.SleptCommand{For: d}) // likewise
 	}
-	n.woke(d, "the wall clock says that the control loop did not step")
+	n.suspension.woke(n, d, "the wall clock says that the control loop did not step")
 }
 
 // napped asks others to confirm anew what they confirmed before this node slept, when a decision may come to rest on

@@ -263,7 +263,8 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 			d.wires.Leaving(e.Member.ID)
 		}
 		if e.Kind == membership.MemberRemoved && e.Member.ID != d.self {
-			c.removed.Add(d.now(), e.Member.ID, d.peerTable.gone(e))
+			d.peerTable.gone(e)
+			c.removed.Add(d.now(), e.Member.ID, e.Last == membership.Down)
 		}
 	}
 	if len(events) > 0 {

@@ -48,17 +48,17 @@ func (n *peerNode) parting() bool {
 }
 
 // gone fails what was asked of a member that was removed, unless it went in order: then its last answers may be on
-// their way, and what is not answered fails when it is forgotten. It reports whether the member was lost so.
-func (t *peerTable) gone(e *membership.Event) (lost bool) {
-	lost = !node.LeftGracefully(e.Previous, e.Member.Cause) && !node.LeftGracefully(e.Last, e.Member.Cause)
-	switch n := t.get(e.Member.ID); {
-	case n == nil:
-	case lost:
-		t.asks.lose(n, route.PeerLost)
-	default:
-		n.parted.Store(true)
+// their way, and what is not answered fails when it is forgotten.
+func (t *peerTable) gone(e *membership.Event) {
+	n := t.get(e.Member.ID)
+	if n == nil {
+		return
 	}
-	return lost
+	if node.LeftGracefully(e.Previous, e.Member.Cause) || node.LeftGracefully(e.Last, e.Member.Cause) {
+		n.parted.Store(true)
+		return
+	}
+	t.asks.lose(n, route.PeerLost)
 }
 
 // peerConn is one data connection to another node. It is the Origin of asks that are best answered over it: their

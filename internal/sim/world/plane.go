@@ -540,11 +540,11 @@ func (p *Process) viewChanged(old *membership.View) {
 		if _, ok := p.View.Member(id); ok || id == p.ID {
 			continue
 		}
-		lost := !node.LeftGracefully(old.Members[i].Status, old.Members[i].Cause)
-		if lost {
+		s := old.Members[i].Status
+		if !node.LeftGracefully(s, old.Members[i].Cause) {
 			p.lostPeer(id)
 		}
-		p.removed.Add(p.clock(), id, lost)
+		p.removed.Add(p.clock(), id, s != membership.Leaving && s != membership.Exiting)
 		p.attend()
 	}
 }
