@@ -18,6 +18,7 @@ import (
 type pairs struct {
 	held   map[reportKey]bool          // a process, and one it has shown as a member
 	lost   map[reportKey]time.Duration // a process, and one it shows Down or not any more
+	shown  map[reportKey]time.Duration // the same, since when it shows that itself
 	losers map[peer.ID][]peer.ID       // by lost member, those that have lost it, in the order of their words
 	misses map[peer.ID][]peer.ID       // by process, the ones it has lost
 	hosted map[ownKey]route.Fence      // by shard and process, the latest fence
@@ -25,8 +26,8 @@ type pairs struct {
 }
 
 func newPairs() pairs {
-	return pairs{held: map[reportKey]bool{}, lost: map[reportKey]time.Duration{}, losers: map[peer.ID][]peer.ID{},
-		misses: map[peer.ID][]peer.ID{},
+	return pairs{held: map[reportKey]bool{}, lost: map[reportKey]time.Duration{},
+		shown: map[reportKey]time.Duration{}, losers: map[peer.ID][]peer.ID{}, misses: map[peer.ID][]peer.ID{},
 		hosted: map[ownKey]route.Fence{}}
 }
 
@@ -59,6 +60,7 @@ func (r *pairs) loses(p *world.Process, id peer.ID, now time.Duration) {
 	if _, known := r.lost[key]; known || id == p.ID {
 		return
 	}
+	r.shown[key] = now
 	if at, gone := r.goneFor(p.ID, id); gone {
 		now = at
 	}
@@ -93,11 +95,14 @@ func (r *pairs) apart(p, q peer.ID) bool {
 }
 
 // overslept reports whether q, which is lost for the side of p, has stood still for too long, until later than that, or
-// does so still. It cannot have been confirmed since, for all that may do that know better. Without a resolver nothing
-// else stops one that was downed and has not heard of it, however long it hears nobody.
+// does so still. It cannot have been confirmed since, for all that may do that know better. Not so where p held q for a
+// member as it went on, though another one had lost it before: p may have confirmed it (storm 22000001005). Without a
+// resolver nothing else stops one that was downed and has not heard of it, however long it hears nobody.
 func (r *pairs) overslept(p, q *world.Process) bool {
 	since, gone := r.goneFor(p.ID, q.ID)
-	return gone && (q.Overslept > since || q.StoodTooLong(q.World.Now, q.View))
+	key := reportKey{p.ID, q.ID}
+	confirmed := r.held[key] && r.shown[key] > q.Overslept
+	return gone && (q.Overslept > since && !confirmed || q.StoodTooLong(q.World.Now, q.View))
 }
 
 // hasToStop reports whether something has to have stopped q, which is lost for the side of p, when a shard of its lives

@@ -38,6 +38,27 @@ func downs(w *world.World, by *world.Process, others ...*world.Process) {
 	checks(w).View(by, by.View)
 }
 
+// TestConfirmedBySomeWhoLostItLater: c loses a, which sleeps and goes on; b holds it for a member then, and confirms it.
+// That b loses it later, too, stops nothing that a does. It has to have stopped where b had lost it before it went on.
+// Found by storm 22000001005.
+func TestConfirmedBySomeWhoLostItLater(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		w := watched(t, 3, setup.Config{})
+		a, b, c := w.Hosts[0].Process, w.Hosts[1].Process, w.Hosts[2].Process
+		w.Now += time.Second
+		downs(w, c, a)
+		if before {
+			downs(w, b, a)
+		}
+		w.Now += time.Second
+		a.Overslept = w.Now
+		w.Now += time.Second
+		downs(w, b, a)
+		require.Equal(t, before, checks(w).pairs.overslept(b, a), before)
+		require.True(t, checks(w).pairs.overslept(c, a))
+	}
+}
+
 // TestALostSideIsHeldToItsOwnRules: c has lost a and b, which have not heard of it and hold each other for members.
 // That excuses each of them beside c, and neither beside the other (SHD-9, MEM-10).
 func TestALostSideIsHeldToItsOwnRules(t *testing.T) {
