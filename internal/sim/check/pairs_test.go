@@ -38,10 +38,10 @@ func downs(w *world.World, by *world.Process, others ...*world.Process) {
 	checks(w).View(by, by.View)
 }
 
-// TestConfirmedBySomeWhoLostItLater: c loses a, which sleeps and goes on; b holds it for a member then, and confirms it.
+// TestConfirmedByOneThatLostItLater: c loses a, which sleeps and goes on; b has it for a member then, and confirms it.
 // That b loses it later, too, stops nothing that a does. It has to have stopped where b had lost it before it went on.
 // Found by storm 22000001005.
-func TestConfirmedBySomeWhoLostItLater(t *testing.T) {
+func TestConfirmedByOneThatLostItLater(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		w := watched(t, 3, setup.Config{})
 		a, b, c := w.Hosts[0].Process, w.Hosts[1].Process, w.Hosts[2].Process
