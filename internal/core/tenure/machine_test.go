@@ -349,6 +349,8 @@ func TestNothingIsDueWithoutASeat(t *testing.T) {
 // TestHeardIsNotMissed: a holder that an owner has just asked for its tenure does not miss it, whatever others say;
 // when its grant has all but run out it does.
 func TestHeardIsNotMissed(t *testing.T) {
+	require.GreaterOrEqual(t, three.Heard(), three.Grant*9/10, "one that pauses has nearly a grant")
+	require.LessOrEqual(t, three.Heard()+three.Retry(), three.Promise(), "a question more before the promise is over")
 	r := newRig(t, 1, list(1, 1, 2, 3), 1, 2, 3, 4)
 	r.pass(three.Promise())
 	r.gets(4, message{verb: renew, seq: 1})
